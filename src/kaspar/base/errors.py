@@ -1,0 +1,37 @@
+"""The kinds of error, kept apart.
+
+- `Refused`: a request that is understood and refused; carries one wire code and becomes a response in one place.
+- `MalformedBytes`: bytes from a peer that are not what they claim to be; closes that peer's connection.
+- `StorageFailure`: a log directory that can no longer be trusted; takes that directory offline.
+- `InvalidSetting` and other `KasparError`s: a sentence for a person; the command ends with it.
+- A broken invariant is an AssertionError and stops the broker.
+"""
+
+from kaspar.base.error_codes import ErrorCode
+
+__all__ = ["ErrorCode", "InvalidSetting", "KasparError", "MalformedBytes", "Refused", "StorageFailure"]
+
+
+class KasparError(Exception):
+    """The root of what Kaspar raises on purpose. Its text is a sentence for a person."""
+
+
+class Refused(KasparError):
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class MalformedBytes(KasparError):
+    pass
+
+
+class StorageFailure(KasparError):
+    def __init__(self, directory: str, message: str) -> None:
+        super().__init__(message)
+        self.directory = directory
+
+
+class InvalidSetting(KasparError):
+    pass

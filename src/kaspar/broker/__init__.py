@@ -1,0 +1,1 @@
+"""The server: sockets, requests, waiting, and a handler for each API."""

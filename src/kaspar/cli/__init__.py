@@ -1,0 +1,1 @@
+"""The kaspar command."""

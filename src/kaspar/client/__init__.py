@@ -1,0 +1,1 @@
+"""A wire client of whole record batches and any request."""

@@ -1,0 +1,1 @@
+"""Settings: each declared once, with its name, type, default, bounds and documentation."""

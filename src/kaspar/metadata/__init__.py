@@ -1,0 +1,1 @@
+"""What the cluster knows of itself: the store, the image, the controller."""

@@ -1,0 +1,1 @@
+"""The Kafka protocol: messages, their codecs, and which versions are served."""

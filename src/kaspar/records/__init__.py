@@ -1,0 +1,1 @@
+"""Record batches, format v2: reading, checking, building and compressing them."""

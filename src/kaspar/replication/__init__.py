@@ -1,0 +1,1 @@
+"""Partition state: leader, epochs, in-sync replicas and the high watermark."""

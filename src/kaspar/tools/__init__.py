@@ -1,0 +1,1 @@
+"""Commands with the names and flags of Kafka's scripts."""
