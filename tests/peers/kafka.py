@@ -1,0 +1,132 @@
+"""Apache Kafka 4.3 as a peer: its jars, its broker as one process (KRaft, broker and controller in one), and its tools.
+
+    with ApacheKafka(folder, heap="1g", overrides={"num.partitions": "4"}) as kafka:
+        kafka.bootstrap, kafka.pid, kafka.data_dir, kafka.log_text()
+    run_tool("kafka.tools.DumpLogSegments", "--files", path)
+
+`jvm_flags` chooses how the JVM runs: LIGHT_JVM (the default) starts fast and stays small, for tests; KAFKA_JVM is what
+Kafka's own start script passes, for measuring.
+"""
+
+import base64
+import os
+import subprocess
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.peers.downloads import cached, require_tool, run_step
+from tests.peers.process import BrokerProcess, write_properties
+from tests.peers.wire import free_port
+
+KAFKA_VERSION = "4.3.0"
+POM = Path(__file__).with_name("kafka-pom.xml")
+TOOL_TIMEOUT_SECONDS = 120.0
+
+LIGHT_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+KAFKA_JVM = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+_LOG_FLAGS = ("-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")
+
+_SINGLE_NODE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+def kafka_jars() -> Path:
+    """The folder of Kafka's jars, fetched now if it is not in the cache."""
+    require_tool("java")
+    return cached(f"kafka-{KAFKA_VERSION}", [POM], _fetch_jars)
+
+
+def _fetch_jars(folder: Path, attempt: int) -> None:
+    command: list[str | Path] = [require_tool("mvn"), "--batch-mode", "--quiet", "--file", POM]
+    if attempt > 1:
+        command.append("-U")  # Maven remembers a failed download as failed until told to look again
+    command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+    run_step(command, folder=folder)
+
+
+def classpath() -> str:
+    return str(kafka_jars() / "*")
+
+
+def run_tool(
+    tool_class: str, *arguments: str | Path, check: bool = True, timeout: float = TOOL_TIMEOUT_SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's tools by its class; the result holds its standard output and error. It logs only warnings."""
+    return subprocess.run(
+        [
+            require_tool("java"),
+            "-Xmx256m",
+            *LIGHT_JVM,
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            classpath(),
+            tool_class,
+            *map(str, arguments),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=check,
+        timeout=timeout,
+    )
+
+
+class ApacheKafka(BrokerProcess):
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        heap: str = "512m",
+        overrides: Mapping[str, str] | None = None,
+        port: int | None = None,
+        jvm_flags: Sequence[str] = LIGHT_JVM,
+    ) -> None:
+        super().__init__(folder, overrides=overrides, port=port)
+        self.heap = heap
+        self.jvm_flags = tuple(jvm_flags)
+        self.controller_port = free_port()
+        self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+    def command(self) -> list[str]:
+        heap = [f"-Xmx{self.heap}", f"-Xms{self.heap}"]
+        java = [require_tool("java"), *heap, *self.jvm_flags, *_LOG_FLAGS, "-cp", classpath()]
+        return [*java, "kafka.Kafka", str(self.properties_file)]
+
+    def prepare(self) -> None:
+        """Write the settings; format the data folder if it is new."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_properties(self.properties_file, self._settings())
+        if not (self.data_dir / "meta.properties").exists():
+            arguments = ("format", f"--cluster-id={self.cluster_id}", "--config", self.properties_file)
+            run_tool("kafka.tools.StorageTool", *arguments)
+
+    def _settings(self) -> dict[str, str]:
+        return {
+            **_SINGLE_NODE,
+            "listeners": f"PLAINTEXT://{self.host}:{self.port},CONTROLLER://{self.host}:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "controller.quorum.voters": f"1@{self.host}:{self.controller_port}",
+            "log.dirs": os.fspath(self.data_dir),
+            **self.overrides,
+        }
