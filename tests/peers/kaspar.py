@@ -4,8 +4,8 @@
         broker.expect_error("No space left")
         ...
 
-An ERROR that the broker logged and no test expected is a failure: the end of the `with` block raises UnexpectedLogError,
-and a fixture that outlives a test asks `unexpected_errors()` itself.
+An ERROR that the broker logged and no test expected is a failure: the end of the `with` block raises
+UnexpectedLogError, and a fixture that outlives a test asks `unexpected_errors()` itself.
 """
 
 import os

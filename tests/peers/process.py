@@ -1,7 +1,7 @@
 """A broker in a process of its own: start, readiness, stop, kill, restart on the same folder, log.
 
 `ApacheKafka` and `KasparProcess` have this one face, so a test or benchmark that is handed a broker need not know which
-it is. A broker's folder holds `server.properties`, `broker.log` (standard output and error of all its runs) and `data/`.
+it is. A broker's folder holds `server.properties`, `broker.log` (output and errors of all its runs) and `data/`.
 """
 
 import abc

@@ -6,9 +6,7 @@ import struct
 
 _CORRELATION_ID = 7
 _API_VERSIONS_KEY = 18
-_BROKER_PORTS = range(
-    20_000, 32_000
-)  # below what Linux gives to outgoing connections, so a restart finds its port free
+_BROKER_PORTS = range(20_000, 32_000)  # below those of outgoing connections, so a restart finds its port free
 
 
 def free_port() -> int:
