@@ -1,8 +1,8 @@
 """Downloads that the tests need: made once, kept, and named when they fail.
 
 A download lives in a folder of the cache (`$XDG_CACHE_HOME/kaspar`, by default `~/.cache/kaspar`) whose name holds a
-hash of its manifest, so a changed version is another download. It is built in a temporary folder and renamed, so a half-made
-one is never seen. A lock file makes several test processes build it once. Each download is tried twice.
+hash of its manifest, so a changed version is another download. It is built in a temporary folder and renamed, so a
+half-made one is never seen. A lock file makes several test processes build it once. Each download is tried twice.
 """
 
 import fcntl
