@@ -1,0 +1,210 @@
+"""Which value counts and where it comes from: a broker's settings with their dynamic changes, for DescribeConfigs.
+
+A dynamic value set for one broker comes before the cluster-wide one, that before the file's, that before the default.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.base.log import get_log
+from kaspar.config.broker import BrokerConfig
+from kaspar.config.declaration import Scope, Setting
+from kaspar.config.kinds import ConfigType
+from kaspar.config.topic import LogConfig, resolve
+
+log = get_log(__name__)
+
+
+class ConfigSource(IntEnum):
+    """The source codes of a DescribeConfigs answer."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting in a DescribeConfigs answer. A sensitive value is never in it."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...]
+    type: ConfigType
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+@dataclass(frozen=True)
+class BrokerSettings:
+    """The three layers of a broker's settings, and what they come to."""
+
+    static: Mapping[str, str]
+    dynamic_default: Mapping[str, str]
+    dynamic_broker: Mapping[str, str]
+
+    @classmethod
+    def of(cls, static: Mapping[str, str]) -> "BrokerSettings":
+        """From a file and overrides alone. Raises InvalidSetting with a sentence."""
+        settings = cls(static, {}, {})
+        _ = settings.config
+        return settings
+
+    @cached_property
+    def config(self) -> BrokerConfig:
+        return BrokerConfig.of({**self.static, **self.dynamic_default, **self.dynamic_broker})
+
+    def with_dynamic(self, *, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerSettings":
+        """These settings under other dynamic values. Stored values that do not work are left out, with a line in the
+        log, so that a value stored by another release cannot keep the broker from starting."""
+        changed = BrokerSettings(self.static, _usable(default), _usable(broker))
+        try:
+            _ = changed.config
+        except InvalidSetting as problem:
+            log.error("the stored dynamic settings do not work together and are left out", problem=str(problem))
+            return BrokerSettings(self.static, {}, {})
+        return changed
+
+    def describe_broker(self) -> list[ConfigEntry]:
+        """Every setting of this broker."""
+        entries = [
+            self._broker_entry(declaration, per_broker=True)
+            for declaration in BrokerConfig.declared.values()
+            if not declaration.internal
+        ]
+        entries += [_unknown_entry(name, value) for name, value in self._undeclared(self.static, self.dynamic_broker)]
+        return entries
+
+    def describe_cluster_default(self) -> list[ConfigEntry]:
+        """What is set for all brokers of the cluster, and nothing else."""
+        return [
+            self._broker_entry(BrokerConfig.declared[name], per_broker=False)
+            for name in self.dynamic_default
+            if name in BrokerConfig.declared
+        ]
+
+    def describe_topic(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every setting of a topic with these overrides."""
+        values = resolve(self.config, overrides)
+        return [
+            self._topic_entry(declaration, declaration.format(values[declaration.attribute]), name in overrides)
+            for name, declaration in LogConfig.declared.items()
+            if not declaration.internal
+        ]
+
+    def _topic_entry(self, declaration: Setting, value: str | None, is_override: bool) -> ConfigEntry:
+        synonyms: list[ConfigSynonym] = []
+        if is_override:
+            synonyms.append(ConfigSynonym(declaration.name, value, ConfigSource.TOPIC_CONFIG))
+        if declaration.synonyms:
+            synonyms += self._synonyms(
+                declaration.synonyms[0].name, tuple(synonym.name for synonym in declaration.synonyms)
+            )
+        return _entry(declaration, value, synonyms, read_only=False)
+
+    def _broker_entry(self, declaration: Setting, *, per_broker: bool) -> ConfigEntry:
+        synonyms = self._synonyms(declaration.name, SAME_MEANING.get(declaration.name, (declaration.name,)))
+        if not per_broker:
+            synonyms = [each for each in synonyms if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG]
+        value = synonyms[0].value if synonyms else self._text(declaration)
+        return _entry(declaration, value, synonyms, read_only=declaration.scope is Scope.READ_ONLY)
+
+    def _text(self, declaration: Setting) -> str | None:
+        return self.static.get(declaration.name, declaration.default_text)
+
+    def _synonyms(self, name: str, names: tuple[str, ...]) -> list[ConfigSynonym]:
+        """Every value given under one of `names`, the one that counts first. As in Kafka, what stands before the first
+        value of `name` itself is not shown: so a default in hours is no synonym of one in milliseconds."""
+        found = list(self._values_of(names))
+        while found and found[0].name != name:
+            del found[0]
+        return found
+
+    def _values_of(self, names: tuple[str, ...]) -> Iterator[ConfigSynonym]:
+        defaults = {name: BrokerConfig.declared[name].default_text for name in names}
+        layers: tuple[tuple[Mapping[str, str | None], ConfigSource], ...] = (
+            (self.dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self._static_with_node_id, ConfigSource.STATIC_BROKER_CONFIG),
+            (defaults, ConfigSource.DEFAULT_CONFIG),
+        )
+        for values, source in layers:
+            for name in names:
+                if values.get(name) is not None:
+                    hidden = BrokerConfig.declared[name].sensitive
+                    yield ConfigSynonym(name, None if hidden else values[name], source)
+
+    @cached_property
+    def _static_with_node_id(self) -> Mapping[str, str]:
+        """Either of the two names of the node's id stands for both."""
+        node_id = self.static.get("node.id", self.static.get("broker.id"))
+        return self.static if node_id is None else {**self.static, "node.id": node_id, "broker.id": node_id}
+
+    @staticmethod
+    def _undeclared(*layers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        for layer in layers:
+            yield from ((name, value) for name, value in layer.items() if name not in BrokerConfig.declared)
+
+
+SAME_MEANING = {
+    name: tuple(synonym.name for synonym in declaration.synonyms[position:])
+    for declaration in LogConfig.declared.values()
+    for position, name in enumerate(synonym.name for synonym in declaration.synonyms)
+}
+"""For a broker setting, itself and the coarser ones that count where it is not given: milliseconds, minutes, hours."""
+
+
+def _entry(declaration: Setting, value: str | None, synonyms: list[ConfigSynonym], *, read_only: bool) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+    return ConfigEntry(
+        name=declaration.name,
+        value=None if declaration.sensitive else value,
+        source=source,
+        read_only=read_only,
+        sensitive=declaration.sensitive,
+        synonyms=tuple(synonyms),
+        type=declaration.kind.code,
+        documentation=declaration.doc,
+    )
+
+
+def _unknown_entry(name: str, value: str) -> ConfigEntry:
+    """A setting nobody knows may be anything, a password too: so it is told to be there, and its value is not told."""
+    synonym = ConfigSynonym(name, None, ConfigSource.STATIC_BROKER_CONFIG)
+    return ConfigEntry(name, None, synonym.source, True, True, (synonym,), ConfigType.UNKNOWN, None)
+
+
+def _usable(values: Mapping[str, str]) -> dict[str, str]:
+    usable = {}
+    for name, text in values.items():
+        declaration = BrokerConfig.declared.get(name)
+        try:
+            if declaration is not None:
+                declaration.parse(text)
+        except InvalidSetting as problem:
+            log.error("a stored dynamic setting is wrong and is left out", problem=str(problem))
+            continue
+        usable[name] = text
+    return usable

@@ -1,0 +1,158 @@
+"""The settings of the other resources that AlterConfigs knows: groups and client-metrics subscriptions."""
+
+import re
+from collections.abc import Mapping
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.config.checks import Check, at_least, between, one_of
+from kaspar.config.declaration import Settings, Synonym, setting
+from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
+
+_NO_GROUPS = "Groups are not served yet."
+_DURATION = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
+
+
+def _offset_reset() -> Check[str]:
+    def problem(value: str) -> str | None:
+        kind, colon, duration = value.partition(":")
+        good = value in ("earliest", "latest") or (kind == "by_duration" and colon and _DURATION.fullmatch(duration))
+        return None if good else "must be earliest, latest or by_duration:PnDTnHnMn.nS"
+
+    return Check(problem, "`earliest`, `latest` or `by_duration:PnDTnHnMn.nS`")
+
+
+def _broker(name: str) -> tuple[Synonym, ...]:
+    return (Synonym(f"group.{name}"),)
+
+
+class GroupConfig(Settings, not_honoured=_NO_GROUPS):
+    """What one group may set for itself."""
+
+    consumer_assignment_interval_ms: int = setting(
+        INT,
+        1000,
+        at_least(0),
+        synonyms=_broker("consumer.assignment.interval.ms"),
+        doc="The least time between two assignments of a consumer group.",
+    )
+    consumer_heartbeat_interval_ms: int = setting(
+        INT,
+        5000,
+        at_least(1),
+        synonyms=_broker("consumer.heartbeat.interval.ms"),
+        doc="How often members of a consumer group send heartbeats.",
+    )
+    consumer_session_timeout_ms: int = setting(
+        INT,
+        45_000,
+        at_least(1),
+        synonyms=_broker("consumer.session.timeout.ms"),
+        doc="A member of a consumer group silent for this long is removed.",
+    )
+    share_assignment_interval_ms: int = setting(
+        INT,
+        1000,
+        at_least(0),
+        synonyms=_broker("share.assignment.interval.ms"),
+        doc="The least time between two assignments of a share group.",
+    )
+    share_auto_offset_reset: str = setting(
+        STRING, "latest", _offset_reset(), doc="Where a share group begins on a partition it has no state for."
+    )
+    share_delivery_count_limit: int = setting(
+        INT,
+        5,
+        at_least(2),
+        synonyms=_broker("share.delivery.count.limit"),
+        doc="How often a record is delivered to a share group before it is given up.",
+    )
+    share_heartbeat_interval_ms: int = setting(
+        INT,
+        5000,
+        at_least(1),
+        synonyms=_broker("share.heartbeat.interval.ms"),
+        doc="How often members of a share group send heartbeats.",
+    )
+    share_isolation_level: str = setting(
+        STRING,
+        "read_uncommitted",
+        one_of("read_committed", "read_uncommitted"),
+        doc="Whether a share group sees records of transactions that are not committed.",
+    )
+    share_partition_max_record_locks: int = setting(
+        INT,
+        2000,
+        at_least(100),
+        synonyms=_broker("share.partition.max.record.locks"),
+        doc="How many records of a partition may be in delivery to a share group.",
+    )
+    share_record_lock_duration_ms: int = setting(
+        INT,
+        30_000,
+        at_least(1000),
+        synonyms=_broker("share.record.lock.duration.ms"),
+        doc="How long a delivered record stays locked for its consumer.",
+    )
+    share_renew_acknowledge_enable: bool = setting(
+        BOOLEAN, True, doc="Whether a consumer of a share group may renew the lock of a record."
+    )
+    share_session_timeout_ms: int = setting(
+        INT,
+        45_000,
+        at_least(1),
+        synonyms=_broker("share.session.timeout.ms"),
+        doc="A member of a share group silent for this long is removed.",
+    )
+    streams_assignment_interval_ms: int = setting(
+        INT,
+        1000,
+        at_least(0),
+        synonyms=_broker("streams.assignment.interval.ms"),
+        doc="The least time between two assignments of a streams group.",
+    )
+    streams_heartbeat_interval_ms: int = setting(
+        INT,
+        5000,
+        at_least(1),
+        synonyms=_broker("streams.heartbeat.interval.ms"),
+        doc="How often members of a streams group send heartbeats.",
+    )
+    streams_initial_rebalance_delay_ms: int = setting(
+        INT,
+        3000,
+        at_least(0),
+        synonyms=_broker("streams.initial.rebalance.delay.ms"),
+        doc="How long a new streams group waits for more members.",
+    )
+    streams_num_standby_replicas: int = setting(
+        INT,
+        0,
+        at_least(0),
+        synonyms=_broker("streams.num.standby.replicas"),
+        doc="How many standby replicas each task gets.",
+    )
+    streams_session_timeout_ms: int = setting(
+        INT,
+        45_000,
+        at_least(1),
+        synonyms=_broker("streams.session.timeout.ms"),
+        doc="A member of a streams group silent for this long is removed.",
+    )
+
+
+class ClientMetricsConfig(Settings, not_honoured="Client telemetry is not taken yet."):
+    """A subscription: which clients push which metrics, and how often."""
+
+    interval_ms: int = setting(INT, 300_000, between(100, 3_600_000), doc="How often the clients push.")
+    match: tuple[str, ...] = setting(LIST, (), doc="Which clients: `name=pattern`, comma-separated. Empty means all.")
+    metrics: tuple[str, ...] = setting(
+        LIST, (), doc="Prefixes of the metrics' names, or `*` for all of them. Empty means none."
+    )
+
+
+def validate_resource(kind: type[Settings], what: str, values: Mapping[str, str]) -> None:
+    """Refuses settings that a group or a subscription cannot have. Raises InvalidSetting with a sentence."""
+    for name in sorted(values):
+        if name not in kind.declared:
+            raise InvalidSetting(f"Unknown {what} config name: {name}")
+        kind.declared[name].parse(values[name])
