@@ -73,7 +73,7 @@ class LogConfig(Settings):
         at_least(0),
         synonyms=_from("log.cleaner.delete.retention.ms"),
         not_honoured=NO_CLEANER,
-        doc="How long the tombstones of a compacted topic are kept, so that readers from the beginning see the deletes.",
+        doc="How long the tombstones of a compacted topic are kept, so that readers from the start see the deletes.",
     )
     file_delete_delay_ms: int = setting(
         LONG,
