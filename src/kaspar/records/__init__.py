@@ -1,1 +1,58 @@
 """Record batches, format v2: reading, checking, building and compressing them."""
+
+from kaspar.records.batch import (
+    HEADER_SIZE,
+    BatchHeader,
+    CheckedBatch,
+    check_batch,
+    crc_matches,
+    iter_headers,
+    place_batch,
+    read_header,
+    set_crc,
+    set_max_timestamp,
+)
+from kaspar.records.builder import build_batch, recompress
+from kaspar.records.codec import Codec, Octets, TimestampType
+from kaspar.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction_marker,
+    build_leader_change,
+    control_type,
+    read_end_transaction_marker,
+)
+from kaspar.records.cost import checks_inline
+from kaspar.records.inflate import INFLATED_BYTES_LIMIT
+from kaspar.records.reader import iter_batch, iter_records
+from kaspar.records.record import Header, Record
+
+__all__ = [
+    "HEADER_SIZE",
+    "INFLATED_BYTES_LIMIT",
+    "BatchHeader",
+    "CheckedBatch",
+    "Codec",
+    "ControlType",
+    "EndTransactionMarker",
+    "Header",
+    "Octets",
+    "Record",
+    "TimestampType",
+    "build_batch",
+    "build_end_transaction_marker",
+    "build_leader_change",
+    "check_batch",
+    "checks_inline",
+    "control_type",
+    "crc_matches",
+    "iter_batch",
+    "iter_headers",
+    "iter_records",
+    "place_batch",
+    "read_end_transaction_marker",
+    "read_header",
+    "recompress",
+    "set_crc",
+    "set_max_timestamp",
+]

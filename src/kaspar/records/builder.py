@@ -1,0 +1,143 @@
+"""Builds record batches: from records, and from the records of another batch with another codec."""
+
+from collections.abc import Iterable
+
+from kaspar.base.ids import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+from kaspar.records.batch import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    HEADER,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME_FLAG,
+    MAGIC,
+    TRANSACTIONAL_FLAG,
+    CheckedBatch,
+    set_crc,
+)
+from kaspar.records.codec import Codec, Octets, TimestampType
+from kaspar.records.deflate import deflate
+from kaspar.records.inflate import inflate
+from kaspar.records.record import Record
+
+_MAX_OFFSET_DELTA = 0x7FFF_FFFF
+
+
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    leader_epoch: int = NO_EPOCH,
+) -> bytearray:
+    """One batch of `records`, which are at least one.
+
+    Records with no offset get consecutive ones from `base_offset` on. Given offsets must rise, and may leave gaps as in
+    a compacted log.
+    """
+    records = list(records)
+    if not records:
+        raise ValueError("a batch holds at least one record")
+    base_timestamp = records[0].timestamp
+    body = bytearray()
+    delta = -1
+    for record in records:
+        previous = delta
+        delta = record.offset - base_offset if record.offset >= 0 else previous + 1
+        if not previous < delta <= _MAX_OFFSET_DELTA:
+            raise ValueError(f"offset {record.offset} cannot follow {base_offset + previous} in this batch")
+        _append_record(body, record, record.timestamp - base_timestamp, delta)
+
+    attributes = int(codec)
+    if timestamp_type is TimestampType.LOG_APPEND_TIME:
+        attributes |= LOG_APPEND_TIME_FLAG
+    if transactional:
+        attributes |= TRANSACTIONAL_FLAG
+    if control:
+        attributes |= CONTROL_FLAG
+    batch = bytearray(HEADER_SIZE)
+    for piece in deflate(codec, [body], level):
+        batch += piece
+    HEADER.pack_into(
+        batch,
+        0,
+        base_offset,
+        len(batch) - LENGTH_OVERHEAD,
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        delta,
+        base_timestamp,
+        max(NO_TIMESTAMP, *(record.timestamp for record in records)),
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    set_crc(batch, 0)
+    return batch
+
+
+def recompress(buffer: Octets, checked: CheckedBatch, codec: Codec, level: int | None = None) -> bytearray:
+    """The same batch with its records compressed by `codec`. Takes no more memory than both compressed forms do."""
+    payload = memoryview(buffer)[checked.start + HEADER_SIZE : checked.end]
+    batch = bytearray(memoryview(buffer)[checked.start : checked.start + HEADER_SIZE])
+    for piece in deflate(codec, inflate(checked.codec, payload), level):
+        batch += piece
+    HEADER.pack_into(
+        batch,
+        0,
+        checked.base_offset,
+        len(batch) - LENGTH_OVERHEAD,
+        checked.leader_epoch,
+        MAGIC,
+        0,
+        checked.attributes & ~CODEC_MASK | codec,
+        checked.last_offset_delta,
+        checked.base_timestamp,
+        checked.header_max_timestamp,
+        checked.producer_id,
+        checked.producer_epoch,
+        checked.base_sequence,
+        checked.count,
+    )
+    set_crc(batch, 0)
+    return batch
+
+
+def _append_record(body: bytearray, record: Record, timestamp_delta: int, offset_delta: int) -> None:
+    one = bytearray(1)  # the attributes
+    _append_varint(one, timestamp_delta)
+    _append_varint(one, offset_delta)
+    _append_octets(one, record.key)
+    _append_octets(one, record.value)
+    _append_varint(one, len(record.headers))
+    for name, value in record.headers:
+        _append_octets(one, name.encode("utf-8", "surrogateescape"))
+        _append_octets(one, value)
+    _append_varint(body, len(one))
+    body += one
+
+
+def _append_octets(target: bytearray, octets: bytes | None) -> None:
+    if octets is None:
+        target.append(1)  # -1
+    else:
+        _append_varint(target, len(octets))
+        target += octets
+
+
+def _append_varint(target: bytearray, number: int) -> None:
+    raw = (number << 1) ^ (number >> 63)
+    while raw > 0x7F:
+        target.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    target.append(raw)
