@@ -73,7 +73,7 @@ def cached(name: str, manifests: Sequence[Path], build: Build) -> Path:
     target = cache_folder() / f"{name}-{_digest(manifests)}"
     if target.is_dir():
         return target
-    with _locked(target.with_suffix(".lock")):
+    with locked(target.with_name(f"{target.name}.lock")):
         if not target.is_dir():  # another process may have built it while this one waited
             _build_atomically(name, target, build)
     return target
@@ -88,7 +88,7 @@ def _digest(manifests: Sequence[Path]) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,0 +1,107 @@
+"""The broker and the clients of the compat tests.
+
+A test that takes `driver` runs once for each client that can do what the test needs:
+
+    @needs(Ability.CONSUME)
+    def test_...(driver: Driver, new_topic: NewTopic) -> None: ...
+
+`reference` is one client that can do everything, for what a test needs but is not about. All tests share one broker and
+use topics of their own. An ERROR that our broker logs during a test fails that test.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.compat.drivers.api import Ability, Driver
+from tests.compat.drivers.confluent import ConfluentDriver
+from tests.compat.drivers.registry import DRIVERS, able
+from tests.compat.scenario import NewTopic
+from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.kaspar import KasparProcess
+from tests.peers.missing import unless_missing
+from tests.peers.process import BrokerProcess
+
+SETTINGS = {"num.partitions": "3"}  # not the default, so that a test can see that it is honoured
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(*abilities): run only for clients that can do this")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "driver" in metafunc.fixturenames:
+        needed = [ability for mark in metafunc.definition.iter_markers("needs") for ability in mark.args]
+        assert all(isinstance(ability, Ability) for ability in needed)
+        metafunc.parametrize("driver", able(*needed), indirect=True)
+
+
+@pytest.fixture(scope="session")
+def shared_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    folder: Path = tmp_path_factory.mktemp("broker")
+    if request.config.getoption("--against") == "kafka":
+        unless_missing(kafka_jars)
+        with ApacheKafka(folder, heap="1g", overrides=SETTINGS) as kafka:
+            yield kafka
+    else:
+        with KasparProcess(folder, overrides=SETTINGS) as kaspar:
+            yield kaspar
+
+
+@pytest.fixture
+def broker(shared_broker: BrokerProcess) -> Iterator[BrokerProcess]:
+    assert shared_broker.running, f"the broker has ended:\n{shared_broker.log_text()[-3000:]}"
+    yield shared_broker
+    if isinstance(shared_broker, KasparProcess):
+        errors = shared_broker.unexpected_errors()
+        assert not errors, "the broker logged:\n" + "\n".join(errors)
+
+
+@pytest.fixture(scope="session")
+def drivers(shared_broker: BrokerProcess) -> Iterator[Callable[[str], Driver]]:
+    """A client's driver by name, started when first asked for."""
+    started: dict[str, Driver] = {}
+
+    def driver(name: str) -> Driver:
+        if name not in started:
+            started[name] = unless_missing(lambda: DRIVERS[name](shared_broker.bootstrap))
+        return started[name]
+
+    yield driver
+    for each in started.values():
+        each.close()
+
+
+@pytest.fixture
+def driver(request: pytest.FixtureRequest, broker: BrokerProcess, drivers: Callable[[str], Driver]) -> Driver:
+    return drivers(request.param)
+
+
+@pytest.fixture
+def reference(broker: BrokerProcess, drivers: Callable[[str], Driver]) -> Driver:
+    return drivers(ConfluentDriver.name)
+
+
+@pytest.fixture(scope="session")
+def topic_names() -> Iterator[str]:
+    return (f"topic-{number}" for number in itertools.count())
+
+
+@pytest.fixture
+def new_topic(reference: Driver, topic_names: Iterator[str]) -> NewTopic:
+    """Makes a topic that no other test uses."""
+
+    def create(*, partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = next(topic_names)
+        reference.create_topic(name, partitions=partitions, config=config)
+        return name
+
+    return create
+
+
+@pytest.fixture
+def topic_name(topic_names: Iterator[str]) -> str:
+    """A name that no topic has yet."""
+    return next(topic_names)

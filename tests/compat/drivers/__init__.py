@@ -1,0 +1,1 @@
+"""One face over every client: `api.Driver`. Each module here implements it for one client."""
