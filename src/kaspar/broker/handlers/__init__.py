@@ -1,1 +1,78 @@
-"""One module for each API."""
+"""One module for each API, and the table that says which APIs are served, at which versions.
+
+A module has `handle(broker, context, request) -> response`, plain or async. It is imported when the first request for it comes,
+so that a start pays for nothing it does not need. What ApiVersions announces is this table.
+"""
+
+import importlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+
+
+class PartlyEncoded(NamedTuple):
+    """A response some of whose arrays are encoded already (by field name): what is large and rarely changes."""
+
+    message: Message
+    encoded: Mapping[str, Sequence[bytes]]
+
+
+Response = Message | PartlyEncoded
+Handler = Callable[["Broker", "RequestContext", Any], Response | Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who asks, and in which words: what a handler may need to know beyond the request itself."""
+
+    api_key: ApiKey
+    version: int
+    correlation_id: int
+    client_id: str | None
+    peer: str
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    key: ApiKey
+    first_version: int
+    last_version: int
+    module: str
+
+    def load(self) -> Handler:
+        handler: Handler = importlib.import_module(f"{__name__}.{self.module}").handle
+        return handler
+
+
+SERVED: dict[int, ServedApi] = {
+    api.key: api
+    for api in (
+        ServedApi(ApiKey.PRODUCE, 3, 13, "produce"),
+        ServedApi(ApiKey.FETCH, 4, 18, "fetch"),
+        ServedApi(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets"),
+        ServedApi(ApiKey.METADATA, 0, 13, "metadata"),
+        ServedApi(ApiKey.API_VERSIONS, 0, 4, "api_versions"),
+        ServedApi(ApiKey.CREATE_TOPICS, 2, 7, "create_topics"),
+        ServedApi(ApiKey.DELETE_TOPICS, 1, 6, "delete_topics"),
+        ServedApi(ApiKey.DELETE_RECORDS, 0, 2, "delete_records"),
+        ServedApi(ApiKey.INIT_PRODUCER_ID, 0, 5, "init_producer_id"),
+        ServedApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "offset_for_leader_epoch"),
+        ServedApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, "describe_configs"),
+        ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
+        ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs"),
+        ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions"),
+        ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs"),
+        ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
+        ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
+        ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
+        ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
+    )
+}

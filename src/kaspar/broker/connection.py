@@ -1,0 +1,328 @@
+"""One client's connection: frames in, responses out in request order.
+
+Rules:
+- A frame's memory is taken as its bytes arrive, never on the word of its length prefix. While no frame is half received a
+  connection owns no buffer at all: it reads into one that all connections of a listener share.
+- A request is decoded, and its records appended, straight from the receive buffer. Whoever keeps bytes longer copies them.
+- Later requests are worked on while earlier ones wait; their responses wait in slots until it is their turn.
+- A client that does not read its responses, or has too many requests under way, is not read from until it catches up.
+- Bytes that are not a request close the connection with one log line.
+"""
+
+import asyncio
+import struct
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from kaspar.base.errors import MalformedBytes
+from kaspar.base.log import get_log
+
+log = get_log(__name__)
+
+Buffers = Sequence[bytes | bytearray | memoryview]
+
+SHARED_BUFFER_BYTES: Final = 256 * 1024
+FIRST_GROWTH_BYTES: Final = 64 * 1024
+MAX_REQUESTS_UNDER_WAY: Final = 256
+WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
+
+_FRAME_SIZE = struct.Struct(">i")
+
+
+class Slot:
+    """A response's place in the order of a connection. Filled once, with None where the request has no answer."""
+
+    __slots__ = ("_connection", "_sent", "buffers", "filled")
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._sent: Callable[[], None] | None = None
+        self.buffers: Buffers | None = None
+        self.filled = False
+
+    def fill(self, buffers: Buffers | None, *, sent: Callable[[], None] | None = None) -> None:
+        """Give the response; `sent` is called when it is this response's turn and it has been handed to the socket."""
+        assert not self.filled, "a response slot was filled twice"
+        self.buffers = buffers
+        self.filled = True
+        self._sent = sent
+        self._connection.slot_filled()
+
+    def handed_over(self) -> None:
+        if self._sent is not None:
+            self._sent()
+
+
+class RequestHandler(Protocol):
+    """What a connection hands its frames to."""
+
+    def handle(
+        self, connection: "Connection", buffer: bytearray, start: int, end: int, received: float
+    ) -> Buffers | Slot | None:
+        """Work on one request: its response, None where it has none, or a slot that will be filled later."""
+        ...
+
+
+class ConnectionOwner(Protocol):
+    """The listener a connection belongs to."""
+
+    name: str
+    max_request_bytes: int
+    shared_buffer: bytearray
+    shared_view: memoryview
+    requests: RequestHandler
+    overloaded: bool  # requests under way hold more memory than queued.max.request.bytes: take no more for now
+
+    def opened(self, connection: "Connection") -> None: ...
+    def closed(self, connection: "Connection") -> None: ...
+    def request_failed(self, connection: "Connection", problem: Exception) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_paused",
+        "_slots",
+        "_start",
+        "_write_paused",
+        "client_id",
+        "client_software",
+        "closing",
+        "last_active",
+        "owner",
+        "peer",
+        "transport",
+    )
+
+    transport: asyncio.Transport
+
+    def __init__(self, owner: ConnectionOwner, peer: str) -> None:
+        self.owner = owner
+        self.peer = peer
+        self.client_id: str | None = None
+        self.client_software: tuple[str, str] | None = None
+        self.last_active = time.perf_counter()
+        self.closing = False
+        self._buffer: bytearray | None = None
+        self._start = 0
+        self._end = 0
+        self._slots: deque[Slot] = deque()
+        self._paused = False
+        self._write_paused = False
+
+    # -- what asyncio calls ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self.owner.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closing = True
+        self._buffer = None
+        self._slots.clear()
+        self.owner.closed(self)
+
+    def eof_received(self) -> bool:
+        """The client sends no more, but may still be reading: what is under way is answered, then the connection closes."""
+        self.closing = True
+        return bool(self._slots)
+
+    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
+        buffer = self._buffer
+        if buffer is None:
+            return self.owner.shared_view
+        if self._end == len(buffer):
+            buffer = self._make_room(buffer)
+        return memoryview(buffer)[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = time.perf_counter()
+        buffer = self._buffer
+        if buffer is None:
+            rest = self._take_requests(self.owner.shared_buffer, 0, nbytes)
+            if rest < nbytes and not self.transport.is_closing():
+                self._keep(self.owner.shared_buffer, rest, nbytes)
+            return
+        self._end += nbytes
+        self._go_on(buffer)
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self._pause()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self.try_resume()
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    def _go_on(self, buffer: bytearray) -> None:
+        self._start = self._take_requests(buffer, self._start, self._end)
+        if self._start == self._end:
+            self._start = self._end = 0
+
+    def _take_requests(self, buffer: bytearray, position: int, end: int) -> int:
+        """Work on the whole requests in buffer[position:end]; where the rest begins."""
+        owner = self.owner
+        handle = owner.requests.handle
+        out: list[bytes | bytearray | memoryview] = []
+        received = self.last_active
+        try:
+            while end - position >= 4:
+                if self._paused or len(self._slots) >= MAX_REQUESTS_UNDER_WAY or owner.overloaded:
+                    self._pause()
+                    break
+                size: int = _FRAME_SIZE.unpack_from(buffer, position)[0]
+                if size < 0 or size > owner.max_request_bytes:
+                    raise MalformedBytes(
+                        f"a request of {size} bytes was announced; socket.request.max.bytes is {owner.max_request_bytes}"
+                    )
+                frame_end = position + 4 + size
+                if frame_end > end:
+                    break
+                response = handle(self, buffer, position + 4, frame_end, received)
+                position = frame_end
+                if response is None:
+                    continue
+                if isinstance(response, Slot):
+                    if out:
+                        # What is ready must be on its way before the slot's answer can be.
+                        self._write(out)
+                        out = []
+                elif self._slots:
+                    self._queue_ready(response)
+                else:
+                    out.extend(response)
+                    if self._write_buffer_is_filling(out):
+                        self._write(out)
+                        out = []
+        except MalformedBytes as problem:
+            if out:
+                self._write(out)
+            self.refuse(str(problem))
+            return end
+        except Exception as problem:
+            owner.request_failed(self, problem)
+            return end
+        if out:
+            self._write(out)
+        return position
+
+    @staticmethod
+    def _write_buffer_is_filling(out: list[bytes | bytearray | memoryview]) -> bool:
+        return len(out) > 64 or len(out[-1]) > 64 * 1024
+
+    def _keep(self, source: bytearray, start: int, end: int) -> None:
+        """Move the first part of a frame out of the shared buffer."""
+        have = end - start
+        buffer = bytearray(self._capacity_for(source, start, have))
+        buffer[:have] = memoryview(source)[start:end]
+        self._buffer, self._start, self._end = buffer, 0, have
+
+    def _make_room(self, buffer: bytearray) -> bytearray:
+        """The buffer is full and its frame is not complete: move the frame to the front, into a larger buffer if needed."""
+        have = self._end - self._start
+        capacity = self._capacity_for(buffer, self._start, have)
+        if capacity <= len(buffer) and self._start > 0:
+            buffer[:have] = buffer[self._start : self._end]
+        else:
+            larger = bytearray(capacity)
+            larger[:have] = memoryview(buffer)[self._start : self._end]
+            self._buffer = buffer = larger
+        self._start, self._end = 0, have
+        return buffer
+
+    @staticmethod
+    def _capacity_for(buffer: bytearray, start: int, have: int) -> int:
+        """What the frame at `start` may take now: all of it once half has arrived, otherwise twice what has arrived."""
+        frame = 4 + _FRAME_SIZE.unpack_from(buffer, start)[0] if have >= 4 else FIRST_GROWTH_BYTES
+        return max(min(frame, max(2 * have, FIRST_GROWTH_BYTES)), have + 1)
+
+    def release_idle_memory(self) -> None:
+        """Called now and then: a connection with nothing half received gives its buffer back."""
+        if self._buffer is not None and self._start == self._end:
+            self._buffer = None
+            self._start = self._end = 0
+
+    def refuse(self, reason: str) -> None:
+        log.warning("closed a connection", reason=reason, peer=self.peer, client=self.client_id, listener=self.owner.name)
+        self.closing = True
+        self.transport.close()
+
+    # -- responding --------------------------------------------------------------------------------------------------
+
+    def take_slot(self) -> Slot:
+        slot = Slot(self)
+        self._slots.append(slot)
+        return slot
+
+    @property
+    def requests_under_way(self) -> int:
+        return len(self._slots)
+
+    @property
+    def responses_waiting(self) -> int:
+        """How many are ready and wait for an earlier one."""
+        return sum(slot.filled for slot in tuple(self._slots))
+
+    def _queue_ready(self, response: Buffers) -> None:
+        slot = Slot(self)
+        slot.buffers = response
+        slot.filled = True
+        self._slots.append(slot)
+
+    def slot_filled(self) -> None:
+        slots = self._slots
+        if not slots or not slots[0].filled:
+            return
+        out: list[bytes | bytearray | memoryview] = []
+        sent: list[Slot] = []
+        while slots and slots[0].filled:
+            slot = slots.popleft()
+            if slot.buffers is not None:
+                out.extend(slot.buffers)
+            sent.append(slot)
+        if out:
+            self._write(out)
+        for slot in sent:
+            slot.handed_over()
+        if self.closing and not slots:
+            self.transport.close()
+        elif self._paused:
+            self.try_resume()
+
+    def _write(self, out: list[bytes | bytearray | memoryview]) -> None:
+        if self.transport.is_closing():
+            return
+        if len(out) == 1:
+            self.transport.write(out[0])
+        else:
+            self.transport.writelines(out)
+
+    # -- back-pressure -----------------------------------------------------------------------------------------------
+
+    def _pause(self) -> None:
+        if not self._paused and not self.transport.is_closing():
+            self._paused = True
+            self.transport.pause_reading()
+
+    def try_resume(self) -> None:
+        """Something that held this connection back is gone: take the requests already here, then read on."""
+        if (
+            not self._paused
+            or self._write_paused
+            or self.transport.is_closing()
+            or len(self._slots) >= MAX_REQUESTS_UNDER_WAY // 2
+            or self.owner.overloaded
+        ):
+            return
+        self._paused = False
+        if self._buffer is not None:
+            self._go_on(self._buffer)
+        if not self._paused and not self.transport.is_closing():
+            self.transport.resume_reading()

@@ -1,0 +1,370 @@
+"""Fetch: bytes of partitions, as they are on disk, now or when there is enough of them.
+
+A partition whose bytes are in the page cache is read on the spot; one that would have to wait for the disk is read in a thread,
+so that a reader of old data holds up nobody. If there is less than `min_bytes`, the request waits at its partitions, up to
+`max_wait_ms`, and looks again only at those that moved.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.broker.connection import Buffers, Connection, Slot
+from kaspar.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
+from kaspar.broker.metrics import FETCH_CONSUMER, FETCH_FOLLOWER
+from kaspar.broker.partitions import partition_of
+from kaspar.broker.view import Purgatory
+from kaspar.protocol import fetch as codec
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.fetch import FetchRequest, LeaderIdAndEpoch, PartitionData
+from kaspar.protocol.headers import RequestHeader, set_frame_size, start_response
+from kaspar.protocol.shapes import Topic
+from kaspar.replication.partition import Partition
+from kaspar.storage import WOULD_BLOCK
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+FIRST_WITH_TOPIC_ID: Final = 13
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+
+# An answer is copied twice on its way out, on the loop: this much takes about a millisecond. A client that asks for more gets
+# the rest with its next request, which costs it less than the others' waiting would cost them.
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+
+
+class FetchHandler:
+    def __init__(self, broker: "Broker") -> None:
+        self.broker = broker
+        self.partitions = broker.partitions
+        self.sessions = broker.fetch_sessions
+        self.consumer_metrics = broker.metrics.requests.of(FETCH_CONSUMER)
+        self.follower_metrics = broker.metrics.requests.of(FETCH_FOLLOWER)
+        self.waiting: set[Fetch] = set()
+
+    def handle(
+        self, connection: Connection, frame: memoryview, header: RequestHeader, received: float
+    ) -> Buffers | Slot:
+        _, version, correlation_id, _, position = header
+        request = codec.read_request(version, frame, position)
+        try:
+            session, partitions = self._partitions_of(request, version, received)
+        except Refused as refusal:
+            refused = codec.refused(request, version, refusal.code)
+            return encode(version, correlation_id, refused, error_code=refusal.code)
+        fetch = Fetch(self, connection, request, version, correlation_id, session, tuple(partitions), received, len(frame))
+        return fetch.start()
+
+    def _partitions_of(
+        self, request: FetchRequest, version: int, now: float
+    ) -> tuple[FetchSession | None, Iterable[FetchedPartition]]:
+        """What the request asks for, by itself or together with what its session remembers."""
+        uses_topic_ids = version >= FIRST_WITH_TOPIC_ID
+        named = [
+            FetchedPartition(
+                topic, wanted.partition, wanted.fetch_offset, wanted.partition_max_bytes,
+                wanted.current_leader_epoch, wanted.last_fetched_epoch,
+            )
+            for topic, wanted_partitions in request.topics
+            for wanted in wanted_partitions
+        ]
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self.sessions.close(request.session_id)
+            session = None
+            if request.session_epoch == INITIAL_EPOCH:
+                session = self.sessions.create(
+                    named, privileged=request.replica_id >= 0, uses_topic_ids=uses_topic_ids, now=now
+                )
+            return session, named if session is None else session.partitions.values()
+        session = self.sessions.resume(
+            request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids, now=now
+        )
+        session.update(named, ((topic, index) for topic, indexes in request.forgotten_topics_data for index in indexes))
+        if not session.partitions:
+            self.sessions.close(session.session_id)
+            return None, ()
+        session.next_epoch()
+        return session, session.partitions.values()
+
+    def purgatory(self) -> Purgatory:
+        return Purgatory("Fetch", sum(len(fetch.registered) for fetch in tuple(self.waiting)), len(self.waiting))
+
+    def find(self, wanted: FetchedPartition) -> Partition:
+        return partition_of(self.partitions.find(wanted.topic), wanted.topic, wanted.partition)
+
+
+def encode(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[tuple[Topic, Sequence[PartitionData]]],
+    *,
+    error_code: int = 0,
+    session_id: int = NO_SESSION,
+) -> Buffers:
+    out = start_response(ApiKey.FETCH, version, correlation_id)
+    buffers = codec.write_response(out, version, topics, error_code=error_code, session_id=session_id)
+    set_frame_size(out, sum(map(len, buffers)))
+    return buffers
+
+
+class Fetch:
+    """One fetch request on its way: read, perhaps wait, read again what moved, answer."""
+
+    __slots__ = (
+        "_answers",
+        "_cold",
+        "_connection",
+        "_correlation_id",
+        "_handler",
+        "_local",
+        "_metrics",
+        "_missing_bytes",
+        "_moved",
+        "_received",
+        "_request",
+        "_request_bytes",
+        "_room",
+        "_session",
+        "_slot",
+        "_timer",
+        "_version",
+        "_wanted",
+        "registered",
+    )
+
+    def __init__(
+        self,
+        handler: FetchHandler,
+        connection: Connection,
+        request: FetchRequest,
+        version: int,
+        correlation_id: int,
+        session: FetchSession | None,
+        wanted: tuple[FetchedPartition, ...],
+        received: float,
+        request_bytes: int,
+    ) -> None:
+        self._handler = handler
+        self._connection = connection
+        self._request = request
+        self._request_bytes = request_bytes
+        self._local = 0.0
+        self._metrics = handler.follower_metrics if request.replica_id >= 0 else handler.consumer_metrics
+        self._version = version
+        self._correlation_id = correlation_id
+        self._session = session
+        self._wanted = wanted
+        self._received = received
+        self._answers: list[PartitionData | None] = [None] * len(wanted)
+        self._cold: list[int] = []
+        self._room = max(0, min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES))
+        self._missing_bytes = request.min_bytes
+        self._moved: set[Partition] = set()
+        self.registered: dict[Partition, int] = {}
+        self._slot: Slot | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # -- the first look ----------------------------------------------------------------------------------------------
+
+    def start(self) -> Buffers | Slot:
+        for position in range(len(self._wanted)):
+            self._read(position)
+        if not self._cold and self._is_enough():
+            answer = self._answer()
+            self._metrics.inline(self._version, time.perf_counter() - self._received, self._request_bytes)
+            return answer
+        self._local = time.perf_counter() - self._received
+        slot = self._slot = self._connection.take_slot()
+        if self._cold:
+            self._handler.broker.spawn(self._read_cold(), name="fetch of cold data")
+        else:
+            self._wait()
+        return slot
+
+    def _is_enough(self) -> bool:
+        return (
+            self._missing_bytes <= 0
+            or self._request.max_wait_ms <= 0
+            or not self._wanted
+            or any(answer is not None and answer.error_code for answer in self._answers)
+        )
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def _read(self, position: int) -> None:
+        """Read a partition from the page cache, or note that it is cold."""
+        wanted = self._wanted[position]
+        try:
+            partition = self._handler.find(wanted)
+            upper = self._check(partition, wanted)
+            offset = wanted.fetch_offset
+            log = partition.log
+            records: bytes | memoryview = b""
+            if offset != upper or offset < log.log_start_offset:
+                limit = min(wanted.max_bytes, self._room)
+                found = log.try_read(offset, limit, upper, whole_first_batch=self._nothing_read_yet)
+                if found is WOULD_BLOCK:
+                    self._cold.append(position)
+                    return
+                records = found
+        except (Refused, StorageFailure) as problem:
+            self._refused(position, problem)
+            return
+        self._found(position, partition, records)
+
+    async def _read_cold(self) -> None:
+        """The partitions that have to wait for the disk, one after the other in a thread."""
+        broker = self._handler.broker
+        for position in self._cold:
+            wanted = self._wanted[position]
+            if self._room <= 0 and not self._nothing_read_yet:
+                break
+            try:
+                partition = self._handler.find(wanted)
+                upper = self._check(partition, wanted)
+                records = await broker.run_blocking(
+                    partition.log.read, wanted.fetch_offset, min(wanted.max_bytes, self._room), upper, self._nothing_read_yet
+                )
+            except (Refused, StorageFailure) as problem:
+                self._refused(position, problem)
+                continue
+            self._found(position, partition, records)
+        self._cold.clear()
+        if self._is_enough():
+            self._fill()
+        else:
+            self._wait()
+
+    @property
+    def _nothing_read_yet(self) -> bool:
+        """The first batch of an answer is given whole even where it is larger than the limits, so that a reader gets on."""
+        return self._missing_bytes == self._request.min_bytes
+
+    def _check(self, partition: Partition, wanted: FetchedPartition) -> int:
+        """May this be read, and up to which offset?"""
+        if partition.log.offline:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory is offline")
+        state = partition.state
+        if wanted.current_leader_epoch != -1:
+            state.check_epoch(wanted.current_leader_epoch)
+        state.check_leader()
+        if self._request.replica_id >= 0:
+            return partition.log.log_end_offset
+        if self._request.isolation_level == READ_COMMITTED:
+            return min(state.high_watermark, partition.log.last_stable_offset)
+        return state.high_watermark
+
+    def _found(self, position: int, partition: Partition, records: bytes | memoryview) -> None:
+        size = len(records)
+        self._missing_bytes -= size
+        self._room -= size
+        committed = self._request.isolation_level == READ_COMMITTED
+        self._answers[position] = PartitionData(
+            partition.topic_partition.partition,
+            0,
+            partition.state.high_watermark,
+            partition.log.last_stable_offset,
+            partition.log.log_start_offset,
+            records,
+            () if committed else None,
+        )
+
+    def _refused(self, position: int, problem: Refused | StorageFailure) -> None:
+        code, leader = ErrorCode.KAFKA_STORAGE_ERROR, None
+        wanted = self._wanted[position]
+        if isinstance(problem, StorageFailure):
+            self._handler.broker.log_directory_failed(problem)
+        else:
+            code = problem.code
+            if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+                leader = LeaderIdAndEpoch(*self._handler.broker.current_leader(wanted.topic, wanted.partition))
+        self._answers[position] = PartitionData(wanted.partition, code, current_leader=leader)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        for position, wanted in enumerate(self._wanted):
+            try:
+                partition = self._handler.find(wanted)
+            except Refused:
+                continue
+            partition.fetch_waiters.add(self)
+            self.registered[partition] = position
+        self._handler.waiting.add(self)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._wake)
+        for partition, position in self.registered.items():
+            answer = self._answers[position]
+            if answer is not None and partition.state.high_watermark > answer.high_watermark:
+                self.readable(partition, 0)  # it moved while colder ones were being read
+
+    def readable(self, partition: Partition, size: int) -> None:
+        self._moved.add(partition)
+        self._missing_bytes -= size
+        if (self._missing_bytes <= 0 or size == 0) and self._timer is not None:
+            # With the next turn of the loop: whatever else arrives in this one goes into the same answer.
+            self._timer.cancel()
+            self._timer = None
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        """Enough has come, or the time is over: read what moved since the first look, and answer."""
+        for partition in self.registered:
+            partition.fetch_waiters.discard(self)
+        self._handler.waiting.discard(self)
+        if self._connection.transport.is_closing():
+            return
+        self._missing_bytes = self._request.min_bytes
+        for partition in self._moved:
+            self._read(self.registered[partition])
+        if self._cold:
+            self._request = self._request._replace(max_wait_ms=0)
+            self._handler.broker.spawn(self._read_cold(), name="fetch of cold data")
+        else:
+            self._fill()
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        assert self._slot is not None
+        self._slot.fill(self._answer(), sent=self._sent)
+
+    def _sent(self) -> None:
+        remote = time.perf_counter() - self._received - self._local
+        self._metrics.delayed(self._version, 0.0, self._local, remote, 0.0, 0.0, 0.0, self._request_bytes)
+
+    def _answer(self) -> Buffers:
+        """Everything for a full fetch; only the news for an incremental one."""
+        session = self._session
+        by_topic: dict[Topic, list[PartitionData]] = {}
+        served = []
+        for wanted, answer in zip(self._wanted, self._answers, strict=True):
+            if answer is None:
+                continue  # cold, and there was no room left for it
+            size = len(answer.records) if answer.records is not None else 0
+            self._count(wanted, answer.error_code, size)
+            if size:
+                served.append(wanted.key)
+            if session is not None:
+                news = wanted.tell(answer, size)
+                if not news and self._request.session_epoch > INITIAL_EPOCH:
+                    continue
+            by_topic.setdefault(wanted.topic, []).append(answer)
+        if session is not None:
+            session.served(served)
+        session_id = NO_SESSION if session is None else session.session_id
+        return encode(self._version, self._correlation_id, tuple(by_topic.items()), session_id=session_id)
+
+    def _count(self, wanted: FetchedPartition, error_code: int, size: int) -> None:
+        hosted = self._handler.partitions.find(wanted.topic)
+        metrics = hosted.metrics if hosted is not None else self._handler.broker.metrics.topics.no_topic
+        metrics.total_fetch_requests += 1
+        if error_code:
+            metrics.failed_fetch_requests += 1
+            self._metrics.error(ErrorCode(error_code))
+        elif self._request.replica_id < 0:
+            metrics.bytes_out += size

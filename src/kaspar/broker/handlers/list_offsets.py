@@ -1,0 +1,97 @@
+"""ListOffsets: the offset of a point in a partition: its ends, a time, the largest timestamp."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import NO_OFFSET, NO_TIMESTAMP
+from kaspar.broker.handlers import RequestContext
+from kaspar.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kaspar.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+
+# Which version of the request a special timestamp came with.
+FIRST_VERSION: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+async def handle(broker: "Broker", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    named = Counter((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for wanted in topic.partitions:
+            try:
+                if named[topic.name, wanted.partition_index] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "the partition is named more than once")
+                answers.append(await _look_up(broker, context.version, request, topic.name, wanted))
+            except Refused as refusal:
+                answers.append(
+                    ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refusal.code)
+                )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+async def _look_up(
+    broker: "Broker", version: int, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    if wanted.timestamp < 0 and version < FIRST_VERSION.get(wanted.timestamp, version + 1):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} has no meaning at version {version}")
+    partition = broker.partitions.lead(topic, wanted.partition_index)
+    partition.state.check_epoch(wanted.current_leader_epoch)
+    timestamp, offset, leader_epoch = await _find(broker, request, partition, wanted.timestamp)
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
+    )
+
+
+async def _find(
+    broker: "Broker", request: ListOffsetsRequest, partition: Partition, timestamp: int
+) -> tuple[int, int, int]:
+    """Timestamp, offset and leader epoch of what was asked for; -1 for each where there is no such thing."""
+    log = partition.log
+    nothing = (NO_TIMESTAMP, NO_OFFSET, -1)
+    if request.replica_id != CONSUMER:
+        end = log.log_end_offset
+    elif request.isolation_level == READ_COMMITTED:
+        end = min(partition.high_watermark, log.last_stable_offset)
+    else:
+        end = partition.high_watermark
+    if timestamp == LATEST:
+        return NO_TIMESTAMP, end, partition.state.leadership.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return NO_TIMESTAMP, log.log_start_offset, log.epoch_at_start()
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return nothing  # there is no tiered storage, so nothing is in it or on its way to it
+    if timestamp == MAX_TIMESTAMP:
+        found = await broker.run_blocking(log.offset_of_max_timestamp)
+    else:
+        found = await broker.run_blocking(log.offset_for_timestamp, timestamp)
+    if found is None or found.offset >= end:
+        return nothing
+    return found.timestamp, found.offset, found.leader_epoch

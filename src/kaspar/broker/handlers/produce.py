@@ -1,0 +1,312 @@
+"""Produce: append record batches, and answer when they are as safe as `acks` asks for.
+
+The hot path: a batch that is quick to check is appended on the spot, straight from the receive buffer, and its answer goes
+out with the same turn of the loop. What takes longer (see broker/appends.py), or must wait to be committed, becomes a
+`PendingProduce`. One bad partition never fails its neighbours.
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
+from kaspar.base.ids import Offset
+from kaspar.broker.connection import Buffers, Connection, Slot
+from kaspar.broker.partitions import HostedTopic, partition_of
+from kaspar.broker.view import Purgatory
+from kaspar.protocol import produce as codec
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.headers import RequestHeader, set_frame_size, start_response
+from kaspar.protocol.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceResponse,
+    ProduceRequest,
+)
+from kaspar.protocol.shapes import Topic
+from kaspar.records import Codec
+from kaspar.replication.partition import Partition
+from kaspar.storage import Appended, InvalidRecords, PreparedBatch, prepare, runs_inline
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+FIRST_WITH_ZSTD: Final = 7
+NO_ACKS: Final = 0
+LEADER_ACK: Final = 1
+ALL_ACKS: Final = -1
+ACKS_0_FAILED: Final = "a produce request with acks=0 failed, and a closed connection is all that can tell its client so"
+
+_ATTRIBUTES_LOW_BYTE: Final = 22
+_CODEC_MASK: Final = 0x07
+
+TopicResults = list[tuple[Topic, list[PartitionProduceResponse]]]
+
+
+class ProduceHandler:
+    def __init__(self, broker: "Broker") -> None:
+        self.appends = broker.appends
+        self.metrics = broker.metrics.requests.of("Produce")
+        self._broker = broker
+        self._partitions = broker.partitions
+        self._now_ms = broker.clock.now_ms
+        self.waiting: set[PendingProduce] = set()
+
+    def handle(
+        self, connection: Connection, frame: memoryview, header: RequestHeader, received: float
+    ) -> Buffers | Slot | None:
+        _, version, correlation_id, _, position = header
+        request = codec.read_request(version, frame, position)
+        acks = request.acks
+        if acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
+            refused = codec.refused(request, ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, not {acks}")
+            return (encode(version, correlation_id, refused),)
+        now_ms = self._now_ms()
+        results: TopicResults = []
+        pending: PendingProduce | None = None
+        failed = False
+        for topic, batches in request.topics:
+            answers: list[PartitionProduceResponse] = []
+            results.append((topic, answers))
+            hosted = self._partitions.find(topic)
+            for index, start, end in batches:
+                try:
+                    partition = partition_of(hosted, topic, index)
+                    assert hosted is not None
+                    self._check_form(hosted, frame, start, end, version)
+                    config = partition.log.config
+                    if (self.appends and self.appends.busy(partition)) or not runs_inline(frame, start, end, config):
+                        if pending is None:
+                            pending = PendingProduce(self, connection, request, version, correlation_id, results, received)
+                        pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index)
+                        continue
+                    batch = prepare(frame, start, end, config, now_ms)
+                    appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
+                except KasparError as problem:
+                    failed = True
+                    answers.append(self.refused(topic, index, problem))
+                    continue
+                self.count(hosted, batch, appended)
+                if acks == ALL_ACKS and partition.state.high_watermark <= appended.last_offset:
+                    if pending is None:
+                        pending = PendingProduce(self, connection, request, version, correlation_id, results, received)
+                    pending.appended(partition, index, appended, answers)
+                else:
+                    answers.append(success(index, appended))
+        if pending is not None:
+            return pending.start(len(frame))
+        if acks == NO_ACKS:
+            if failed:
+                connection.refuse(ACKS_0_FAILED)
+            return None
+        response = (encode(version, correlation_id, results),)
+        self.metrics.inline(version, time.perf_counter() - received, len(frame))
+        return response
+
+    @staticmethod
+    def _check_form(hosted: HostedTopic, frame: memoryview, start: int, end: int, version: int) -> None:
+        """What depends on the request rather than on the batch alone."""
+        if hosted.is_internal:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "an internal topic is written by the broker alone")
+        if start < 0:
+            raise Refused(ErrorCode.INVALID_RECORD, "a produce request must have a record batch for each partition")
+        if (
+            version < FIRST_WITH_ZSTD
+            and end - start > _ATTRIBUTES_LOW_BYTE
+            and frame[start + _ATTRIBUTES_LOW_BYTE] & _CODEC_MASK == Codec.ZSTD
+        ):
+            raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd came with version 7 of Produce")
+
+    @staticmethod
+    def count(hosted: HostedTopic, batch: PreparedBatch, appended: Appended) -> None:
+        metrics = hosted.metrics
+        metrics.total_produce_requests += 1
+        if not appended.duplicate:
+            metrics.bytes_in += batch.end - batch.start
+            metrics.messages_in += batch.last_offset_delta + 1
+
+    def purgatory(self) -> Purgatory:
+        return Purgatory("Produce", sum(pending.waits for pending in tuple(self.waiting)), len(self.waiting))
+
+    def refused(self, topic: Topic, index: int, problem: KasparError) -> PartitionProduceResponse:
+        hosted = self._partitions.find(topic)
+        metrics = hosted.metrics if hosted is not None else self._broker.metrics.topics.no_topic
+        metrics.total_produce_requests += 1
+        metrics.failed_produce_requests += 1
+        if isinstance(problem, StorageFailure):
+            self._broker.log_directory_failed(problem)
+            return PartitionProduceResponse(index, ErrorCode.KAFKA_STORAGE_ERROR, error_message=str(problem))
+        if not isinstance(problem, Refused):
+            raise problem
+        self.metrics.error(problem.code)
+        record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
+        if isinstance(problem, InvalidRecords):
+            record_errors = tuple(BatchIndexAndErrorMessage(*error) for error in problem.record_errors)
+        leader = None
+        if problem.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            leader = LeaderIdAndEpoch(*self._broker.current_leader(topic, index))
+        return PartitionProduceResponse(
+            index, problem.code, record_errors=record_errors, error_message=problem.message, current_leader=leader
+        )
+
+
+def success(index: int, appended: Appended) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index, 0, appended.base_offset, appended.log_append_time_ms, appended.log_start_offset
+    )
+
+
+def encode(version: int, correlation_id: int, results: TopicResults) -> bytearray:
+    out = start_response(ApiKey.PRODUCE, version, correlation_id)
+    codec.write_response(out, version, results)
+    set_frame_size(out)
+    return out
+
+
+class PendingProduce:
+    """A produce request that cannot be answered yet: batches are still being checked, or are not committed."""
+
+    __slots__ = (
+        "_acks",
+        "_connection",
+        "_correlation_id",
+        "_handler",
+        "_local",
+        "_received",
+        "_request_bytes",
+        "_results",
+        "_slot",
+        "_timeout_ms",
+        "_timer",
+        "_uncommitted",
+        "_unchecked",
+        "_version",
+    )
+
+    def __init__(
+        self,
+        handler: ProduceHandler,
+        connection: Connection,
+        request: ProduceRequest,
+        version: int,
+        correlation_id: int,
+        results: TopicResults,
+        received: float,
+    ) -> None:
+        self._handler = handler
+        self._connection = connection
+        self._acks = request.acks
+        self._timeout_ms = request.timeout_ms
+        self._version = version
+        self._correlation_id = correlation_id
+        self._results = results
+        self._received = received
+        self._local = 0.0
+        self._request_bytes = 0
+        self._unchecked = 0
+        self._uncommitted: dict[tuple[Partition, Offset], tuple[list[PartitionProduceResponse], int]] = {}
+        self._slot: Slot | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, request_bytes: int) -> Slot | None:
+        """Take a place in the order of responses (with acks=0 there is none to take)."""
+        self._request_bytes = request_bytes
+        self._local = time.perf_counter() - self._received
+        if self._acks == NO_ACKS:
+            return None
+        self._slot = self._connection.take_slot()
+        self._handler.waiting.add(self)
+        self._start_timer()
+        return self._slot
+
+    @property
+    def waits(self) -> int:
+        return self._unchecked + len(self._uncommitted)
+
+    def _start_timer(self) -> None:
+        if self._uncommitted and self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(self._timeout_ms, 0) / 1000, self._timed_out)
+
+    # -- checks in a thread ------------------------------------------------------------------------------------------
+
+    def check_later(
+        self,
+        hosted: HostedTopic,
+        partition: Partition,
+        batch: bytearray,
+        answers: list[PartitionProduceResponse],
+        index: int,
+    ) -> None:
+        self._unchecked += 1
+
+        def done(outcome: Appended | KasparError, prepared: PreparedBatch | None) -> None:
+            self._unchecked -= 1
+            if isinstance(outcome, KasparError):
+                answers.append(self._handler.refused(hosted.name, index, outcome))
+                if self._acks == NO_ACKS:
+                    self._connection.refuse(ACKS_0_FAILED)
+            else:
+                assert prepared is not None
+                self._handler.count(hosted, prepared, outcome)
+                self.appended(partition, index, outcome, answers)
+                self._start_timer()
+            self._maybe_answer()
+
+        self._handler.appends.add(partition, batch, acks_all=self._acks == ALL_ACKS, done=done)
+
+    # -- waiting for the commit --------------------------------------------------------------------------------------
+
+    def appended(
+        self, partition: Partition, index: int, appended: Appended, answers: list[PartitionProduceResponse]
+    ) -> None:
+        """The batch is in the log: answer it now, or when the high watermark has passed it."""
+        answers.append(success(index, appended))
+        if self._acks == ALL_ACKS and partition.high_watermark <= appended.last_offset:
+            self._wait_for_commit(partition, appended, answers)
+
+    def _wait_for_commit(
+        self, partition: Partition, appended: Appended, answers: list[PartitionProduceResponse]
+    ) -> None:
+        key = (partition, appended.last_offset)
+        self._uncommitted[key] = (answers, len(answers) - 1)
+
+        def committed() -> None:
+            waiting = self._uncommitted.pop(key, None)
+            if waiting is None:
+                return  # it was answered when its time ran out
+            if partition.high_watermark <= appended.last_offset:
+                # Woken because the partition is no longer ours to commit: its folder failed, or it was deleted.
+                self._fail(*waiting, partition.why_not_leader())
+            self._maybe_answer()
+
+        partition.when_committed(Offset(appended.last_offset + 1), committed)
+
+    def _fail(self, answers: list[PartitionProduceResponse], position: int, refusal: Refused) -> None:
+        answers[position] = PartitionProduceResponse(
+            answers[position].index, refusal.code, error_message=refusal.message
+        )
+
+    def _timed_out(self) -> None:
+        refusal = Refused(
+            ErrorCode.REQUEST_TIMED_OUT, f"the records were not committed within {self._timeout_ms} ms"
+        )
+        for answers, position in self._uncommitted.values():
+            self._fail(answers, position, refusal)
+        self._uncommitted.clear()
+        self._maybe_answer()
+
+    def _maybe_answer(self) -> None:
+        if self._unchecked or self._uncommitted or self._slot is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._handler.waiting.discard(self)
+        slot, self._slot = self._slot, None
+        slot.fill((encode(self._version, self._correlation_id, self._results),), sent=self._sent)
+
+    def _sent(self) -> None:
+        total = time.perf_counter() - self._received
+        self._handler.metrics.delayed(
+            self._version, 0.0, self._local, total - self._local, 0.0, 0.0, 0.0, self._request_bytes
+        )

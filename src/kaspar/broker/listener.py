@@ -1,0 +1,238 @@
+"""A listening socket, its limits, and the connections it has taken.
+
+It accepts by itself rather than through asyncio's server, because it must be able to stop accepting: at `max.connections`
+newcomers wait in the kernel's queue as with Kafka, and when the process has no file handle left it waits instead of spinning.
+"""
+
+import asyncio
+import errno
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.base.log import get_log
+from kaspar.broker.connection import SHARED_BUFFER_BYTES, Connection, RequestHandler
+
+log = get_log(__name__)
+
+ACCEPT_AT_ONCE: Final = 64
+RETRY_ACCEPT_S: Final = 0.2
+SWEEP_S: Final = 2.0
+
+
+class ConnectionLimits:
+    """`max.connections` and `max.connections.per.ip`, counted over all listeners of a broker; changeable while running."""
+
+    def __init__(self, *, max_connections: int, max_per_ip: int, per_ip_overrides: Mapping[str, int]) -> None:
+        self.max_connections = max_connections
+        self.max_per_ip = max_per_ip
+        self.per_ip_overrides = per_ip_overrides
+        self.total = 0
+        self.by_ip: Counter[str] = Counter()
+
+    @property
+    def full(self) -> bool:
+        return self.total >= self.max_connections
+
+    def limit_of(self, ip: str) -> int:
+        return self.per_ip_overrides.get(ip, self.max_per_ip)
+
+    def take(self, ip: str) -> bool:
+        if self.by_ip[ip] >= self.limit_of(ip):
+            return False
+        self.by_ip[ip] += 1
+        self.total += 1
+        return True
+
+    def give_back(self, ip: str) -> None:
+        self.total -= 1
+        self.by_ip[ip] -= 1
+        if self.by_ip[ip] == 0:
+            del self.by_ip[ip]
+
+
+class Listener:
+    def __init__(
+        self,
+        name: str,
+        host: str,
+        port: int,
+        *,
+        requests: RequestHandler,
+        limits: ConnectionLimits,
+        max_request_bytes: int,
+        max_idle_ms: int,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+        backlog: int = 1024,
+        slot_freed: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.name = name
+        self.requests = requests
+        self.max_request_bytes = max_request_bytes
+        self.max_idle_ms = max_idle_ms
+        self.shared_buffer = bytearray(SHARED_BUFFER_BYTES)
+        self.shared_view = memoryview(self.shared_buffer)
+        self.overloaded = False
+        self.connections: set[Connection] = set()
+        self.accepted = 0
+        self.disconnected = 0
+        self.rejected = 0
+        self.expired = 0
+        self._limits = limits
+        self._slot_freed = slot_freed
+        self._failed = failed
+        self._send_buffer_bytes = send_buffer_bytes
+        self._adopting: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._accepting = False
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._socket = self._bind(host, port, backlog, receive_buffer_bytes)
+
+    @staticmethod
+    def _bind(host: str, port: int, backlog: int, receive_buffer_bytes: int) -> socket.socket:
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(
+                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+        except OSError as problem:
+            raise KasparError(f"the listener's host '{host}' is not known here: {problem.strerror}") from None
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6 and not host:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            if receive_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+            sock.setblocking(False)
+            sock.bind(address)
+            sock.listen(backlog)
+        except OSError as problem:
+            sock.close()
+            raise KasparError(f"cannot listen on {host or '*'}:{port}: {problem.strerror}") from None
+        return sock
+
+    @property
+    def port(self) -> int:
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+        self.resume_accepting()
+
+    async def stop_accepting(self) -> None:
+        """No new connection from here on; the ones that are open stay."""
+        self._pause_accepting()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._socket.close()
+        if self._adopting:
+            await asyncio.wait(self._adopting)
+
+    def close_connections(self) -> None:
+        for connection in tuple(self.connections):
+            connection.transport.abort()
+
+    # -- accepting ---------------------------------------------------------------------------------------------------
+
+    def resume_accepting(self) -> None:
+        if not self._accepting and self._loop is not None and self._socket.fileno() >= 0:
+            self._accepting = True
+            self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def _pause_accepting(self) -> None:
+        if self._accepting and self._loop is not None:
+            self._accepting = False
+            self._loop.remove_reader(self._socket.fileno())
+
+    def _accept(self) -> None:
+        assert self._loop is not None
+        for _ in range(ACCEPT_AT_ONCE):
+            if self._limits.full:
+                self._pause_accepting()
+                return
+            try:
+                sock, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as problem:
+                if problem.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                log.warning("cannot take a connection now, will try again", listener=self.name, reason=problem.strerror)
+                self._pause_accepting()
+                self._loop.call_later(RETRY_ACCEPT_S, self.resume_accepting)
+                return
+            self._take(sock, address[0], address[1])
+
+    def _take(self, sock: socket.socket, ip: str, port: int) -> None:
+        assert self._loop is not None
+        if not self._limits.take(ip):
+            self.rejected += 1
+            log.info("refused a connection: max.connections.per.ip is reached", ip=ip, limit=self._limits.limit_of(ip))
+            sock.close()
+            return
+        self.accepted += 1
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        task = self._loop.create_task(self._adopt(sock, ip, port))
+        self._adopting.add(task)
+        task.add_done_callback(self._adopting.discard)
+
+    async def _adopt(self, sock: socket.socket, ip: str, port: int) -> None:
+        assert self._loop is not None
+        try:
+            await self._loop.connect_accepted_socket(lambda: Connection(self, f"{ip}:{port}"), sock)
+        except OSError as problem:
+            sock.close()
+            self._freed(ip)
+            log.debug("a connection was gone before it was taken", peer=f"{ip}:{port}", reason=problem.strerror)
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.disconnected += 1
+        self._freed(connection.peer.rpartition(":")[0])
+
+    def request_failed(self, connection: Connection, problem: Exception) -> None:
+        """A request met a bug. Its connection is closed, and whoever runs the broker decides whether that was all."""
+        log.exception("a request failed", peer=connection.peer, client=connection.client_id)
+        connection.transport.abort()
+        self._failed(problem)
+
+    def _freed(self, ip: str) -> None:
+        was_full = self._limits.full
+        self._limits.give_back(ip)
+        if was_full and not self._limits.full:
+            self._slot_freed()
+
+    # -- idle connections --------------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """Close connections that have been idle for `connections.max.idle.ms`, and take back the memory of quiet ones."""
+        assert self._loop is not None
+        now = time.perf_counter()
+        for connection in tuple(self.connections):
+            idle_s = now - connection.last_active
+            if connection.requests_under_way:
+                continue
+            if 0 <= self.max_idle_ms <= idle_s * 1000:
+                self.expired += 1
+                log.debug("closed an idle connection", peer=connection.peer, idle_s=round(idle_s))
+                connection.transport.close()
+            elif idle_s > SWEEP_S:
+                connection.release_idle_memory()
+        self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)
+
+    def _sweep_interval_s(self) -> float:
+        return min(SWEEP_S, self.max_idle_ms / 4000) if self.max_idle_ms > 0 else SWEEP_S

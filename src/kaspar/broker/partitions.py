@@ -1,0 +1,76 @@
+"""The partitions this broker holds, found by topic name or by topic id.
+
+Kept in step with the cluster's image: a topic that appears gets its logs, one that goes loses them.
+"""
+
+import uuid
+from collections.abc import Iterator
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.broker.metrics import TopicMetrics
+from kaspar.replication.partition import Partition
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class HostedTopic:
+    """One topic's partitions on this broker."""
+
+    __slots__ = ("is_internal", "metrics", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.is_internal = name in INTERNAL_TOPICS
+        self.metrics = metrics
+        self.partitions: dict[int, Partition] = {}
+
+
+def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:
+    """The partition a request names, or Kafka's code for a name or an id that is not known here."""
+    if hosted is not None:
+        partition = hosted.partitions.get(index)
+        if partition is not None:
+            return partition
+    elif not isinstance(topic, str):
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
+    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")
+
+
+class Partitions:
+    def __init__(self) -> None:
+        self.by_name: dict[str, HostedTopic] = {}
+        self.by_id: dict[uuid.UUID, HostedTopic] = {}
+
+    def add_topic(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> HostedTopic:
+        topic = self.by_name[name] = self.by_id[topic_id] = HostedTopic(name, topic_id, metrics)
+        return topic
+
+    def remove_topic(self, name: str) -> HostedTopic | None:
+        topic = self.by_name.pop(name, None)
+        if topic is not None:
+            del self.by_id[topic.topic_id]
+        return topic
+
+    def find(self, topic: str | uuid.UUID) -> HostedTopic | None:
+        return self.by_name.get(topic) if isinstance(topic, str) else self.by_id.get(topic)
+
+    def get(self, topic_partition: TopicPartition) -> Partition | None:
+        topic = self.by_name.get(topic_partition.topic)
+        return None if topic is None else topic.partitions.get(topic_partition.partition)
+
+    def lead(self, topic: str, index: int) -> Partition:
+        """The partition, if it is here and this broker leads it."""
+        partition = partition_of(self.by_name.get(topic), topic, index)
+        if partition.log.offline:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {topic}-{index} is offline")
+        partition.state.check_leader()
+        return partition
+
+    def __iter__(self) -> Iterator[Partition]:
+        for topic in self.by_name.values():
+            yield from topic.partitions.values()
+
+    def __len__(self) -> int:
+        return sum(len(topic.partitions) for topic in self.by_name.values())

@@ -1,0 +1,151 @@
+"""From a frame to a handler and back: the request header, the API's table, decoding, timing, errors.
+
+Produce and Fetch go straight to their own handlers with the bytes as they came. Every other API is decoded to its one
+message shape, handled, and its answer encoded at the version it was asked in. Kinds of trouble, kept apart:
+- bytes that are no request of a served API and version: the connection is closed (`MalformedBytes`);
+- a handler's own failure (a bug): logged with its traceback, the connection closed, the broker goes on unless it was a
+  broken invariant (`Listener.request_failed`).
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import MalformedBytes
+from kaspar.broker.connection import Buffers, Connection, Slot
+from kaspar.broker.handlers import SERVED, Handler, PartlyEncoded, RequestContext, ServedApi
+from kaspar.broker.handlers.api_versions import unsupported_version
+from kaspar.broker.handlers.fetch import FetchHandler
+from kaspar.broker.handlers.produce import ProduceHandler
+from kaspar.broker.metrics import RequestMetrics
+from kaspar.broker.view import Purgatory
+from kaspar.protocol import codec
+from kaspar.protocol.api import api_name, request_class
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.headers import RequestHeader, read_request_header, set_frame_size, start_response
+from kaspar.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+PRODUCE: Final = int(ApiKey.PRODUCE)
+FETCH: Final = int(ApiKey.FETCH)
+API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+
+
+class Requests:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._produce = ProduceHandler(broker)
+        self._fetch = FetchHandler(broker)
+        self._handlers: dict[int, Handler] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(
+        self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
+    ) -> Buffers | Slot | None:
+        frame = memoryview(buffer)[start:end]
+        header = read_request_header(frame)
+        api = SERVED.get(header.api_key)
+        if api is None:
+            raise MalformedBytes(f"API key {header.api_key} is not served")
+        if not api.first_version <= header.api_version <= api.last_version:
+            if header.api_key == API_VERSIONS:
+                return self._encode(0, header.correlation_id, unsupported_version())
+            raise MalformedBytes(f"version {header.api_version} of {api_name(api.key)} is not served")
+        connection.client_id = header.client_id
+        if header.api_key == PRODUCE:
+            return self._produce.handle(connection, frame, header, received)
+        if header.api_key == FETCH:
+            return self._fetch.handle(connection, frame, header, received)
+        return self._handle_message(connection, frame, header, api, received)
+
+    # -- every API but Produce and Fetch -----------------------------------------------------------------------------
+
+    def _handle_message(
+        self, connection: Connection, frame: memoryview, header: RequestHeader, api: ServedApi, received: float
+    ) -> Buffers | Slot:
+        version = header.api_version
+        request, _ = codec.read(request_class(api.key), version, frame, header.body_position)
+        context = RequestContext(
+            api.key, version, header.correlation_id, header.client_id, connection.peer, connection.owner.name
+        )
+        started = time.perf_counter()
+        answer = self._handler(api)(self._broker, context, request)
+        if isinstance(answer, Message | PartlyEncoded):
+            response = self._encode(version, header.correlation_id, answer)
+            self._metrics(api).inline(version, time.perf_counter() - received, len(frame))
+            return response
+        slot = connection.take_slot()
+        local = time.perf_counter() - started
+        task = asyncio.get_running_loop().create_task(
+            self._finish(connection, slot, api, context, answer, received, started, local, len(frame)),
+            name=f"{api_name(api.key)} of {connection.peer}",
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return slot
+
+    def _metrics(self, api: ServedApi) -> RequestMetrics:
+        return self._broker.metrics.requests.of(api_name(api.key))
+
+    def _handler(self, api: ServedApi) -> Handler:
+        handler = self._handlers.get(api.key)
+        if handler is None:
+            handler = self._handlers[api.key] = api.load()
+        return handler
+
+    async def _finish(
+        self,
+        connection: Connection,
+        slot: Slot,
+        api: ServedApi,
+        context: RequestContext,
+        answer: Awaitable[Message | PartlyEncoded],
+        received: float,
+        started: float,
+        local: float,
+        request_bytes: int,
+    ) -> None:
+        try:
+            response = self._encode(context.version, context.correlation_id, await answer)
+        except Exception as problem:
+            connection.owner.request_failed(connection, problem)
+            return
+        ready = time.perf_counter()
+
+        def sent() -> None:
+            now = time.perf_counter()
+            self._metrics(api).delayed(
+                context.version,
+                queue=started - received,
+                local=local,
+                remote=ready - started - local,
+                throttle=0.0,
+                response_queue=now - ready,
+                send=0.0,
+                request_bytes=request_bytes,
+            )
+
+        slot.fill(response, sent=sent)
+
+    @staticmethod
+    def _encode(version: int, correlation_id: int, response: Message | PartlyEncoded) -> Buffers:
+        message, encoded = response if isinstance(response, PartlyEncoded) else (response, None)
+        out = start_response(message.SCHEMA.api_key, version, correlation_id)
+        codec.write_into(out, message, version, encoded)
+        set_frame_size(out)
+        return (out,)
+
+    def purgatories(self) -> list[Purgatory]:
+        return [self._produce.purgatory(), self._fetch.purgatory()]
+
+    async def finish(self) -> None:
+        """Wait for the requests under way; what still waits then is cancelled."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=5)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)

@@ -1,0 +1,58 @@
+"""Group commit: many appends share one fsync.
+
+Of each partition at most one sync is under way. What is appended meanwhile is covered by the next one, so the slower the disk,
+the more records each sync carries. A partition with `flush.messages=1` commits only what a sync has covered; with a larger
+number, or `flush.ms`, syncing happens in the background and nobody waits for it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import StorageFailure
+
+if TYPE_CHECKING:
+    from kaspar.replication.partition import Partition
+
+
+class Syncing:
+    def __init__(
+        self,
+        executor: Executor,
+        *,
+        failed: Callable[[StorageFailure], None],
+        synced: Callable[[float], None],
+    ) -> None:
+        self._executor = executor
+        self._failed = failed
+        self._synced = synced
+        self._under_way: dict[Partition, asyncio.Task[None]] = {}
+
+    def ask(self, partition: "Partition") -> None:
+        """Sync this partition's log soon. What was appended before this call will be covered."""
+        if partition not in self._under_way:
+            task = asyncio.get_running_loop().create_task(self._sync(partition))
+            self._under_way[partition] = task
+
+    async def _sync(self, partition: "Partition") -> None:
+        loop = asyncio.get_running_loop()
+        log = partition.log
+        try:
+            while log.recovery_point < log.log_end_offset and not log.offline:
+                started = loop.time()
+                await loop.run_in_executor(self._executor, log.flush)
+                self._synced(loop.time() - started)
+                if partition.syncs_before_commit:
+                    partition.durable_up_to(log.recovery_point)
+                elif log.unflushed_messages < log.config.flush_messages:
+                    break
+        except StorageFailure as failure:
+            self._failed(failure)
+        finally:
+            del self._under_way[partition]
+
+    async def finish(self) -> None:
+        """Wait for the syncs under way."""
+        while self._under_way:
+            await asyncio.wait(self._under_way.values())

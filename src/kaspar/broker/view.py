@@ -1,0 +1,150 @@
+"""The broker as its metrics and health pages see it. Called from another thread, so everything is a copy made in one step."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kaspar.base.ids import TopicPartition
+from kaspar.broker.fetch_sessions import FetchSessions
+from kaspar.broker.listener import Listener
+from kaspar.broker.metrics.view import BrokerState
+from kaspar.metadata import ClusterImage
+from kaspar.replication.partition import Partition
+from kaspar.replication.state import Role
+from kaspar.storage import Log, LogDirectory
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+
+@dataclass(frozen=True, slots=True)
+class HostedReplica:
+    partition: Partition
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.partition.topic_partition
+
+    @property
+    def is_leader(self) -> bool:
+        return self.partition.state.role is Role.LEADER
+
+    @property
+    def replica_count(self) -> int:
+        return len(self.partition.state.leadership.replicas)
+
+    @property
+    def in_sync_replica_count(self) -> int:
+        return len(self.partition.state.leadership.in_sync_replicas)
+
+    @property
+    def min_insync_replicas(self) -> int:
+        return self.partition.log.config.min_insync_replicas
+
+
+@dataclass(frozen=True, slots=True)
+class Purgatory:
+    name: str
+    watched: int
+    delayed: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCounts:
+    session_count: int
+    cached_partition_count: int
+    evictions: int
+
+    @classmethod
+    def of(cls, sessions: FetchSessions) -> "SessionCounts":
+        return cls(len(sessions), sessions.partition_count, sessions.evictions)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPool:
+    limit_bytes: int
+    used_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCounts:
+    """What the controller knows of the cluster, counted from its image."""
+
+    image: ClusterImage
+
+    @property
+    def active_broker_count(self) -> int:
+        return len(self.image.brokers)
+
+    @property
+    def topic_count(self) -> int:
+        return len(self.image.topics)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.image.topics.values())
+
+    @property
+    def offline_partition_count(self) -> int:
+        return sum(partition.leader < 0 for topic in self.image.topics.values() for partition in topic.partitions)
+
+    @property
+    def preferred_replica_imbalance_count(self) -> int:
+        return sum(
+            partition.leader != partition.replicas[0]
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+        )
+
+
+class RunningBroker:
+    """`metrics.view.BrokerView` of a broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def state(self) -> BrokerState:
+        return self._broker.state
+
+    def _all(self) -> list[Partition]:
+        return [
+            partition
+            for topic in list(self._broker.partitions.by_name.values())
+            for partition in list(topic.partitions.values())
+        ]
+
+    def logs(self) -> list[Log]:
+        return [partition.log for partition in self._all() if not partition.log.offline]
+
+    def partitions(self) -> list[HostedReplica]:
+        return [HostedReplica(partition) for partition in self._all()]
+
+    def offline_replica_count(self) -> int:
+        return sum(partition.log.offline for partition in self._all())
+
+    def listeners(self) -> list[Listener]:
+        return list(self._broker.listeners)
+
+    def log_dirs(self) -> list[LogDirectory]:
+        return list(self._broker.logs.directories)
+
+    def purgatories(self) -> list[Purgatory]:
+        return self._broker.requests.purgatories()
+
+    def fetch_sessions(self) -> SessionCounts:
+        return SessionCounts.of(self._broker.fetch_sessions)
+
+    def memory_pool(self) -> MemoryPool:
+        return MemoryPool(self._broker.config.queued_max_request_bytes, self._broker.appends.waiting_bytes)
+
+    def request_queue_size(self) -> int:
+        return self._broker.appends.waiting_count
+
+    def response_queue_size(self) -> int:
+        return sum(
+            connection.responses_waiting
+            for listener in self._broker.listeners
+            for connection in list(listener.connections)
+        )
+
+    def controller(self) -> ClusterCounts | None:
+        return ClusterCounts(self._broker.image)

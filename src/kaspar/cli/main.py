@@ -1,0 +1,53 @@
+"""`kaspar`: one way in for people."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from kaspar import __version__
+from kaspar.tools import server_start
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="kaspar",
+        description="A Kafka-compatible commit log. Every Kafka client works with it unchanged.",
+        epilog="Try 'kaspar demo' to see it at work, or 'kaspar broker' and then any Kafka client on localhost:9092.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser(
+        "broker",
+        parents=[server_start.parser("kaspar broker", file_required=False)],
+        add_help=False,
+        help="run a broker",
+        description="Run a broker until it is told to stop. Without a file: one broker on localhost:9092.",
+    )
+    demo = commands.add_parser("demo", help="start a broker, produce and consume with a live view")
+    demo.add_argument("--seconds", type=float, help="end by itself after so many seconds")
+    demo.add_argument("--rate", type=int, default=2_000, help="records a second to produce (default: %(default)s)")
+    commands.add_parser("version", help="say which version this is, and whether its core is compiled")
+    arguments = parser.parse_args(argv)
+    if arguments.command == "broker":
+        return server_start.run(arguments)
+    if arguments.command == "demo":
+        from kaspar.cli.demo import run_demo
+
+        return run_demo(seconds=arguments.seconds, rate=arguments.rate)
+    if arguments.command == "version":
+        return _version()
+    parser.print_help()
+    return 2
+
+
+def _version() -> int:
+    from kaspar.base import compiled
+
+    print(f"kaspar {__version__}, Python {sys.version.split()[0]}")
+    for module in compiled.COMPILED_MODULES:
+        form = "compiled" if compiled.load(module).__name__ != module else "interpreted (slower: no C compiler at install)"
+        print(f"  {module}: {form}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""A partition on this broker: its log and its state together, and who waits for it.
+
+Owned by the event loop's thread. It does not know how its waiters wait: a fetch is told how many more bytes can be read, a
+produce that its offset is committed.
+"""
+
+import heapq
+import itertools
+import uuid
+from collections.abc import Callable
+from typing import Protocol
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import BrokerId, Offset, TopicPartition
+from kaspar.replication.state import Leadership, PartitionState, Role
+from kaspar.storage import Appended, Log, PreparedBatch
+
+
+class FetchWaiter(Protocol):
+    def readable(self, partition: "Partition", size: int) -> None:
+        """`size` more bytes of a partition this fetch asked for can be read; zero: look again, something else changed."""
+        ...
+
+
+class Partition:
+    __slots__ = ("_commit_order", "_commit_waiters", "_uncommitted_bytes", "fetch_waiters", "log", "state", "topic_id", "topic_partition")
+
+    def __init__(self, topic_partition: TopicPartition, topic_id: uuid.UUID, log: Log, broker_id: BrokerId) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.log = log
+        self.state = PartitionState(broker_id)
+        self.fetch_waiters: set[FetchWaiter] = set()
+        self._commit_waiters: list[tuple[Offset, int, Callable[[], None]]] = []
+        self._commit_order = itertools.count()
+        self._uncommitted_bytes = 0
+
+    @property
+    def high_watermark(self) -> Offset:
+        return self.state.high_watermark
+
+    @property
+    def syncs_before_commit(self) -> bool:
+        """`flush.messages=1`: a record is committed only when it is on the disk, and one sync serves all that came before it."""
+        return self.log.config.flush_messages == 1
+
+    def lead_or_follow(self, leadership: Leadership) -> None:
+        durable = self.log.recovery_point if self.syncs_before_commit else self.log.log_end_offset
+        if self.state.decide_role(leadership, durable_end=durable):
+            if self.state.role is Role.LEADER:
+                self.log.assign_epoch_start(leadership.leader_epoch)
+            self.wake_all()
+
+    def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
+        state = self.state
+        if state.role is not Role.LEADER:
+            state.check_leader()
+        log = self.log
+        config = log.config
+        if acks_all and config.min_insync_replicas > 1:
+            state.check_in_sync(min(config.min_insync_replicas, len(state.leadership.replicas)))
+        appended = log.append_as_leader(batch, leader_epoch=state.leadership.leader_epoch, now_ms=now_ms)
+        if not appended.duplicate:
+            self._uncommitted_bytes += batch.end - batch.start
+            if config.flush_messages != 1:
+                self.durable_up_to(log.log_end_offset)
+        return appended
+
+    def durable_up_to(self, offset: Offset) -> None:
+        """The leader's log is as durable as its settings ask for, up to `offset`: commit, and wake whoever waited for that."""
+        if self.state.local_end_moved(offset):
+            self._committed()
+
+    def _committed(self) -> None:
+        high_watermark = self.state.high_watermark
+        waiters = self._commit_waiters
+        while waiters and waiters[0][0] <= high_watermark:
+            heapq.heappop(waiters)[2]()
+        size, self._uncommitted_bytes = self._uncommitted_bytes, 0
+        if self.fetch_waiters:
+            for waiter in tuple(self.fetch_waiters):
+                waiter.readable(self, size)
+
+    def when_committed(self, end_offset: Offset, callback: Callable[[], None]) -> None:
+        """Call back once everything before `end_offset` is committed. The caller keeps its own time limit."""
+        heapq.heappush(self._commit_waiters, (end_offset, next(self._commit_order), callback))
+
+    def wake_all(self) -> None:
+        """Something other than new data changed (leadership, deletion): every waiter must look again."""
+        for waiter in tuple(self.fetch_waiters):
+            waiter.readable(self, 0)
+        if self.state.role is not Role.LEADER:
+            waiters, self._commit_waiters = self._commit_waiters, []
+            for _, _, callback in waiters:
+                callback()
+
+    def why_not_leader(self) -> Refused:
+        """Why a record that waited for its commit will not get it here."""
+        if self.log.offline:
+            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory went offline")
+        return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker no longer leads the partition")
+
+    def retire(self) -> None:
+        """The partition leaves this broker: nobody may wait for it any longer."""
+        self.state.role = Role.NONE
+        self.wake_all()

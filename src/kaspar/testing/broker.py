@@ -1,0 +1,204 @@
+"""`Broker`: a context manager that runs a broker in this process (a thread with its own loop) or in another.
+
+Rules: no signal handlers, several at once, safe to close twice. A broken invariant of an in-process broker is raised by
+`close()` (so it fails the test) and never ends the process.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import uvloop
+
+from kaspar.base.errors import KasparError
+from kaspar.config import BrokerConfig
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+
+class Broker:
+    """A running broker; `bootstrap_servers` is what clients connect to.
+
+    `data_dir`: keeps the data there (and leaves it there); without it a temporary folder is used and removed.
+    `process=True` runs it as a process of its own, which can be killed. Any other keyword or `overrides` entry is a setting.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: Path | str | None = None,
+        port: int = 0,
+        process: bool = False,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        self.process = process
+        self._removes_data = data_dir is None
+        self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
+        self._port = port
+        self._overrides = dict(overrides or {})
+        self._running: _InThread | _InProcess | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start, and return when clients can connect. After `stop()` it starts again on the same data and the same port."""
+        if self._running is not None:
+            return
+        values = {
+            "node.id": "1",
+            "log.dirs": str(self.data_dir),
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            "kaspar.metrics.listener": "",
+            **self._overrides,
+        }
+        running = _InProcess(values) if self.process else _InThread(values)
+        self._port = running.port
+        self._running = running
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid if isinstance(self._running, _InProcess) else os.getpid()
+
+    def stop(self) -> None:
+        """Stop cleanly and keep the data."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+
+    def kill(self) -> None:
+        """End the broker's process at once, as a power cut to it would (only with `process=True`)."""
+        if not isinstance(self._running, _InProcess):
+            raise KasparError("only a broker with process=True can be killed")
+        running, self._running = self._running, None
+        running.kill()
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._removes_data:
+                shutil.rmtree(self.data_dir, ignore_errors=True)
+
+
+class _InThread:
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._started = threading.Event()
+        self._problem: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop_asked: asyncio.Event | None = None
+        self.port = 0
+        self._thread = threading.Thread(target=self._run, args=(BrokerConfig.of(values),), name="kaspar-broker", daemon=True)
+        self._thread.start()
+        if not self._started.wait(START_TIMEOUT_S):
+            raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
+        if self._problem is not None:
+            self._thread.join()
+            raise self._problem
+
+    def _run(self, config: BrokerConfig) -> None:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._serve(config))
+        except BaseException as problem:
+            self._problem = problem
+        finally:
+            self._started.set()
+
+    async def _serve(self, config: BrokerConfig) -> None:
+        from kaspar.broker.server import Broker as Server
+
+        self._loop = asyncio.get_running_loop()
+        self._stop_asked = asyncio.Event()
+        server = Server(config)
+        try:
+            await server.start()
+            self.port = server.port
+            self._started.set()
+            stop_asked = self._loop.create_task(self._stop_asked.wait())
+            await asyncio.wait((stop_asked, server.failure), return_when=asyncio.FIRST_COMPLETED)
+            stop_asked.cancel()
+            if server.failure.done():
+                raise AssertionError(f"the broker failed: {server.failure.result()}")
+        finally:
+            await server.stop()
+
+    def stop(self) -> None:
+        if self._loop is not None and self._stop_asked is not None and self._thread.is_alive():
+            try:
+                self._loop.call_soon_threadsafe(self._stop_asked.set)
+            except RuntimeError:
+                pass  # the loop is closed: the broker has ended by itself
+        self._thread.join(STOP_TIMEOUT_S)
+        if self._thread.is_alive():
+            raise KasparError(f"the broker did not stop within {STOP_TIMEOUT_S:.0f} s")
+        if self._problem is not None:
+            raise self._problem
+
+
+class _InProcess:
+    def __init__(self, values: Mapping[str, str]) -> None:
+        values = dict(values)
+        if values["listeners"].endswith(":0"):
+            values["listeners"] = values["listeners"][:-1] + str(_free_port())
+        self.port = int(values["listeners"].rpartition(":")[2])
+        read_end, write_end = os.pipe()
+        command = [sys.executable, "-m", "kaspar.testing.process", str(write_end)]
+        command += [f"{name}={value}" for name, value in values.items()]
+        self._process: subprocess.Popen[Any] = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, pass_fds=(write_end,), start_new_session=True
+        )
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as ready:
+            said = ready.read(1)  # ends when the broker is ready, or when it is gone
+        if said != b"+":
+            code = self._process.wait(STOP_TIMEOUT_S)
+            raise KasparError(f"the broker ended with exit code {code} before it was ready")
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise KasparError(f"the broker did not stop within {STOP_TIMEOUT_S:.0f} s") from None
+        if code != 0:
+            raise KasparError(f"the broker ended with exit code {code}")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(STOP_TIMEOUT_S)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

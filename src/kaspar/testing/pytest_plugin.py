@@ -1,0 +1,18 @@
+"""Pytest fixtures, found by pytest as soon as kaspar is installed."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kaspar.testing import Broker
+
+
+@pytest.fixture
+def kaspar_broker() -> "Iterator[Broker]":
+    """A broker of this test's own, in this process, with an empty data folder that is removed afterwards."""
+    from kaspar.testing import Broker
+
+    with Broker() as broker:
+        yield broker

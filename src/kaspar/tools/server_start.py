@@ -1,0 +1,66 @@
+"""kafka-server-start: run a broker with the settings of a properties file."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kaspar.base.errors import KasparError
+
+
+def parser(program: str, *, file_required: bool) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Run a broker until it is told to stop (SIGTERM or Ctrl-C).",
+        epilog=f"Example: {program} server.properties --override listeners=PLAINTEXT://127.0.0.1:9092",
+    )
+    parser.add_argument("-daemon", "--daemon", action="store_true", help="go on in the background")
+    parser.add_argument(
+        "properties",
+        nargs=None if file_required else "?",
+        help="a file of settings with Kafka's names (docs/reference/broker-settings.md)",
+    )
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting that wins over the file; may be given several times",
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    # Imported here so that --help answers at once.
+    from kaspar.broker.run import run_broker
+    from kaspar.config import load_broker_config
+
+    try:
+        config = load_broker_config(Path(arguments.properties) if arguments.properties else None, arguments.override)
+    except KasparError as problem:
+        print(f"kaspar: {problem}", file=sys.stderr)
+        return 1
+    if arguments.daemon:
+        _detach()
+    return run_broker(config)
+
+
+def _detach() -> None:
+    """Go on as a child of no terminal; what the broker says goes to its log file."""
+    if os.fork() > 0:
+        os._exit(0)
+    os.setsid()
+    if os.fork() > 0:
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(parser("kafka-server-start", file_required=True).parse_args(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""A connection over a transport that only remembers: framing, order, memory and back-pressure without a socket."""
+
+import asyncio
+import struct
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from kaspar.broker.connection import FIRST_GROWTH_BYTES, MAX_REQUESTS_UNDER_WAY, Buffers, Connection, Slot
+
+
+class RecordingTransport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = bytearray()
+        self.reading = True
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sent += data
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        for data in list_of_data:
+            self.sent += data
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = True
+
+
+class Owner:
+    """Answers each request with its own bytes in capitals, at once or when the test says so."""
+
+    name = "PLAINTEXT"
+    max_request_bytes = 10_000_000
+
+    def __init__(self) -> None:
+        self.shared_buffer = bytearray(256 * 1024)
+        self.shared_view = memoryview(self.shared_buffer)
+        self.requests = self
+        self.overloaded = False
+        self.waiting: list[tuple[bytes, Slot]] = []
+        self.delays: Callable[[bytes], bool] = lambda request: False
+        self.failed: list[Exception] = []
+
+    def handle(
+        self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
+    ) -> Buffers | Slot | None:
+        request = bytes(buffer[start:end])
+        if request == b"bug":
+            raise ZeroDivisionError("a bug")
+        if request == b"no answer":
+            return None
+        if self.delays(request):
+            slot = connection.take_slot()
+            self.waiting.append((request, slot))
+            return slot
+        return (request.upper(),)
+
+    def opened(self, connection: Connection) -> None: ...
+    def closed(self, connection: Connection) -> None: ...
+
+    def request_failed(self, connection: Connection, problem: Exception) -> None:
+        self.failed.append(problem)
+        connection.transport.abort()
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner()
+
+
+@pytest.fixture
+def transport() -> RecordingTransport:
+    return RecordingTransport()
+
+
+@pytest.fixture
+def connection(owner: Owner, transport: RecordingTransport) -> Connection:
+    connection = Connection(owner, "127.0.0.1:5")
+    connection.connection_made(transport)
+    return connection
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def receive(connection: Connection, data: bytes, *, at_once: int = 1 << 30) -> None:
+    """Hand `data` over as a transport would: into the buffer the connection offers, as much as fits."""
+    position = 0
+    while position < len(data):
+        buffer = memoryview(connection.get_buffer(-1))
+        count = min(len(buffer), len(data) - position, at_once)
+        buffer[:count] = data[position : position + count]
+        position += count
+        connection.buffer_updated(count)
+
+
+def test_frames_are_found_however_the_bytes_come(connection: Connection, transport: RecordingTransport) -> None:
+    receive(connection, frame(b"one") + frame(b"two") + frame(b"three"), at_once=1)
+    receive(connection, frame(b"four") + frame(b"five"))
+    receive(connection, (frame(b"six") + frame(b"seven"))[:-2])
+    assert transport.sent == b"ONETWOTHREEFOURFIVESIX"
+    receive(connection, b"en")
+    assert transport.sent.endswith(b"SEVEN")
+
+
+def test_a_large_frame_is_put_together(connection: Connection, transport: RecordingTransport) -> None:
+    body = bytes(range(97, 123)) * 200_000
+    receive(connection, frame(body) + frame(b"next"), at_once=100_000)
+    assert transport.sent == body.upper() + b"NEXT"
+
+
+def test_memory_follows_the_bytes_not_the_length_prefix(connection: Connection) -> None:
+    receive(connection, struct.pack(">i", 9_999_999) + b"x" * 10)
+    assert len(memoryview(connection.get_buffer(-1))) <= FIRST_GROWTH_BYTES
+    receive(connection, b"x" * 200_000)
+    assert len(memoryview(connection.get_buffer(-1))) <= 2 * 200_014
+
+
+def test_a_quiet_connection_gives_its_buffer_back(connection: Connection, owner: Owner) -> None:
+    receive(connection, frame(b"y" * 300_000))
+    connection.release_idle_memory()
+    assert connection.get_buffer(-1) is owner.shared_view
+    receive(connection, frame(b"half a frame")[:-1])
+    connection.release_idle_memory()
+    assert connection.get_buffer(-1) is not owner.shared_view
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 10_000_001, 2**31 - 1])
+def test_an_impossible_length_closes_the_connection(
+    connection: Connection, transport: RecordingTransport, size: int
+) -> None:
+    receive(connection, frame(b"fine") + struct.pack(">i", size) + b"rest")
+    assert transport.sent == b"FINE"
+    assert transport.closed
+
+
+def test_responses_keep_the_order_of_requests(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.delays = lambda request: request.startswith(b"slow")
+    receive(connection, frame(b"a") + frame(b"slow1") + frame(b"b") + frame(b"slow2") + frame(b"c"))
+    assert transport.sent == b"A"
+    owner.waiting[1][1].fill((b"S2",))
+    assert transport.sent == b"A"
+    owner.waiting[0][1].fill((b"S1",))
+    assert transport.sent == b"AS1BS2C"
+    receive(connection, frame(b"d"))
+    assert transport.sent.endswith(b"D")
+
+
+def test_a_request_without_an_answer_holds_nobody_up(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.delays = lambda request: request == b"slow"
+    receive(connection, frame(b"slow") + frame(b"no answer") + frame(b"b"))
+    owner.waiting[0][1].fill(None)
+    assert transport.sent == b"B"
+
+
+def test_too_many_requests_under_way_stop_the_reading_until_half_are_done(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.delays = lambda request: True
+    receive(connection, frame(b"x") * (MAX_REQUESTS_UNDER_WAY + 10))
+    assert len(owner.waiting) == MAX_REQUESTS_UNDER_WAY
+    assert not transport.reading
+    for _, slot in owner.waiting[: MAX_REQUESTS_UNDER_WAY // 2 + 1]:
+        slot.fill((b".",))
+    assert transport.reading
+    assert len(owner.waiting) == MAX_REQUESTS_UNDER_WAY + 10
+
+
+def test_a_client_that_does_not_read_is_not_read_from(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    connection.pause_writing()
+    assert not transport.reading
+    receive(connection, frame(b"a") + frame(b"b"))
+    assert transport.sent == b""
+    connection.resume_writing()
+    assert transport.reading
+    assert transport.sent == b"AB"
+
+
+def test_an_overloaded_broker_takes_no_request_until_it_is_relieved(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.overloaded = True
+    receive(connection, frame(b"a"))
+    assert transport.sent == b""
+    assert not transport.reading
+    owner.overloaded = False
+    connection.try_resume()
+    assert transport.sent == b"A"
+    assert transport.reading
+
+
+def test_a_bug_in_a_handler_closes_that_connection_only(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    receive(connection, frame(b"bug"))
+    assert transport.closed
+    assert isinstance(owner.failed[0], ZeroDivisionError)
+
+
+def test_a_client_that_has_finished_sending_still_gets_its_answers(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.delays = lambda request: True
+    receive(connection, frame(b"last"))
+    assert connection.eof_received()
+    owner.waiting[0][1].fill((b"bye",))
+    assert transport.sent == b"bye"
+    assert transport.closed
+
+
+def test_filling_a_slot_twice_is_a_broken_invariant(connection: Connection, owner: Owner) -> None:
+    owner.delays = lambda request: True
+    receive(connection, frame(b"x"))
+    owner.waiting[0][1].fill((b".",))
+    with pytest.raises(AssertionError):
+        owner.waiting[0][1].fill((b".",))
