@@ -1,0 +1,64 @@
+"""Every metric of a broker in one list: the metrics page and the reference page are both written from it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kaspar.base.exposition import QUANTILE_LABELS, Kind, render
+from kaspar.broker.metrics.broker import BrokerMetrics
+from kaspar.broker.metrics.families import BrokerFamily, Scrape
+from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, REPLICAS, WAITING
+from kaspar.broker.metrics.traffic import CONNECTIONS, REQUESTS, TOPICS
+from kaspar.broker.metrics.view import BrokerView
+
+SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
+    "Topics": TOPICS,
+    "Requests": REQUESTS,
+    "Connections and threads": CONNECTIONS,
+    "Logs": LOGS,
+    "Replicas": REPLICAS,
+    "Controller": CONTROLLER,
+    "Fetch sessions and waiting requests": WAITING,
+    "Broker and process": BROKER,
+}
+FAMILIES: Final = tuple(family for section in SECTIONS.values() for family in section)
+
+
+def metrics_page(metrics: BrokerMetrics, broker: BrokerView) -> Iterator[bytes]:
+    """The page for Prometheus, in chunks of a millisecond's work or two at most. Called from any thread."""
+    return render(FAMILIES, Scrape(metrics, broker))
+
+
+def reference_page() -> str:
+    """docs/reference/metrics.md, from the declarations."""
+    lines = [
+        "# Metrics",
+        "",
+        "Generated from the declarations in `src/kaspar/broker/metrics/`: change them, then run `make generate`.",
+        "",
+        "A broker shows these at `/metrics`, in Prometheus' text format. The names are the ones that Prometheus' JMX",
+        "exporter, with its usual rules for Kafka, gives to Apache Kafka's own metrics, so that dashboards and alerts",
+        "made for those work unchanged. What starts with `kaspar_` is Kaspar's own. The last column names the MBean",
+        "that has the same number in Apache Kafka.",
+        "",
+        "A summary has the quantiles "
+        + ", ".join(QUANTILE_LABELS)
+        + " of the last one to two minutes, at most 3 % off; 0 when",
+        "nothing happened in that time. Its `_count` and `_sum` are those since the start.",
+    ]
+    for title, families in SECTIONS.items():
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| metric | kind | labels | what it says | in Apache Kafka |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [_reference_row(family) for family in families]
+    return "\n".join(lines) + "\n"
+
+
+def _reference_row(family: BrokerFamily) -> str:
+    label_names = [*family.label_names, *(["quantile"] if family.kind is Kind.SUMMARY else [])]
+    named = ", ".join(f"`{name}`" for name in label_names)
+    kafka = f"`{family.kafka_name}`" if family.kafka_name else ""
+    return f"| `{family.name}` | {family.kind.value} | {named} | {family.help} | {kafka} |"

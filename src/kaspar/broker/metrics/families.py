@@ -1,0 +1,82 @@
+"""How a metric is declared: a family of samples, read from one scrape of the broker.
+
+Names are those that the usual rules of Prometheus' JMX exporter make of Kafka's MBeans, because dashboards and alerts
+are written for them: `kafka.server:type=ReplicaManager,name=LeaderCount` is kafka_server_replicamanager_leadercount;
+what ends in PerSec is a counter that ends in _total; a histogram is a summary whose quantiles are those of the last
+minutes. What only Kaspar has starts with kaspar_, and what every process has with process_.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+
+from kaspar.base.exposition import Family, Kind, Sample, escape_label, labels
+from kaspar.broker.metrics.broker import BrokerMetrics
+from kaspar.broker.metrics.requests import RequestReading
+from kaspar.broker.metrics.topics import TopicMetrics
+from kaspar.broker.metrics.view import BrokerView, ControllerView, LogView, PartitionView
+
+
+class Scrape:
+    """One reading of the metrics page: what several families need is fetched and worked out once."""
+
+    def __init__(self, metrics: BrokerMetrics, broker: BrokerView) -> None:
+        self.metrics = metrics
+        self.broker = broker
+
+    @functools.cached_property
+    def requests(self) -> list[RequestReading]:
+        return self.metrics.requests.read()
+
+    @functools.cached_property
+    def topics(self) -> tuple[list[tuple[str, TopicMetrics]], TopicMetrics]:
+        """Label text and numbers of each topic, and the numbers of all."""
+        each, every = self.metrics.topics.read()
+        return [(labels(topic=topic), metrics) for topic, metrics in each], every
+
+    @functools.cached_property
+    def logs(self) -> list[tuple[str, LogView]]:
+        return [(_partition_label(log), log) for log in self.broker.logs()]
+
+    @functools.cached_property
+    def partitions(self) -> list[tuple[str, PartitionView]]:
+        return [(_partition_label(partition), partition) for partition in self.broker.partitions()]
+
+    @functools.cached_property
+    def controller(self) -> ControllerView | None:
+        return self.broker.controller()
+
+
+def _partition_label(item: LogView | PartitionView) -> str:
+    topic, partition = item.topic_partition
+    return f'{{topic="{escape_label(topic)}",partition="{partition}"}}'
+
+
+BrokerFamily = Family[Scrape]
+
+
+def prometheus_name(mbean: str) -> tuple[str, Kind]:
+    """The JMX exporter's usual name for an MBean written as `kafka.server:type=ReplicaManager,name=LeaderCount`."""
+    domain, _, keys = mbean.partition(":")
+    named = dict(key.split("=") for key in keys.split(",") if "=" in key)
+    start = f"{domain.replace('.', '_')}_{named['type']}_".lower()
+    if named["name"].endswith("PerSec"):
+        return f"{start}{named['name'].removesuffix('PerSec').lower()}_total", Kind.COUNTER
+    return start + named["name"].lower(), Kind.GAUGE
+
+
+def one(mbean: str, text: str, read: Callable[[Scrape], float], *, name: str = "") -> BrokerFamily:
+    """A number without labels."""
+    usual_name, kind = prometheus_name(mbean)
+    return Family(name or usual_name, kind, text, lambda scrape: [("", read(scrape))], (), mbean)
+
+
+def many(
+    mbean: str, text: str, label_names: tuple[str, ...], read: Callable[[Scrape], Iterable[Sample]]
+) -> BrokerFamily:
+    name, kind = prometheus_name(mbean)
+    return Family(name, kind, text, read, label_names, mbean)
+
+
+def own(name: str, kind: Kind, text: str, read: Callable[[Scrape], float]) -> BrokerFamily:
+    """A number that Kafka does not have."""
+    return Family(name, kind, text, lambda scrape: [("", read(scrape))])

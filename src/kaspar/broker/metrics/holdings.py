@@ -1,0 +1,297 @@
+"""The declarations of what a broker has and is: logs, replicas, the controller, requests that wait, the loop and the
+process."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kaspar.base import compiled
+from kaspar.base.exposition import Family, Kind, Sample, labels, summary_samples
+from kaspar.broker.metrics import process
+from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own
+from kaspar.broker.metrics.view import ControllerView, FetchSessionsView, LogView, PartitionView, PurgatoryView
+
+_PARTITION: Final = ("topic", "partition")
+
+# -- logs ------------------------------------------------------------------------------------------------------------
+
+
+def _log_family(kafka_name: str, text: str, read: Callable[[LogView], int]) -> BrokerFamily:
+    return many(
+        f"kafka.log:type=Log,name={kafka_name},topic=*,partition=*",
+        text,
+        _PARTITION,
+        lambda scrape: ((label_text, read(log)) for label_text, log in scrape.logs),
+    )
+
+
+LOGS: Final[tuple[BrokerFamily, ...]] = (
+    _log_family("Size", "The size of the partition's segments in bytes.", lambda log: log.size),
+    _log_family("LogStartOffset", "The first offset that can be read.", lambda log: log.log_start_offset),
+    _log_family("LogEndOffset", "The offset that the next record will get.", lambda log: log.log_end_offset),
+    _log_family("NumLogSegments", "How many segments the partition has.", lambda log: log.segment_count),
+    Family(
+        "kafka_log_logflushstats_logflushrateandtimems",
+        Kind.SUMMARY,
+        "How long it took to flush logs to the disk, in ms. Quantiles are of the last one to two minutes.",
+        lambda scrape: summary_samples(scrape.metrics.log_flush_time.distribution(), factor=1000),
+        kafka_name="kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
+    ),
+    one(
+        "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+        "Log directories that failed and are no longer used.",
+        lambda scrape: sum(not directory.online for directory in scrape.broker.log_dirs()),
+    ),
+    many(
+        "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
+        "1 for a log directory that failed, 0 for one that works.",
+        ("logDirectory",),
+        lambda scrape: [
+            (labels(logDirectory=directory.path), int(not directory.online)) for directory in scrape.broker.log_dirs()
+        ],
+    ),
+)
+
+# -- replicas --------------------------------------------------------------------------------------------------------
+
+
+def _is_under_replicated(partition: PartitionView) -> bool:
+    return partition.is_leader and partition.in_sync_replica_count < partition.replica_count
+
+
+def _is_under_min_isr(partition: PartitionView) -> bool:
+    return partition.is_leader and partition.in_sync_replica_count < _effective_min_isr(partition)
+
+
+def _is_at_min_isr(partition: PartitionView) -> bool:
+    return partition.is_leader and partition.in_sync_replica_count == _effective_min_isr(partition)
+
+
+def _effective_min_isr(partition: PartitionView) -> int:
+    """A partition with fewer replicas than min.insync.replicas is asked for all that it has."""
+    return min(partition.min_insync_replicas, partition.replica_count)
+
+
+def _replica_count_family(kafka_name: str, text: str, counts: Callable[[PartitionView], bool]) -> BrokerFamily:
+    return one(
+        f"kafka.server:type=ReplicaManager,name={kafka_name}",
+        text,
+        lambda scrape: sum(counts(partition) for _, partition in scrape.partitions),
+    )
+
+
+def _partition_family(kafka_name: str, text: str, read: Callable[[PartitionView], int]) -> BrokerFamily:
+    return many(
+        f"kafka.cluster:type=Partition,name={kafka_name},topic=*,partition=*",
+        text,
+        _PARTITION,
+        lambda scrape: ((label_text, read(partition)) for label_text, partition in scrape.partitions),
+    )
+
+
+REPLICAS: Final = (
+    one(
+        "kafka.server:type=ReplicaManager,name=PartitionCount",
+        "Partitions that have a replica on this broker.",
+        lambda scrape: len(scrape.partitions),
+    ),
+    _replica_count_family("LeaderCount", "Partitions that this broker leads.", lambda partition: partition.is_leader),
+    _replica_count_family(
+        "UnderReplicatedPartitions",
+        "Partitions led by this broker with a replica that is not in sync.",
+        _is_under_replicated,
+    ),
+    _replica_count_family(
+        "UnderMinIsrPartitionCount",
+        "Partitions led by this broker with fewer replicas in sync than min.insync.replicas: acks=all is refused.",
+        _is_under_min_isr,
+    ),
+    _replica_count_family(
+        "AtMinIsrPartitionCount",
+        "Partitions led by this broker with exactly min.insync.replicas in sync.",
+        _is_at_min_isr,
+    ),
+    one(
+        "kafka.server:type=ReplicaManager,name=OfflineReplicaCount",
+        "Replicas of this broker that are on failed log directories.",
+        lambda scrape: scrape.broker.offline_replica_count(),
+    ),
+    _partition_family(
+        "ReplicasCount",
+        "Replicas of the partition; 0 where this broker does not lead it.",
+        lambda partition: partition.replica_count if partition.is_leader else 0,
+    ),
+    _partition_family(
+        "InSyncReplicasCount",
+        "Replicas in sync; 0 where this broker does not lead the partition.",
+        lambda partition: partition.in_sync_replica_count if partition.is_leader else 0,
+    ),
+    _partition_family(
+        "UnderReplicated",
+        "1 where this broker leads the partition and a replica is not in sync.",
+        lambda partition: int(_is_under_replicated(partition)),
+    ),
+    _partition_family(
+        "UnderMinIsr",
+        "1 where this broker leads the partition and fewer than min.insync.replicas are in sync.",
+        lambda partition: int(_is_under_min_isr(partition)),
+    ),
+    _partition_family(
+        "AtMinIsr",
+        "1 where this broker leads the partition and exactly min.insync.replicas are in sync.",
+        lambda partition: int(_is_at_min_isr(partition)),
+    ),
+)
+
+# -- the controller --------------------------------------------------------------------------------------------------
+
+
+def _controller_family(kafka_name: str, text: str, read: Callable[[ControllerView], int]) -> BrokerFamily:
+    return one(
+        f"kafka.controller:type=KafkaController,name={kafka_name}",
+        f"{text} 0 where another broker is the controller.",
+        lambda scrape: read(scrape.controller) if scrape.controller is not None else 0,
+    )
+
+
+CONTROLLER: Final = (
+    one(
+        "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+        "1 where this broker is the controller.",
+        lambda scrape: int(scrape.controller is not None),
+    ),
+    _controller_family(
+        "ActiveBrokerCount", "Brokers in the cluster.", lambda controller: controller.active_broker_count
+    ),
+    _controller_family("GlobalTopicCount", "Topics in the cluster.", lambda controller: controller.topic_count),
+    _controller_family(
+        "GlobalPartitionCount", "Partitions in the cluster.", lambda controller: controller.partition_count
+    ),
+    _controller_family(
+        "OfflinePartitionsCount",
+        "Partitions without a leader.",
+        lambda controller: controller.offline_partition_count,
+    ),
+    _controller_family(
+        "PreferredReplicaImbalanceCount",
+        "Partitions that are not led by their first replica.",
+        lambda controller: controller.preferred_replica_imbalance_count,
+    ),
+)
+
+# -- fetch sessions and requests that wait ---------------------------------------------------------------------------
+
+
+def _session_family(kafka_name: str, text: str, read: Callable[[FetchSessionsView], int]) -> BrokerFamily:
+    return one(
+        f"kafka.server:type=FetchSessionCache,name={kafka_name}",
+        text,
+        lambda scrape: read(scrape.broker.fetch_sessions()),
+    )
+
+
+def _purgatory_family(kafka_name: str, text: str, read: Callable[[PurgatoryView], int]) -> BrokerFamily:
+    return many(
+        f"kafka.server:type=DelayedOperationPurgatory,name={kafka_name},delayedOperation=*",
+        text,
+        ("delayedOperation",),
+        lambda scrape: [
+            (labels(delayedOperation=purgatory.name), read(purgatory)) for purgatory in scrape.broker.purgatories()
+        ],
+    )
+
+
+WAITING: Final = (
+    _session_family(
+        "NumIncrementalFetchSessions",
+        "Incremental fetch sessions that are kept.",
+        lambda sessions: sessions.session_count,
+    ),
+    _session_family(
+        "NumIncrementalFetchPartitionsCached",
+        "Partitions in all fetch sessions together.",
+        lambda sessions: sessions.cached_partition_count,
+    ),
+    _session_family(
+        "IncrementalFetchSessionEvictionsPerSec",
+        "Fetch sessions dropped to make room for others.",
+        lambda sessions: sessions.evictions,
+    ),
+    _purgatory_family(
+        "PurgatorySize",
+        "Partitions that waiting requests watch, each counted once for each request.",
+        lambda purgatory: purgatory.watched,
+    ),
+    _purgatory_family("NumDelayedOperations", "Requests that wait.", lambda purgatory: purgatory.delayed),
+)
+
+# -- the broker, its loop and its process ----------------------------------------------------------------------------
+
+
+def _info(scrape: Scrape) -> Iterable[Sample]:
+    core = "compiled" if set(compiled.forms().values()) <= {"compiled", "not loaded"} else "interpreted"
+    return [(labels(version=scrape.metrics.version, core=core), 1)]
+
+
+BROKER: Final[tuple[BrokerFamily, ...]] = (
+    one(
+        "kafka.server:type=KafkaServer,name=BrokerState",
+        "0 not running, 1 starting, 2 recovering logs, 3 running, 6 waiting to stop, 7 stopping.",
+        lambda scrape: int(scrape.broker.state()),
+    ),
+    Family(
+        "kaspar_info",
+        Kind.GAUGE,
+        "Always 1: the labels name Kaspar's version and the form of its core, compiled or interpreted.",
+        _info,
+        ("version", "core"),
+    ),
+    own(
+        "kaspar_start_time_seconds",
+        Kind.GAUGE,
+        "When the broker started, in seconds since 1970.",
+        lambda scrape: scrape.metrics.start_time_ms / 1000,
+    ),
+    own(
+        "kaspar_loop_longest_stall_seconds",
+        Kind.GAUGE,
+        "The longest that the event loop stood still since the start.",
+        lambda scrape: scrape.metrics.stalls.longest,
+    ),
+    own(
+        "kaspar_loop_longest_recent_stall_seconds",
+        Kind.GAUGE,
+        "The longest that the event loop stood still in the last one to two minutes.",
+        lambda scrape: scrape.metrics.stalls.longest_recent(),
+    ),
+    Family(
+        "kaspar_loop_stalls_total",
+        Kind.COUNTER,
+        "How often the event loop stood still for longer than so many milliseconds.",
+        lambda scrape: [(labels(over_ms=bound), count) for bound, count in scrape.metrics.stalls.over().items()],
+        ("over_ms",),
+    ),
+    own(
+        "kaspar_loop_silent_seconds",
+        Kind.GAUGE,
+        "How long ago the event loop last ran its timer, which is due every tenth of a second.",
+        lambda scrape: scrape.metrics.stalls.silent_seconds(),
+    ),
+    own("process_cpu_seconds_total", Kind.COUNTER, "CPU time of the process.", lambda _: process.cpu_seconds()),
+    own(
+        "process_resident_memory_bytes", Kind.GAUGE, "Memory of the process.", lambda _: process.resident_memory_bytes()
+    ),
+    own(
+        "process_virtual_memory_bytes",
+        Kind.GAUGE,
+        "Address space of the process.",
+        lambda _: process.virtual_memory_bytes(),
+    ),
+    own("process_open_fds", Kind.GAUGE, "Open files and sockets.", lambda _: process.open_files()),
+    own("process_max_fds", Kind.GAUGE, "The most that may be open.", lambda _: process.max_open_files()),
+    own(
+        "process_start_time_seconds",
+        Kind.GAUGE,
+        "When the process started, in seconds since 1970.",
+        lambda _: process.start_time_seconds(),
+    ),
+)

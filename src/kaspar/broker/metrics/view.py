@@ -1,0 +1,164 @@
+"""What the metrics and health pages may know of a running broker: a narrow view that the broker implements.
+
+Everything here is called from the HTTP server's thread while the event loop goes on. So a method that returns several
+things returns a copy made in one step (`list(self._partitions.values())`, which no other thread can come between),
+and nothing here waits, locks or touches a file.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import IntEnum
+from typing import Protocol
+
+from kaspar.base.ids import TopicPartition
+
+
+class BrokerState(IntEnum):
+    """The values of Kafka's BrokerState metric."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+class LogView(Protocol):
+    """One partition's log; `storage.Log` is one."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def segment_count(self) -> int: ...
+
+
+class PartitionView(Protocol):
+    """One replica on this broker."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+    @property
+    def is_leader(self) -> bool: ...
+    @property
+    def replica_count(self) -> int: ...
+    @property
+    def in_sync_replica_count(self) -> int: ...
+    @property
+    def min_insync_replicas(self) -> int: ...
+
+
+class ListenerView(Protocol):
+    """One listener; `broker.listener.Listener` is one. All counts are since the start."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def connections(self) -> Collection[object]:
+        """The open ones; only its length is asked for."""
+        ...
+
+    @property
+    def accepted(self) -> int: ...
+    @property
+    def disconnected(self) -> int: ...
+    @property
+    def rejected(self) -> int: ...
+    @property
+    def expired(self) -> int: ...
+
+
+class LogDirView(Protocol):
+    @property
+    def path(self) -> str: ...
+    @property
+    def online(self) -> bool: ...
+
+
+class PurgatoryView(Protocol):
+    """Where requests of one kind wait: each counts once in `delayed`, and in `watched` for each of its partitions."""
+
+    @property
+    def name(self) -> str:
+        """Produce or Fetch."""
+        ...
+
+    @property
+    def watched(self) -> int: ...
+    @property
+    def delayed(self) -> int: ...
+
+
+class FetchSessionsView(Protocol):
+    @property
+    def session_count(self) -> int: ...
+    @property
+    def cached_partition_count(self) -> int: ...
+    @property
+    def evictions(self) -> int: ...
+
+
+class MemoryPoolView(Protocol):
+    """The memory that requests under way hold, bounded by `queued.max.request.bytes`."""
+
+    @property
+    def limit_bytes(self) -> int:
+        """Negative where there is no bound."""
+        ...
+
+    @property
+    def used_bytes(self) -> int: ...
+
+
+class ControllerView(Protocol):
+    """What the active controller knows of the whole cluster."""
+
+    @property
+    def active_broker_count(self) -> int: ...
+    @property
+    def topic_count(self) -> int: ...
+    @property
+    def partition_count(self) -> int: ...
+    @property
+    def offline_partition_count(self) -> int: ...
+    @property
+    def preferred_replica_imbalance_count(self) -> int: ...
+
+
+class BrokerView(Protocol):
+    def state(self) -> BrokerState: ...
+
+    def logs(self) -> Sequence[LogView]:
+        """Every log that is on a directory that works."""
+        ...
+
+    def partitions(self) -> Sequence[PartitionView]:
+        """Every replica that this broker holds or should hold, those on failed directories included."""
+        ...
+
+    def offline_replica_count(self) -> int:
+        """How many of them are on failed directories."""
+        ...
+
+    def listeners(self) -> Sequence[ListenerView]: ...
+    def log_dirs(self) -> Sequence[LogDirView]: ...
+    def purgatories(self) -> Sequence[PurgatoryView]: ...
+    def fetch_sessions(self) -> FetchSessionsView: ...
+    def memory_pool(self) -> MemoryPoolView: ...
+
+    def request_queue_size(self) -> int:
+        """Requests that have been received and are not being worked on yet."""
+        ...
+
+    def response_queue_size(self) -> int:
+        """Responses that are ready and wait for an earlier one on their connection."""
+        ...
+
+    def controller(self) -> ControllerView | None:
+        """None where another broker is the controller."""
+        ...

@@ -1,0 +1,126 @@
+"""A broker as the metrics and health pages see it, made of plain values."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from kaspar.base.ids import TopicPartition
+from kaspar.broker.metrics import BrokerMetrics, BrokerState
+
+
+@dataclass
+class FakeLog:
+    topic_partition: TopicPartition
+    size: int = 0
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    segment_count: int = 1
+
+
+@dataclass
+class FakePartition:
+    topic_partition: TopicPartition
+    is_leader: bool = True
+    replica_count: int = 1
+    in_sync_replica_count: int = 1
+    min_insync_replicas: int = 1
+
+
+@dataclass
+class FakeListener:
+    name: str
+    connections: Collection[object] = ()
+    accepted: int = 0
+    disconnected: int = 0
+    rejected: int = 0
+    expired: int = 0
+
+
+@dataclass
+class FakeLogDir:
+    path: str
+    online: bool = True
+
+
+@dataclass
+class FakePurgatory:
+    name: str
+    watched: int = 0
+    delayed: int = 0
+
+
+@dataclass
+class FakeFetchSessions:
+    session_count: int = 0
+    cached_partition_count: int = 0
+    evictions: int = 0
+
+
+@dataclass
+class FakeMemoryPool:
+    limit_bytes: int = -1
+    used_bytes: int = 0
+
+
+@dataclass
+class FakeController:
+    active_broker_count: int = 1
+    topic_count: int = 0
+    partition_count: int = 0
+    offline_partition_count: int = 0
+    preferred_replica_imbalance_count: int = 0
+
+
+@dataclass
+class FakeBroker:
+    current_state: BrokerState = BrokerState.RUNNING
+    all_logs: list[FakeLog] = field(default_factory=list)
+    all_partitions: list[FakePartition] = field(default_factory=list)
+    all_listeners: list[FakeListener] = field(default_factory=list)
+    directories: list[FakeLogDir] = field(default_factory=lambda: [FakeLogDir("/data/a")])
+    all_purgatories: list[FakePurgatory] = field(default_factory=list)
+    sessions: FakeFetchSessions = field(default_factory=FakeFetchSessions)
+    pool: FakeMemoryPool = field(default_factory=FakeMemoryPool)
+    active_controller: FakeController | None = None
+    offline_replicas: int = 0
+    requests_queued: int = 0
+    responses_queued: int = 0
+
+    def state(self) -> BrokerState:
+        return self.current_state
+
+    def logs(self) -> Sequence[FakeLog]:
+        return self.all_logs
+
+    def partitions(self) -> Sequence[FakePartition]:
+        return self.all_partitions
+
+    def offline_replica_count(self) -> int:
+        return self.offline_replicas
+
+    def listeners(self) -> Sequence[FakeListener]:
+        return self.all_listeners
+
+    def log_dirs(self) -> Sequence[FakeLogDir]:
+        return self.directories
+
+    def purgatories(self) -> Sequence[FakePurgatory]:
+        return self.all_purgatories
+
+    def fetch_sessions(self) -> FakeFetchSessions:
+        return self.sessions
+
+    def memory_pool(self) -> FakeMemoryPool:
+        return self.pool
+
+    def request_queue_size(self) -> int:
+        return self.requests_queued
+
+    def response_queue_size(self) -> int:
+        return self.responses_queued
+
+    def controller(self) -> FakeController | None:
+        return self.active_controller
+
+
+def new_metrics() -> BrokerMetrics:
+    return BrokerMetrics(version="1.2.3", start_time_ms=1_700_000_000_500)

@@ -1,0 +1,237 @@
+"""The metrics page: Prometheus reads it, its names are the ones dashboards use, and it agrees with the declarations."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kaspar.base.errors import ErrorCode
+from kaspar.base.exposition import CHUNK_LINES, Family, Kind, labels, render
+from kaspar.base.ids import TopicPartition
+from kaspar.broker.metrics import BrokerMetrics, BrokerState
+from kaspar.broker.metrics.catalogue import FAMILIES, metrics_page, reference_page
+from tests.unit.broker.broker_view import (
+    FakeBroker,
+    FakeController,
+    FakeFetchSessions,
+    FakeListener,
+    FakeLog,
+    FakeLogDir,
+    FakeMemoryPool,
+    FakePartition,
+    FakePurgatory,
+    new_metrics,
+)
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def page(metrics: BrokerMetrics, broker: FakeBroker) -> str:
+    return b"".join(metrics_page(metrics, broker)).decode()
+
+
+def samples(text: str) -> Samples:
+    """Every sample that Prometheus' own parser finds, by name and labels; a sample that comes twice fails."""
+    found: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found, f"{key} comes twice"
+            found[key] = sample.value
+    return found
+
+
+def value(found: Samples, name: str, /, **label_values: str) -> float:
+    return found[(name, frozenset(label_values.items()))]
+
+
+def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
+    """Every family has at least one sample."""
+    metrics = new_metrics()
+    produce = metrics.requests.of("Produce")
+    produce.inline(13, 0.004, 1000)
+    produce.delayed(12, 0.001, 0.002, 0.5, 0, 0, 0.001, 3000)
+    produce.error(ErrorCode.NOT_ENOUGH_REPLICAS, 2)
+    metrics.requests.of("FetchConsumer").inline(17, 0.001, 80)
+    topic = metrics.topics.of("t")
+    topic.bytes_in += 500
+    topic.messages_in += 5
+    metrics.topics.of("u").messages_in += 1
+    metrics.log_flush_time.record(0.02)
+    metrics.stalls.worked(0.05)
+    broker = FakeBroker(
+        all_logs=[FakeLog(TopicPartition("t", 0), size=500, log_start_offset=1, log_end_offset=6, segment_count=2)],
+        all_partitions=[
+            FakePartition(TopicPartition("t", 0), replica_count=3, in_sync_replica_count=1, min_insync_replicas=2),
+            FakePartition(TopicPartition("t", 1), replica_count=3, in_sync_replica_count=2, min_insync_replicas=2),
+            FakePartition(TopicPartition("u", 0), replica_count=1, in_sync_replica_count=1, min_insync_replicas=2),
+            FakePartition(TopicPartition("u", 1), is_leader=False, replica_count=2, in_sync_replica_count=1),
+        ],
+        all_listeners=[
+            FakeListener("PLAINTEXT", connections={1, 2}, accepted=5, disconnected=3, rejected=4, expired=1)
+        ],
+        directories=[FakeLogDir("/data/a"), FakeLogDir("/data/b", online=False)],
+        all_purgatories=[FakePurgatory("Produce", watched=4, delayed=2), FakePurgatory("Fetch", watched=9, delayed=3)],
+        sessions=FakeFetchSessions(session_count=2, cached_partition_count=30, evictions=1),
+        pool=FakeMemoryPool(limit_bytes=1000, used_bytes=300),
+        active_controller=FakeController(3, 2, 4, 1, 1),
+        offline_replicas=1,
+        requests_queued=6,
+        responses_queued=7,
+    )
+    return metrics, broker
+
+
+def test_dashboards_find_the_names_they_know() -> None:
+    found = samples(page(*a_busy_broker()))
+    assert value(found, "kafka_server_brokertopicmetrics_messagesin_total", topic="t") == 5
+    assert value(found, "kafka_server_brokertopicmetrics_messagesin_total") == 6
+    assert value(found, "kafka_server_brokertopicmetrics_bytesin_total", topic="t") == 500
+    assert value(found, "kafka_network_requestmetrics_requests_total", request="Produce", version="13") == 1
+    assert (
+        value(found, "kafka_network_requestmetrics_errors_total", request="Produce", error="NOT_ENOUGH_REPLICAS") == 2
+    )
+    assert value(found, "kafka_network_requestmetrics_totaltimems_count", request="Produce") == 2
+    assert value(found, "kafka_network_requestmetrics_totaltimems_sum", request="Produce") == pytest.approx(508)
+    p99 = value(found, "kafka_network_requestmetrics_totaltimems", request="Produce", quantile="0.99")
+    assert p99 == pytest.approx(504, rel=0.035)
+    assert value(found, "kafka_network_requestmetrics_totaltimems_max", request="Produce") == pytest.approx(
+        504, rel=0.065
+    )
+    assert value(found, "kafka_network_requestmetrics_requestbytes_sum", request="Produce") == 4000
+    assert value(found, "kafka_network_requestmetrics_requests_total", request="Fetch", version="17") == 1
+    assert value(found, "kafka_log_log_size", topic="t", partition="0") == 500
+    assert value(found, "kafka_log_log_logstartoffset", topic="t", partition="0") == 1
+    assert value(found, "kafka_log_log_logendoffset", topic="t", partition="0") == 6
+    assert value(found, "kafka_log_log_numlogsegments", topic="t", partition="0") == 2
+    assert value(found, "kafka_log_logflushstats_logflushrateandtimems_count") == 1
+    assert value(found, "kafka_log_logmanager_offlinelogdirectorycount") == 1
+    assert value(found, "kafka_log_logmanager_logdirectoryoffline", logDirectory="/data/b") == 1
+    assert value(found, "kafka_server_delayedoperationpurgatory_purgatorysize", delayedOperation="Fetch") == 9
+    assert value(found, "kafka_server_delayedoperationpurgatory_numdelayedoperations", delayedOperation="Fetch") == 3
+    assert value(found, "kafka_server_fetchsessioncache_numincrementalfetchsessions") == 2
+    assert value(found, "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached") == 30
+    assert value(found, "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total") == 1
+    assert value(found, "kafka_network_requestchannel_requestqueuesize") == 6
+    assert value(found, "kafka_network_socketserver_memorypoolavailable") == 700
+    assert value(found, "kafka_network_socketserver_networkprocessoravgidlepercent") == 1
+    assert value(found, "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent") == 1
+    listener = {"listener": "PLAINTEXT", "networkProcessor": "0"}
+    assert value(found, "kafka_server_socket_server_metrics_connection_count", **listener) == 2
+    assert value(found, "kafka_server_socket_server_metrics_connection_close_total", **listener) == 3
+    assert value(found, "kaspar_connections_rejected_total", **listener) == 4
+    assert value(found, "kafka_server_kafkaserver_brokerstate") == BrokerState.RUNNING
+    assert value(found, "kaspar_loop_stalls_total", over_ms="10") == 1
+    assert value(found, "kaspar_loop_stalls_total", over_ms="100") == 0
+    assert value(found, "kaspar_start_time_seconds") == 1_700_000_000.5
+
+
+def test_replicas_are_counted_as_kafka_counts_them() -> None:
+    found = samples(page(*a_busy_broker()))
+    assert value(found, "kafka_server_replicamanager_partitioncount") == 4
+    assert value(found, "kafka_server_replicamanager_leadercount") == 3
+    assert value(found, "kafka_server_replicamanager_underreplicatedpartitions") == 2
+    assert value(found, "kafka_server_replicamanager_underminisrpartitioncount") == 1
+    assert value(found, "kafka_server_replicamanager_atminisrpartitioncount") == 2
+    assert value(found, "kafka_server_replicamanager_offlinereplicacount") == 1
+    assert value(found, "kafka_cluster_partition_underminisr", topic="t", partition="0") == 1
+    assert value(found, "kafka_cluster_partition_underreplicated", topic="u", partition="1") == 0
+    assert value(found, "kafka_cluster_partition_replicascount", topic="u", partition="1") == 0
+
+
+def test_only_the_controller_tells_of_the_cluster() -> None:
+    metrics, broker = a_busy_broker()
+    found = samples(page(metrics, broker))
+    assert value(found, "kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert value(found, "kafka_controller_kafkacontroller_globalpartitioncount") == 4
+    assert value(found, "kafka_controller_kafkacontroller_offlinepartitionscount") == 1
+    broker.active_controller = None
+    found = samples(page(metrics, broker))
+    assert value(found, "kafka_controller_kafkacontroller_activecontrollercount") == 0
+    assert value(found, "kafka_controller_kafkacontroller_globalpartitioncount") == 0
+
+
+def test_an_unbounded_memory_pool_looks_as_it_does_in_kafka() -> None:
+    found = samples(page(new_metrics(), FakeBroker()))
+    assert value(found, "kafka_network_socketserver_memorypoolavailable") == 2**63 - 1
+
+
+def test_the_process_tells_of_itself() -> None:
+    found = samples(page(new_metrics(), FakeBroker()))
+    assert value(found, "process_resident_memory_bytes") > 1_000_000
+    assert value(found, "process_virtual_memory_bytes") > value(found, "process_resident_memory_bytes")
+    assert 0 < value(found, "process_open_fds") < value(found, "process_max_fds")
+    assert value(found, "process_cpu_seconds_total") > 0
+    assert time.time() - 3600 < value(found, "process_start_time_seconds") < time.time()
+
+
+def test_every_sample_has_the_kind_and_labels_of_its_declaration() -> None:
+    declared = {family.name: family for family in FAMILIES}
+    assert len(declared) == len(FAMILIES), "a name is declared twice"
+    seen: dict[str, set[str]] = {}
+    for parsed in text_string_to_metric_families(page(*a_busy_broker())):
+        # The parser takes a counter's ending off its family's name.
+        family = declared.get(parsed.name) or declared[f"{parsed.name}_total"]
+        assert parsed.type == family.kind.value
+        assert parsed.documentation == family.help
+        for sample in parsed.samples:
+            extra = {"quantile"} if family.kind is Kind.SUMMARY else set()
+            assert set(sample.labels) - extra <= set(family.label_names)
+            seen.setdefault(family.name, set()).update(set(sample.labels) - extra)
+    assert {name: set(family.label_names) for name, family in declared.items()} == seen
+
+
+def test_a_counters_name_ends_in_total_where_prometheus_asks_for_it() -> None:
+    kafkas_own = {"kafka_server_socket_server_metrics_expired_connections_killed_count"}
+    for family in FAMILIES:
+        if family.kind is Kind.COUNTER and family.name not in kafkas_own:
+            assert family.name.endswith("_total")
+
+
+def test_label_values_are_escaped() -> None:
+    metrics = new_metrics()
+    odd = 'a"b\\c\nd'
+    metrics.topics.of(odd).bytes_in += 3
+    broker = FakeBroker(all_logs=[FakeLog(TopicPartition(odd, 0), size=9)])
+    found = samples(page(metrics, broker))
+    assert value(found, "kafka_server_brokertopicmetrics_bytesin_total", topic=odd) == 3
+    assert value(found, "kafka_log_log_size", topic=odd, partition="0") == 9
+
+
+def test_help_with_a_line_break_stays_on_its_line() -> None:
+    family: Family[None] = Family("one", Kind.GAUGE, "first\nsecond \\ third", lambda _: [(labels(a=1), 2)], ("a",))
+    (parsed,) = text_string_to_metric_families(b"".join(render([family], None)).decode())
+    assert parsed.documentation == "first\nsecond \\ third"
+
+
+def test_a_large_page_comes_in_chunks_of_whole_lines() -> None:
+    logs = [FakeLog(TopicPartition("t", partition)) for partition in range(2 * CHUNK_LINES)]
+    chunks = list(metrics_page(new_metrics(), FakeBroker(all_logs=logs)))
+    assert all(chunk.endswith(b"\n") for chunk in chunks if chunk)
+    assert max(chunk.count(b"\n") for chunk in chunks) <= CHUNK_LINES + 1
+
+
+def test_four_thousand_partitions_take_well_under_a_second() -> None:
+    """The bound is loose because test machines are busy: it takes some 20 ms."""
+    metrics = new_metrics()
+    names = [f"topic-{number}" for number in range(400)]
+    for name in names:
+        metrics.topics.of(name).bytes_in += 1
+    partitions = [TopicPartition(name, partition) for name in names for partition in range(10)]
+    broker = FakeBroker(
+        all_logs=[FakeLog(partition) for partition in partitions],
+        all_partitions=[FakePartition(partition) for partition in partitions],
+    )
+    start = time.process_time()
+    text = page(metrics, broker)
+    assert time.process_time() - start < 0.5
+    assert text.count("\n") > 40_000
+
+
+def test_the_reference_page_names_every_metric_once() -> None:
+    rows = [line for line in reference_page().splitlines() if line.startswith("| `")]
+    named = [row.split("`")[1] for row in rows]
+    assert named == [family.name for family in FAMILIES]
+    cells: Mapping[str, int] = {row: row.count(" | ") for row in rows}
+    assert set(cells.values()) == {4}, "a bar in a text breaks the table"
