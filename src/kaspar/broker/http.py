@@ -1,7 +1,7 @@
 """The broker's pages for monitoring, over HTTP: /metrics for Prometheus, /healthz and /readyz for supervisors.
 
 They are served from a thread with an event loop of its own, so that health can be told when the broker's loop stands
-still. That thread also imports the HTTP server, so that a start does not wait for it. While the metrics page is written
+still. That thread also imports what only it needs, so that a start does not wait for it. While the metrics page is written
 the thread lets go of the interpreter's lock every millisecond or two: a scrape must not delay a produce.
 """
 
@@ -16,7 +16,6 @@ from kaspar.base.errors import KasparError
 from kaspar.base.exposition import CONTENT_TYPE
 from kaspar.base.log import get_log
 from kaspar.broker.metrics import BrokerMetrics, BrokerState, BrokerView
-from kaspar.broker.metrics.catalogue import metrics_page
 
 if TYPE_CHECKING:
     import uvicorn
@@ -67,6 +66,8 @@ def make_app(metrics: BrokerMetrics, broker: BrokerView) -> "Starlette":
     from starlette.applications import Starlette
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
+
+    from kaspar.broker.metrics.catalogue import metrics_page
 
     async def show_metrics(request: "Request") -> "Response":
         return Response(_written_with_breaths(metrics_page(metrics, broker)), headers={"content-type": CONTENT_TYPE})
