@@ -1,7 +1,7 @@
 """The broker's pages for monitoring, over HTTP: /metrics for Prometheus, /healthz and /readyz for supervisors.
 
 They are served from a thread with an event loop of its own, so that health can be told when the broker's loop stands
-still. That thread also imports what only it needs, so that a start does not wait for it. While the metrics page is written
+still. That thread also imports what only it needs, so that a start does not wait for it. While the page is written
 the thread lets go of the interpreter's lock every millisecond or two: a scrape must not delay a produce.
 """
 
