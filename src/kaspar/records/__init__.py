@@ -22,7 +22,7 @@ from kaspar.records.control import (
     control_type,
     read_end_transaction_marker,
 )
-from kaspar.records.cost import checks_inline
+from kaspar.records.cost import INLINE_CHECK_NS, check_cost_ns, checks_inline
 from kaspar.records.inflate import INFLATED_BYTES_LIMIT
 from kaspar.records.reader import iter_batch, iter_records
 from kaspar.records.record import Header, Record
@@ -30,6 +30,7 @@ from kaspar.records.record import Header, Record
 __all__ = [
     "HEADER_SIZE",
     "INFLATED_BYTES_LIMIT",
+    "INLINE_CHECK_NS",
     "BatchHeader",
     "CheckedBatch",
     "Codec",
@@ -43,6 +44,7 @@ __all__ = [
     "build_end_transaction_marker",
     "build_leader_change",
     "check_batch",
+    "check_cost_ns",
     "checks_inline",
     "control_type",
     "crc_matches",

@@ -1,16 +1,47 @@
-"""Which batches are checked so quickly that an event loop may do it itself."""
+"""What checking a batch costs at most, told from its header, so that an event loop checks only what takes no time.
 
-from kaspar.records.codec import Codec
+The sender chooses the bytes, so these are upper bounds: the work that the worst bytes of that size could make, measured
+on one core of a small machine. A gzip bomb makes a thousand bytes of one; a zstd block is at most 128 KiB inflated,
+whatever its size, so its blocks are counted. The walk stops after as many records as the header says.
+"""
 
-INLINE_CHECK_BYTES = {
-    Codec.NONE: 1024 * 1024,
-    Codec.GZIP: 16 * 1024,
-    Codec.SNAPPY: 64 * 1024,
-    Codec.LZ4: 16 * 1024,
-    Codec.ZSTD: 16 * 1024,
-}
+import struct
+
+from kaspar.records.batch import CODEC_MASK, HEADER_SIZE, core
+from kaspar.records.codec import Codec, Octets
+from kaspar.records.inflate import count_zstd_blocks
+
+INLINE_CHECK_NS = 1_000_000
+
+_CALL_NS = 1_000
+_RECORD_NS = 15 if core.IS_COMPILED else 5_000
+_SMALLEST_RECORD_SIZE = 7
+_ZSTD_BLOCK_NS = 190_000
+_NS_PER_KIB = {Codec.NONE: 50, Codec.GZIP: 280_000, Codec.SNAPPY: 5_000, Codec.LZ4: 9_000, Codec.ZSTD: 0}
+_COUNT = struct.Struct(">i")
+_COUNT_POSITION = 57
+_CODEC_POSITION = 22
 
 
-def checks_inline(codec: Codec, size: int) -> bool:
-    """Whether check_batch takes less than about a millisecond on a batch of `size` bytes."""
-    return size <= INLINE_CHECK_BYTES[codec]
+def check_cost_ns(buffer: Octets, start: int, end: int) -> int:
+    """At most about how many nanoseconds check_batch takes for these bytes, whatever they are."""
+    size = end - start
+    if size < HEADER_SIZE:
+        return _CALL_NS
+    codec = buffer[start + _CODEC_POSITION] & CODEC_MASK
+    if codec >= len(_NS_PER_KIB):
+        return _CALL_NS + size * _NS_PER_KIB[Codec.NONE] // 1024
+    records: int = max(0, _COUNT.unpack_from(buffer, start + _COUNT_POSITION)[0])
+    if codec == Codec.NONE:
+        records = min(records, size // _SMALLEST_RECORD_SIZE)
+    if codec == Codec.ZSTD:
+        enough = INLINE_CHECK_NS // _ZSTD_BLOCK_NS + 1
+        inflating_ns = count_zstd_blocks(memoryview(buffer)[start + HEADER_SIZE : end], enough) * _ZSTD_BLOCK_NS
+    else:
+        inflating_ns = size * _NS_PER_KIB[Codec(codec)] // 1024
+    return _CALL_NS + inflating_ns + records * _RECORD_NS
+
+
+def checks_inline(buffer: Octets, start: int, end: int) -> bool:
+    """Whether check_batch takes less than about a millisecond for these bytes, whatever they are."""
+    return check_cost_ns(buffer, start, end) < INLINE_CHECK_NS

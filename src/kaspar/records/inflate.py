@@ -2,12 +2,15 @@
 
 What a stranger compressed may be anything. So every library is fed a small piece at a time and asked for at most
 CHUNK_BYTES back, the inflated bytes are counted against INFLATED_BYTES_LIMIT, and whatever a library has to complain
-about becomes a Refused. The exception is snappy, whose blocks can only be inflated whole: there a block cannot grow by
-more than SNAPPY_MAX_RATIO, and one that claims to is refused before any memory is taken.
+about becomes a Refused. Two things take more than a chunk: a zstd frame may ask for a window of 128 MiB, as the highest
+level does, and a snappy block can only be inflated whole. No block grows by more than SNAPPY_MAX_RATIO; one that claims
+to is refused before any memory is taken.
 
-The libraries release the GIL while they inflate.
+Only what Kafka's own readers can inflate to its end may get into the log, so bytes missing or left over at the end of
+the compressed data are refused too. The libraries release the GIL while they inflate.
 """
 
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator
@@ -28,10 +31,19 @@ _PIECE_BYTES = 16 * 1024
 _ZSTD_WINDOW_LIMIT = 1 << 27  # what zstd's own tools accept; level 22 needs it
 _XERIAL_HEADER_SIZE = 16
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_ZSTD_RLE_BLOCK = 1
+_ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
+
+
+class _BrokenError(Exception):
+    """The compressed data breaks a rule that its library does not look after."""
 
 
 def inflate(codec: Codec, payload: Octets) -> Iterator[Octets]:
-    """The inflated bytes of `payload`, chunk by chunk. Raises Refused(INVALID_RECORD) for bytes that do not inflate."""
+    """The inflated bytes of `payload`, chunk by chunk. Raises Refused for bytes that do not inflate.
+
+    The code is UNKNOWN_SERVER_ERROR, which is what Kafka's broker answers to them.
+    """
     inflated = 0
     try:
         for chunk in _INFLATERS[codec](memoryview(payload)):
@@ -41,8 +53,9 @@ def inflate(codec: Codec, payload: Octets) -> Iterator[Octets]:
                     ErrorCode.MESSAGE_TOO_LARGE, f"the batch inflates to more than {INFLATED_BYTES_LIMIT} bytes"
                 )
             yield chunk
-    except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError, cramjam.DecompressionError) as error:
-        raise Refused(ErrorCode.INVALID_RECORD, f"the batch's {codec.name.lower()} data is broken: {error}") from error
+    except (zlib.error, RuntimeError, zstandard.ZstdError, cramjam.DecompressionError, _BrokenError) as error:
+        message = f"the batch's {codec.name.lower()} data is broken: {error}"
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
 
 def _inflate_none(payload: memoryview) -> Iterator[Octets]:
@@ -51,11 +64,11 @@ def _inflate_none(payload: memoryview) -> Iterator[Octets]:
 
 def _inflate_gzip(payload: memoryview) -> Iterator[Octets]:
     position = 0
-    while position < len(payload):  # one round per gzip member: Kafka's readers take several in a row
+    while position < len(payload) or position == 0:  # one round per gzip member: Kafka's readers take several in a row
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             if position == len(payload):
-                raise EOFError("it ends too early")
+                raise _BrokenError("it ends too early")
             piece: Octets = payload[position : position + _PIECE_BYTES]
             position += len(piece)
             while piece and not member.eof:
@@ -68,7 +81,7 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
     # Kafka's reader takes one frame, and only with independent blocks and no dictionary. What it could not read
     # must not get into the log.
     if payload[:4] != _LZ4_MAGIC or len(payload) < 5 or payload[4] & 0b11100011 != 0b01100000:
-        raise RuntimeError("it is not an lz4 frame of version 1 with independent blocks")
+        raise _BrokenError("it is not an lz4 frame of version 1 with independent blocks")
     frame = lz4.frame.LZ4FrameDecompressor()
     position = 0
     while not frame.eof:
@@ -76,12 +89,12 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
             yield frame.decompress(b"", CHUNK_BYTES)
             continue
         if position == len(payload):
-            raise EOFError("it ends too early")
+            raise _BrokenError("it ends too early")
         piece = payload[position : position + _PIECE_BYTES]
         position += len(piece)
         yield frame.decompress(piece, CHUNK_BYTES)
     if position < len(payload) or frame.unused_data:
-        raise RuntimeError("bytes follow the frame")
+        raise _BrokenError("bytes follow the frame")
 
 
 def _inflate_zstd(payload: memoryview) -> Iterator[Octets]:
@@ -89,6 +102,47 @@ def _inflate_zstd(payload: memoryview) -> Iterator[Octets]:
     with frames.stream_reader(payload, read_size=_PIECE_BYTES, read_across_frames=True) as reader:
         while chunk := reader.read(CHUNK_BYTES):
             yield chunk
+    # The library says nothing when a frame is cut off after its last block, where a Kafka consumer would stop.
+    for _ in _zstd_blocks(payload):
+        pass
+
+
+def _zstd_blocks(payload: memoryview) -> Iterator[int]:
+    """The compressed size of each block of each frame; the structure around them is checked on the way."""
+    position = 0
+    while position < len(payload):
+        if len(payload) - position < 8:
+            raise _BrokenError("it ends too early")
+        magic, size = struct.unpack_from("<II", payload, position)
+        if magic & ~0xF == _ZSTD_SKIPPABLE_MAGIC:
+            position += 8 + size
+            continue
+        frame = payload[position:]
+        position += zstandard.frame_header_size(frame)
+        last = 0
+        while not last:
+            if position + 3 > len(payload):
+                raise _BrokenError("it ends too early")
+            block = int.from_bytes(payload[position : position + 3], "little")
+            last = block & 1
+            size = 1 if block >> 1 & 3 == _ZSTD_RLE_BLOCK else block >> 3
+            position += 3 + size
+            yield size
+        if zstandard.get_frame_parameters(frame).has_checksum:
+            position += 4
+    if position > len(payload):
+        raise _BrokenError("it ends too early")
+
+
+def count_zstd_blocks(payload: memoryview, enough: int) -> int:
+    """How many blocks there are to inflate, counted up to `enough`. Each inflates to at most 128 KiB."""
+    count = 0
+    try:
+        for _ in itertools.islice(_zstd_blocks(payload), enough):
+            count += 1
+    except (_BrokenError, zstandard.ZstdError):
+        pass  # inflating stops there too
+    return count
 
 
 def _inflate_snappy(payload: memoryview) -> Iterator[Octets]:
@@ -102,11 +156,11 @@ def _inflate_snappy(payload: memoryview) -> Iterator[Octets]:
             position += _XERIAL_HEADER_SIZE
             continue
         if len(payload) - position < 4:
-            raise EOFError("it ends too early")
+            raise _BrokenError("it ends too early")
         (size,) = struct.unpack_from(">i", payload, position)
         position += 4
         if not 0 <= size <= len(payload) - position:
-            raise EOFError(f"a block of {size} bytes where {len(payload) - position} are left")
+            raise _BrokenError(f"a block of {size} bytes where {len(payload) - position} are left")
         if size:
             yield _inflate_snappy_block(payload[position : position + size])
         position += size
@@ -115,7 +169,7 @@ def _inflate_snappy(payload: memoryview) -> Iterator[Octets]:
 def _inflate_snappy_block(block: memoryview) -> Octets:
     claimed = cramjam.snappy.decompress_raw_len(block)
     if claimed > SNAPPY_MAX_RATIO * len(block) or claimed > INFLATED_BYTES_LIMIT:
-        raise EOFError(f"a block of {len(block)} bytes cannot inflate to {claimed}")
+        raise _BrokenError(f"a block of {len(block)} bytes cannot inflate to {claimed}")
     return memoryview(cramjam.snappy.decompress_raw(block, output_len=claimed))
 
 
