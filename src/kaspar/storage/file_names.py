@@ -1,0 +1,71 @@
+"""The names of the files and folders of the log, which are Kafka's.
+
+A segment's files carry its base offset in twenty digits: `00000000000000000042.log`. A producer snapshot carries the
+offset up to which it holds. A partition's folder is `<topic>-<partition>`; a folder that is waiting to be removed is
+`<topic>-<partition>.<32 hex digits>-delete`.
+"""
+
+import re
+import uuid
+
+from kaspar.base.ids import TopicPartition
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+TEMPORARY = ".tmp"
+
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+PARTITION_METADATA = "partition.metadata"
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
+
+CLUSTER_METADATA_FOLDER = "__cluster_metadata-0"
+
+_NUMBERED = re.compile(r"(\d{20})(\.[a-z]+)")
+_PARTITION = re.compile(r"(.+)-(\d+)")
+_MARKED = re.compile(r".+-(\d+)\.[0-9a-f]{32}-(delete|future|stray)")
+_LONGEST_NAME = 255
+
+
+def numbered(offset: int, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def parse_numbered(name: str) -> tuple[int, str] | None:
+    """The offset and suffix of a segment's file or a snapshot; None for any other file."""
+    found = _NUMBERED.fullmatch(name)
+    return None if found is None else (int(found[1]), found[2])
+
+
+def parse_partition(folder: str) -> TopicPartition | None:
+    """The partition whose data a folder holds; None for a folder that is no partition's."""
+    found = _PARTITION.fullmatch(folder)
+    if found is None or str(int(found[2])) != found[2]:
+        return None
+    return TopicPartition(found[1], int(found[2]))
+
+
+def parse_mark(folder: str) -> str | None:
+    """'delete', 'future' or 'stray' for a folder that is marked so."""
+    found = _MARKED.fullmatch(folder)
+    return None if found is None else found[2]
+
+
+def folder_to_delete(partition: TopicPartition) -> str:
+    """A name never used before for a partition's folder that is to be removed, short enough for every file system."""
+    mark = f".{uuid.uuid4().hex}-delete"
+    room = _LONGEST_NAME - len(mark) - len(f"-{partition.partition}")
+    return f"{partition.topic[:room]}-{partition.partition}{mark}"

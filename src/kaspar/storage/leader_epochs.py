@@ -1,0 +1,119 @@
+"""Which leader epoch wrote which offsets of a partition, kept in its `leader-epoch-checkpoint`.
+
+An entry says at which offset an epoch began; both only grow. The cache changes in memory; the file follows when the
+log is flushed or closed, always before the recovery point passes a batch of a new epoch: what the file lacks after a
+crash is found again in the batches that recovery reads.
+Changed by the log's owner; `persist` and the look-ups may run in any thread.
+"""
+
+import bisect
+import os
+from typing import NamedTuple
+
+from kaspar.base.ids import LeaderEpoch, Offset
+from kaspar.base.log import get_log
+from kaspar.storage.checkpoints import DamagedCheckpoint, read_lines, write_lines
+from kaspar.storage.file_names import LEADER_EPOCH_CHECKPOINT
+from kaspar.storage.files import Files
+
+log = get_log(__name__)
+
+
+class EpochEntry(NamedTuple):
+    epoch: LeaderEpoch
+    start_offset: Offset
+
+
+class EpochEnd(NamedTuple):
+    """The answer to OffsetForLeaderEpoch: the epoch found, and the offset after its last record."""
+
+    epoch: LeaderEpoch
+    end_offset: Offset
+
+
+class LeaderEpochCache:
+    __slots__ = ("_entries", "dirty", "latest_epoch")
+
+    def __init__(self, entries: tuple[EpochEntry, ...] = ()) -> None:
+        self._entries = entries
+        self.latest_epoch = entries[-1].epoch if entries else -1
+        self.dirty = False
+
+    @staticmethod
+    def load(files: Files, folder: str) -> "LeaderEpochCache":
+        """What the folder's checkpoint says. A damaged one counts as empty: recovery finds what it can in the log."""
+        cache = LeaderEpochCache()
+        try:
+            for fields in read_lines(files, os.path.join(folder, LEADER_EPOCH_CHECKPOINT)):
+                epoch, start_offset = (int(field) for field in fields)
+                cache.assign(epoch, start_offset)
+        except (DamagedCheckpoint, ValueError) as error:
+            log.warning("a leader epoch checkpoint is damaged and is made anew", folder=folder, error=error)
+            cache = LeaderEpochCache()
+            cache.dirty = True
+            return cache
+        cache.dirty = False
+        return cache
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        return self._entries
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """`epoch` begins at `start_offset`. Entries that this contradicts were of records that are no more: they go."""
+        latest = self._entries[-1] if self._entries else None
+        if latest is not None and latest.epoch == epoch and start_offset >= latest.start_offset:
+            return
+        kept = tuple(entry for entry in self._entries if entry.epoch < epoch and entry.start_offset < start_offset)
+        self._replace((*kept, EpochEntry(LeaderEpoch(epoch), Offset(start_offset))))
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
+        """Where the largest epoch not above `epoch` ends; None when that is not known."""
+        entries = self._entries
+        if epoch < 0 or not entries or epoch > entries[-1].epoch:
+            return None
+        if epoch == entries[-1].epoch:
+            return EpochEnd(LeaderEpoch(epoch), Offset(log_end_offset))
+        higher = bisect.bisect_right([entry.epoch for entry in entries], epoch)
+        # An epoch older than all that are known: its records are gone, and a follower begins where the log does.
+        found = entries[higher - 1].epoch if higher else epoch
+        return EpochEnd(LeaderEpoch(found), entries[higher].start_offset)
+
+    def epoch_for_offset(self, offset: int) -> LeaderEpoch | None:
+        entries = self._entries
+        slot = bisect.bisect_right([entry.start_offset for entry in entries], offset)
+        return entries[slot - 1].epoch if slot else None
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at or after `end_offset`."""
+        kept = tuple(entry for entry in self._entries if entry.start_offset < end_offset)
+        if len(kept) != len(self._entries):
+            self._replace(kept)
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that end before `start_offset`; the one that holds it begins there from now on."""
+        entries = self._entries
+        slot = bisect.bisect_right([entry.start_offset for entry in entries], start_offset) - 1
+        if slot > 0 or (slot == 0 and entries[0].start_offset != start_offset):
+            self._replace((EpochEntry(entries[slot].epoch, Offset(start_offset)), *entries[slot + 1 :]))
+
+    def clear(self) -> None:
+        if self._entries:
+            self._replace(())
+
+    def persist(self, files: Files, folder: str) -> None:
+        """Write the file if memory has moved on. A change that comes meanwhile leaves the cache dirty again."""
+        if self.dirty:
+            self.dirty = False
+            entries = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)
+            try:
+                write_lines(files, os.path.join(folder, LEADER_EPOCH_CHECKPOINT), entries)
+            except OSError:
+                self.dirty = True
+                raise
+
+    def _replace(self, entries: tuple[EpochEntry, ...]) -> None:
+        # The tuple is published in one step, so that a thread sees the old state or the new one.
+        self._entries = entries
+        self.latest_epoch = entries[-1].epoch if entries else -1
+        self.dirty = True

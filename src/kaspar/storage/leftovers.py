@@ -1,0 +1,95 @@
+"""What an unfinished deletion, cleaning or swap left in a partition's folder, and what else lies there.
+
+- `.deleted`: was on its way out, and goes.
+- `.cleaned`: a cleaning that did not finish; it goes, and with it `.swap` files from its base offset on.
+- `.swap`: a cleaning that finished but did not take the old segments' place yet; it takes it now.
+- `.tmp`: a small file that was not put in place.
+- an index without its log file: goes.
+"""
+
+import os
+from typing import NamedTuple
+
+from kaspar.base.log import get_log
+from kaspar.storage.batch_scan import BatchScan
+from kaspar.storage.file_names import (
+    CLEANED,
+    DELETED,
+    LOG,
+    OFFSET_INDEX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT,
+    SWAP,
+    TEMPORARY,
+    parse_numbered,
+)
+from kaspar.storage.files import Files, unlink_if_there
+
+log = get_log(__name__)
+
+
+class FolderContent(NamedTuple):
+    """The offsets in the names of a folder's `.log`, `.index` and `.snapshot` files."""
+
+    logs: set[int]
+    indexes: set[int]
+    snapshots: set[int]
+
+
+def settle_leftovers(files: Files, folder: str) -> FolderContent:
+    names = files.listdir(folder)
+    if any(name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)) for name in names):
+        _settle(files, folder, names)
+        names = files.listdir(folder)
+    content = FolderContent(set(), set(), set())
+    by_suffix = {LOG: content.logs, OFFSET_INDEX: content.indexes, SNAPSHOT: content.snapshots}
+    others = []
+    for name in names:
+        parsed = parse_numbered(name)
+        if parsed is not None:
+            offset, suffix = parsed
+            if suffix in by_suffix:
+                by_suffix[suffix].add(offset)
+            if suffix in SEGMENT_SUFFIXES and suffix != LOG:
+                others.append((name, offset))
+    for name, offset in others:
+        if offset not in content.logs:
+            log.warning("removed an index that belongs to no segment", file=os.path.join(folder, name))
+            unlink_if_there(files, os.path.join(folder, name))
+            content.indexes.discard(offset)
+    return content
+
+
+def _settle(files: Files, folder: str, names: list[str]) -> None:
+    offset_of = {name: parsed[0] for name in names if (parsed := parse_numbered(name[: name.rfind(".")]))}
+    first_cleaned = min((offset_of.get(name, 0) for name in names if name.endswith(CLEANED)), default=None)
+    swaps = []
+    for name in names:
+        path = os.path.join(folder, name)
+        if name.endswith(SWAP) and (first_cleaned is None or offset_of.get(name, 0) < first_cleaned):
+            swaps.append(name)
+        elif name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)):
+            unlink_if_there(files, path)
+    swapped_logs = [name for name in swaps if name.endswith(LOG + SWAP)]
+    if swapped_logs:
+        begin = min(offset_of[name] for name in swapped_logs)
+        end = max(_end_of(files, os.path.join(folder, name), offset_of[name]) for name in swapped_logs)
+        for name in names:
+            parsed = parse_numbered(name)
+            if parsed is not None and parsed[1] in SEGMENT_SUFFIXES and begin <= parsed[0] < end:
+                unlink_if_there(files, os.path.join(folder, name))
+    for name in swaps:
+        log.info("finished a swap of cleaned segments", file=os.path.join(folder, name))
+        files.rename(os.path.join(folder, name), os.path.join(folder, name.removesuffix(SWAP)))
+    files.fsync_dir(folder)
+
+
+def _end_of(files: Files, path: str, base_offset: int) -> int:
+    end = base_offset + 1
+    fd = files.open(path)
+    try:
+        for _, header, _ in BatchScan(files, fd, 0, files.size(path)):
+            end = header.next_offset
+    finally:
+        files.close(fd)
+    return end

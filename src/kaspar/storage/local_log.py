@@ -1,0 +1,347 @@
+"""The files of one partition's log: its segments, open or not, and how they are rolled, synced, cut and given up.
+
+`Log` stands on it and adds what the bytes mean: offsets for producers, leader epochs, reads. The rules on threads and
+failures are written there.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import threading
+
+from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.base.ids import TopicPartition
+from kaspar.config import LogConfig
+from kaspar.records import HEADER_SIZE, read_header
+from kaspar.storage.doomed_files import DoomedFiles
+from kaspar.storage.file_names import LOG, OFFSET_INDEX, TIME_INDEX, folder_to_delete
+from kaspar.storage.files import DISK_FULL, unlink_if_there
+from kaspar.storage.indexes import OffsetIndex, sync_index_file
+from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.log_reader import Segments, locate
+from kaspar.storage.open_files import open_or_make_room
+from kaspar.storage.segment import CLOSED, NOT_LOADED, Segment
+
+
+class LocalLog:
+    __slots__ = (
+        "_active",
+        "_admitted",
+        "_config",
+        "_doomed",
+        "_folder_dirty",
+        "_index_interval_bytes",
+        "_pwrite",
+        "_recovering",
+        "_truncations",
+        "_unsynced_indexes",
+        "deleted",
+        "directory",
+        "folder",
+        "log_end_offset",
+        "recovery_point",
+        "segments",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        segments: list[Segment],
+        log_end_offset: int,
+        recovery_point: int,
+    ) -> None:
+        self.directory = directory
+        self.folder = folder
+        self.topic_partition = topic_partition
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.deleted = False
+        self._pwrite = directory.files.pwrite
+        self._publish(segments)
+        self._admitted = False
+        # New files whose names are not durable yet, and rolled segments whose indexes are not.
+        self._folder_dirty = False
+        self._unsynced_indexes: list[Segment] = []
+        self._doomed = DoomedFiles()
+        # A sync that was under way while the log was cut must not move the recovery point.
+        self._truncations = 0
+        self._recovering = threading.Lock()
+        self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        """May be replaced while the log is in use."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._index_interval_bytes = config.index_interval_bytes
+        self._active.segment_ms_changed(config.segment_ms)
+        self._active.byte_limit = -1  # the next append looks at everything anew
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.segments.all)
+
+    def _publish(self, segments: list[Segment]) -> None:
+        self.segments = Segments(tuple(segment.base_offset for segment in segments), tuple(segments))
+        self._active = segments[-1]
+
+    # Opening and rolling
+
+    def _segment_for(self, size: int, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+        """The segment that a batch goes to, open for writing: the slow path of an append."""
+        config = self._config
+        if size > config.segment_bytes:
+            raise Refused(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition {self.topic_partition}, which exceeds the "
+                f"maximum configured segment size of {config.segment_bytes}.",
+            )
+        segment = self._open_active()
+        if segment.size == 0:
+            # An empty segment may begin too low for what a follower is given.
+            must_roll = last_offset > segment.largest_offset
+        else:
+            must_roll = (
+                self._waited_ms(segment, max_timestamp, now_ms) > config.segment_ms - segment.jitter_ms
+                or segment.size + size > config.segment_bytes
+                or last_offset > segment.largest_offset
+                or segment.index_is_full(config.segment_index_bytes)
+            )
+        if must_roll:
+            self._roll(max(base_offset, self.log_end_offset), now_ms)
+            segment = self._active
+        if segment.size == 0:
+            segment.first_batch_at(max_timestamp, config.segment_ms)
+        segment.byte_limit = config.segment_bytes
+        return segment
+
+    def _waited_ms(self, segment: Segment, max_timestamp: int, now_ms: int) -> int:
+        """How old a segment has become: by the time in its records, or by the clock if its first batch has none."""
+        if segment.rolling_timestamp == NOT_LOADED:
+            first = read_header(self.directory.files.pread(segment.fd, HEADER_SIZE, 0), 0)
+            segment.first_batch_at(first.max_timestamp, self._config.segment_ms)
+        if segment.rolling_timestamp >= 0:
+            return max_timestamp - segment.rolling_timestamp
+        return now_ms - segment.created_ms
+
+    def _open_active(self) -> Segment:
+        """Open the active segment's file, and load what an append needs to know of it."""
+        segment = self._active
+        if segment.fd != CLOSED:
+            return segment
+        self.directory.check_online()
+        files = self.directory.files
+        path = segment.path(LOG)
+        try:
+            if segment.index is None:
+                segment.index = OffsetIndex.load(files, segment.path(OFFSET_INDEX))
+            segment.loaded_time_index(files)
+            segment.fd = open_or_make_room(
+                lambda: files.open(path, write=True), path, self.directory.readers, self.directory.writers
+            )
+            if self._config.preallocate and segment.size == 0:
+                files.allocate(segment.fd, self._config.segment_bytes)
+        except OSError as error:
+            segment.close(files)
+            raise self.directory.fail(error, f"opening {path}") from error
+        self._admit()
+        return segment
+
+    def _admit(self) -> None:
+        if not self._admitted:
+            self._admitted = True
+            self.directory.writers.admit(self)
+
+    def close_writer(self) -> None:
+        """Give the file descriptor back; the next append opens the file again."""
+        self._admitted = False
+        self._active.close(self.directory.files, trim=self._config.preallocate)
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        files = self.directory.files
+        old = self._active
+        try:
+            new = self._new_segment(base_offset, now_ms)
+        except OSError as error:
+            raise self.directory.fail(error, f"rolling {old.path(LOG)}") from error
+        try:
+            old.seal(files, trim=self._config.preallocate)
+        except OSError as error:
+            # The old segment stays the active one; the new one's name is free again for the next attempt.
+            new.close(files)
+            unlink_if_there(files, new.path(LOG))
+            raise self.directory.fail(error, f"rolling {old.path(LOG)}") from error
+        if old.size:
+            self._unsynced_indexes.append(old)
+            self._publish([*self.segments.all, new])
+        else:
+            self._publish([*self.segments.all[:-1], new])
+            self._doom(old)
+        self._folder_dirty = True
+        self._admit()
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
+        config = self._config
+        return Segment.create(
+            self.directory.files,
+            self.folder,
+            base_offset,
+            now_ms=now_ms,
+            jitter_ms=jitter_ms(config),
+            preallocate=config.segment_bytes if config.preallocate else 0,
+        )
+
+    # Writing
+
+    def _write_rest(self, fd: int, data: memoryview, position: int, written: int) -> None:
+        while written < len(data):
+            written += self._pwrite(fd, data[written:], position + written)
+
+    def _write_failed(self, segment: Segment, error: OSError) -> StorageFailure | Refused:
+        """Cut off what was written of a batch. Only a full disk leaves the log usable."""
+        segment.byte_limit = -1
+        if error.errno in DISK_FULL:
+            try:
+                self.directory.files.truncate(segment.fd, segment.size)
+            except OSError as worse:
+                return self.directory.take_offline(f"{worse} while cutting off a partial write to {self.folder}")
+        return self.directory.fail(error, f"appending to {self.topic_partition}")
+
+    def _add_index_entry(self, segment: Segment, last_offset: int, position: int) -> None:
+        try:
+            segment.add_index_entry(self.directory.files, last_offset, position)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise self.directory.fail(error, f"writing an index of {self.topic_partition}") from error
+            # The entries stay in memory and are tried again with the next ones.
+        segment.bytes_since_index_entry = 0
+        segment.forget_old_batches()
+        if segment.index_is_full(self._config.segment_index_bytes):
+            segment.byte_limit = -1
+
+    def _sync_segments(self, begin: int) -> None:
+        """Sync every file that holds offsets from `begin` on, and the names of new files."""
+        files = self.directory.files
+        segments = self.segments
+        for segment in segments.all[segments.slot_of(begin) :]:
+            try:
+                handle = self.directory.readers.acquire(segment, segment.path(LOG))
+            except FileNotFoundError:
+                if segment in self.segments.all and not self.deleted:
+                    raise
+                continue  # deleted meanwhile
+            try:
+                files.fsync(handle.fd)
+            finally:
+                self.directory.readers.release(handle)
+        rolled, self._unsynced_indexes = self._unsynced_indexes, []
+        for segment in rolled:
+            for suffix in (OFFSET_INDEX, TIME_INDEX):
+                with contextlib.suppress(FileNotFoundError):
+                    sync_index_file(files, segment.path(suffix))
+        if self._folder_dirty:
+            self._folder_dirty = False
+            files.fsync_dir(self.folder)
+
+    # Cutting and giving up
+
+    def _cut(self, offset: int) -> None:
+        """Drop every segment above `offset` and what the one that holds it has from there on, durably."""
+        files = self.directory.files
+        with self._recovering:
+            self._truncations += 1
+            self.recovery_point = min(self.recovery_point, offset)
+        kept = [segment for segment in self.segments.all if segment.base_offset <= offset]
+        dropped = self.segments.all[len(kept) :]
+        self.log_end_offset = offset
+        if dropped:
+            self.close_writer()
+            self._publish(kept)
+            for segment in dropped:
+                self._doom(segment)
+            files.fsync_dir(self.folder)
+        segment = self._open_active()
+        handle = self.directory.readers.acquire(segment, segment.path(LOG))
+        try:
+            position = locate(self.directory, segment, handle, offset, segment.size, self.directory.waiting)
+        finally:
+            self.directory.readers.release(handle)
+        if position is not None:
+            segment.cut(files, segment.fd, offset, position)
+            self.directory.readers.forget(segment)
+        if segment.size == 0:
+            segment.rolling_timestamp = NOT_LOADED
+        segment.byte_limit = -1
+
+    def _cut_all(self, offset: int, now_ms: int) -> None:
+        """Drop every segment, durably; an empty one at `offset` takes their place."""
+        with self._recovering:
+            self._truncations += 1
+            self.recovery_point = offset
+        self.close_writer()
+        dropped = self.segments.all
+        for segment in dropped:
+            self._doom(segment)
+        empty = self._new_segment(offset, now_ms)
+        empty.close(self.directory.files)
+        self._publish([empty])
+        self.log_end_offset = offset
+        self.directory.files.fsync_dir(self.folder)
+
+    def _drop_segments_below(self, offset: int) -> None:
+        segments = self.segments.all
+        kept = [
+            segment
+            for segment, following in itertools.zip_longest(segments, segments[1:])
+            if following is None or following.base_offset > offset
+        ]
+        if len(kept) < len(segments):
+            self._publish(kept)
+            for segment in segments[: len(segments) - len(kept)]:
+                self._doom(segment)
+
+    def _doom(self, segment: Segment) -> None:
+        segment.close(self.directory.files)
+        self._doomed.add(segment.mark_deleted(self.directory.files))
+        self.directory.readers.forget(segment)
+
+    def maintain(self, now_ms: int) -> int:
+        """Remove files whose `file.delete.delay.ms` is over: how many. Any thread."""
+        if self.deleted:
+            return 0
+        return self._doomed.remove_due(self.directory.files, now_ms, self._config.file_delete_delay_ms)
+
+    def delete(self) -> str:
+        """Rename the folder so that it is no partition's any more; its removal is for later. The new path."""
+        self.deleted = True
+        self.abandon()
+        renamed = os.path.join(self.directory.path, folder_to_delete(self.topic_partition))
+        try:
+            self.directory.files.rename(self.folder, renamed)
+            self.directory.files.fsync_dir(self.directory.path)
+        except OSError as error:
+            raise self.directory.fail(error, f"deleting {self.topic_partition}") from error
+        return renamed
+
+    def abandon(self) -> None:
+        """Give up every open file and write nothing: the log is deleted, or its directory is offline."""
+        if self._admitted:
+            self.directory.writers.remove(self)
+        with contextlib.suppress(OSError):
+            self.close_writer()
+        for segment in self.segments.all:
+            self.directory.readers.forget(segment)
+
+
+def jitter_ms(config: LogConfig) -> int:
+    """Segments of many partitions that began together shall not all be rolled in the same moment."""
+    most = min(config.segment_jitter_ms, config.segment_ms)
+    return random.randrange(most) if most > 0 else 0

@@ -1,0 +1,467 @@
+"""One partition's log: appends, reads, offsets, durability.
+
+Rules:
+- One thread, the owner (the broker's event loop), changes a log. `read`, `flush`, the look-ups by time and `maintain`
+  may run in any thread beside it.
+- Bytes are in the file before their offset is visible, and `recovery_point` passes an offset only after a sync that
+  began when the offset was already written. A failed sync is never tried again: its directory goes offline.
+- No space left is no failure: what was written of a batch is cut off and the append is refused.
+"""
+
+import os
+import threading
+import uuid
+from collections.abc import Iterator
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import LeaderEpoch, Offset, TopicPartition
+from kaspar.base.log import get_log
+from kaspar.config import LogConfig
+from kaspar.records import BatchHeader, crc_matches, iter_headers, place_batch
+from kaspar.storage import log_reader, producer_replay, retention, time_lookup
+from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
+from kaspar.storage.batch_scan import OVERHEAD
+from kaspar.storage.file_names import SNAPSHOT, numbered
+from kaspar.storage.files import DISK_FULL, unlink_if_there
+from kaspar.storage.leader_epochs import EpochEnd, LeaderEpochCache
+from kaspar.storage.local_log import LocalLog, jitter_ms
+from kaspar.storage.log_directory import LogDirectory, NotCached
+from kaspar.storage.log_reader import PLACE
+from kaspar.storage.producer_snapshot import write_snapshot
+from kaspar.storage.producer_state import ProducerEntry, ProducerState
+from kaspar.storage.segment import CLOSED, Segment
+from kaspar.storage.time_lookup import TimestampAndOffset
+
+log = get_log(__name__)
+
+
+class Log(LocalLog):
+    __slots__ = (
+        "_flushing",
+        "leader_epochs",
+        "log_start_offset",
+        "producers",
+        "snapshots",
+        "topic_id",
+        "unflushed_since_ms",
+    )
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID | None,
+        config: LogConfig,
+        *,
+        segments: list[Segment],
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        leader_epochs: LeaderEpochCache,
+        producers: ProducerState,
+        snapshots: set[int],
+    ) -> None:
+        super().__init__(directory, folder, topic_partition, config, segments, log_end_offset, recovery_point)
+        self.topic_id = topic_id
+        self.log_start_offset = log_start_offset
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        # The offsets of the producer snapshots in the folder.
+        self.snapshots = snapshots
+        # When the oldest append that no sync has covered came; -1 if there is none.
+        self.unflushed_since_ms = -1
+        self._flushing = threading.Lock()
+
+    @staticmethod
+    def create(
+        directory: LogDirectory,
+        folder: str,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID | None,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        log_start_offset: int = 0,
+    ) -> "Log":
+        """A new, empty log in a folder that is there already. Its files are closed until the first append."""
+        segment = Segment.create(
+            directory.files, folder, log_start_offset, now_ms=now_ms, jitter_ms=jitter_ms(config), preallocate=0
+        )
+        segment.close(directory.files)
+        created = Log(
+            directory,
+            folder,
+            topic_partition,
+            topic_id,
+            config,
+            segments=[segment],
+            log_start_offset=log_start_offset,
+            log_end_offset=log_start_offset,
+            recovery_point=log_start_offset,
+            leader_epochs=LeaderEpochCache(),
+            producers=ProducerState(topic_partition),
+            snapshots=set(),
+        )
+        created._folder_dirty = True
+        return created
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    # Appends
+
+    def append_as_leader(self, prepared: PreparedBatch, *, leader_epoch: int, now_ms: int) -> Appended:
+        """Give the batch its offsets and write it. Refused leaves the log as it was. This is the hot path."""
+        (
+            buffer,
+            start,
+            end,
+            offset_delta,
+            max_timestamp,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            is_transactional,
+            log_append_time_ms,
+        ) = prepared
+        base_offset = self.log_end_offset
+        if producer_id >= 0:
+            repeated = self.producers.check(
+                producer_id, producer_epoch, base_sequence, offset_delta, is_transactional, base_offset
+            )
+            if repeated is not None:
+                return Appended(
+                    repeated.first_offset, repeated.last_offset, repeated.timestamp, self.log_start_offset, True
+                )
+        last_offset = base_offset + offset_delta
+        size = end - start
+        segment = self._active
+        position = segment.size
+        if (
+            position + size > segment.byte_limit
+            or max_timestamp > segment.roll_after_timestamp
+            or last_offset > segment.largest_offset
+        ):
+            segment = self._segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
+            position = segment.size
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, base_offset)
+        place_batch(buffer, start, base_offset, leader_epoch)
+        data = buffer if size == len(buffer) else memoryview(buffer)[start:end]
+        try:
+            written = self._pwrite(segment.fd, data, position)
+            if written != size:
+                self._write_rest(segment.fd, memoryview(data), position, written)
+        except OSError as error:
+            raise self._write_failed(segment, error) from error
+
+        segment.recent_positions.append(position)
+        segment.recent_offsets.append(base_offset)
+        if max_timestamp > segment.max_timestamp:
+            segment.max_timestamp = max_timestamp
+            segment.offset_of_max_timestamp = last_offset
+        if segment.bytes_since_index_entry > self._index_interval_bytes:
+            self._add_index_entry(segment, last_offset, position)
+        segment.bytes_since_index_entry += size
+        if producer_id >= 0:
+            self.producers.remember(
+                producer_id, producer_epoch, base_sequence, offset_delta, last_offset, max_timestamp, is_transactional
+            )
+        if self.unflushed_since_ms < 0:
+            self.unflushed_since_ms = now_ms
+        # The end offset before the size: see log_reader.
+        self.log_end_offset = last_offset + 1
+        segment.size = position + size
+        return Appended(base_offset, last_offset, log_append_time_ms, self.log_start_offset, False)
+
+    def append_as_follower(
+        self, buffer: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
+    ) -> Appended | None:
+        """Append batches as a leader sent them. A cut-off last one is left for the next fetch; None if nothing is left.
+
+        Batches of a later leader epoch than the one this replica follows are left out too, with all after them.
+        """
+        view = memoryview(buffer)
+        batches = list(self._batches_to_follow(view, leader_epoch))
+        if not batches:
+            return None
+        first = batches[0][1]
+        last_begin, last = batches[-1]
+        end = last_begin + last.size
+        segment = self._active
+        if (
+            segment.size + end <= segment.byte_limit
+            and max(header.max_timestamp for _, header in batches) <= segment.roll_after_timestamp
+            and last.last_offset <= segment.largest_offset
+        ):
+            self._write_followed(segment, view[:end], 0, batches, now_ms)
+        else:
+            for begin, header in batches:
+                segment = self._segment_for(
+                    header.size, header.base_offset, header.last_offset, header.max_timestamp, now_ms
+                )
+                self._write_followed(segment, view[begin : begin + header.size], begin, [(begin, header)], now_ms)
+        return Appended(first.base_offset, last.last_offset, -1, self.log_start_offset, False)
+
+    def _batches_to_follow(self, view: memoryview, leader_epoch: int) -> Iterator[tuple[int, BatchHeader]]:
+        expected = self.log_end_offset
+        for position, header in iter_headers(view, 0, len(view)):
+            if header.leader_epoch > leader_epoch:
+                return
+            if header.base_offset < expected:
+                raise UnexpectedAppendOffset(
+                    f"{self.topic_partition} ends at {expected}, and a batch to append begins at {header.base_offset}"
+                )
+            if not crc_matches(view, position, header):
+                raise Refused(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"a batch for {self.topic_partition} at offset {header.base_offset} has a wrong checksum",
+                )
+            expected = header.next_offset
+            yield position, header
+
+    def _write_followed(
+        self, segment: Segment, data: memoryview, origin: int, batches: list[tuple[int, BatchHeader]], now_ms: int
+    ) -> None:
+        """Write whole batches in one go; `origin` is where `data` begins in the buffer that positions count in."""
+        at = segment.size
+        try:
+            self._write_rest(segment.fd, data, at, 0)
+        except OSError as error:
+            raise self._write_failed(segment, error) from error
+        for begin, header in batches:
+            if header.leader_epoch >= 0 and header.leader_epoch != self.leader_epochs.latest_epoch:
+                self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+            position = at + begin - origin
+            segment.appended(header.base_offset, header.last_offset, position, header.max_timestamp)
+            if segment.bytes_since_index_entry > self._index_interval_bytes:
+                self._add_index_entry(segment, header.last_offset, position)
+            segment.bytes_since_index_entry += header.size
+            batch = data[begin - origin : begin - origin + header.size]
+            producer_replay.remember_batch(self.producers, header, batch)
+        if self.unflushed_since_ms < 0:
+            self.unflushed_since_ms = now_ms
+        self.log_end_offset = batches[-1][1].next_offset
+        segment.size = at + len(data)
+
+    def roll(self, *, now_ms: int) -> None:
+        """Start a new segment at the log end offset, unless the active one is still empty."""
+        if self._active.size:
+            self._roll(self.log_end_offset, now_ms)
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        super()._roll(base_offset, now_ms)
+        self._write_snapshot(base_offset)
+
+    def _write_snapshot(self, offset: int, *, sync: bool = False) -> None:
+        """The state of the producers at `offset`. On a full disk there is none: recovery then reads more of the log."""
+        try:
+            write_snapshot(self.directory.files, self.folder, offset, self.producers.entries.values(), sync=sync)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise self.directory.fail(error, f"writing a producer snapshot of {self.topic_partition}") from error
+            log.warning("no space is left for a producer snapshot", partition=self.topic_partition, offset=offset)
+        else:
+            self.snapshots.add(offset)
+
+    # Reads
+
+    def try_read(
+        self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
+    ) -> bytes | bytearray | WouldBlock:
+        """Like `read`, for the owner only, and never waits for the disk: WOULD_BLOCK says to ask in a thread."""
+        active = self._active
+        log_end_offset = self.log_end_offset
+        if upper_offset > log_end_offset:
+            upper_offset = log_end_offset
+        if offset >= upper_offset or offset < self.log_start_offset:
+            log_reader.check_range(self, offset)
+            return b""
+        try:
+            position = active.recent_position(offset)
+            if position >= 0 and active.fd != CLOSED:
+                end = active.size if upper_offset == log_end_offset else active.recent_position(upper_offset)
+                wanted = end - position
+                if wanted > max_bytes:
+                    wanted = max_bytes
+                if wanted >= PLACE.size:
+                    data = self.directory.pread_now(active.fd, wanted, position)
+                    if len(data) >= PLACE.size:
+                        base_offset, length, delta = PLACE.unpack_from(data)
+                        if len(data) >= length + OVERHEAD and base_offset + delta >= offset:
+                            return data
+            return log_reader.read(
+                self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch, source=self.directory.cached
+            )
+        except NotCached:
+            return WOULD_BLOCK
+        except OSError as error:
+            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+
+    def read(
+        self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
+    ) -> bytes | bytearray:
+        """Bytes from the batch that holds `offset` on, at most `max_bytes`, all below `upper_offset`.
+
+        With `whole_first_batch` the first batch comes whole even if it is larger; without, nothing comes then.
+        Refused(OFFSET_OUT_OF_RANGE) outside the log; nothing at its end. May wait for the disk: call it in a thread.
+        """
+        source = self.directory.waiting
+        try:
+            return log_reader.read(
+                self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch, source=source
+            )
+        except OSError as error:
+            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record that is not older than `timestamp`. In a thread: it reads and may inflate."""
+        return time_lookup.first_at_or_after(self, timestamp)
+
+    def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp. In a thread: it reads and may inflate."""
+        return time_lookup.with_max_timestamp(self)
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd | None:
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> LeaderEpoch | None:
+        return self.leader_epochs.epoch_for_offset(offset)
+
+    def last_stable_offset(self, high_watermark: int) -> Offset:
+        return Offset(self.producers.last_stable_offset(high_watermark))
+
+    def active_producers(self) -> list[ProducerEntry]:
+        return list(self.producers.entries.values())
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers idle for `producer.id.expiration.ms`: how many."""
+        return self.producers.expire(now_ms, expiration_ms)
+
+    # Durability
+
+    def flush(self) -> Offset:
+        """Sync everything appended so far; returns the new recovery point. Blocks: in a thread.
+
+        Many appends share one sync: what is appended while it runs is for the next one.
+        """
+        with self._flushing:
+            self.directory.check_online()
+            truncations = self._truncations
+            self.unflushed_since_ms = -1
+            target = self.log_end_offset
+            try:
+                self._sync_segments(self.recovery_point)
+            except OSError as error:
+                # The kernel may have dropped the pages it could not write: another sync would succeed and mean nothing.
+                raise self.directory.take_offline(f"{error} while syncing {self.topic_partition}") from error
+            self.persist_leader_epochs()
+            with self._recovering:
+                if truncations == self._truncations and target > self.recovery_point:
+                    self.recovery_point = target
+                return Offset(self.recovery_point)
+
+    def persist_leader_epochs(self) -> None:
+        try:
+            self.leader_epochs.persist(self.directory.files, self.folder)
+        except OSError as error:
+            raise self.directory.fail(error, f"writing the leader epochs of {self.topic_partition}") from error
+
+    def close(self) -> None:
+        """A clean end: indexes complete, a producer snapshot written, everything synced."""
+        self.directory.check_online()
+        try:
+            self._active.complete_indexes(self.directory.files)
+            if self.log_end_offset > 0 and self.log_end_offset not in self.snapshots:
+                self._write_snapshot(self.log_end_offset, sync=True)
+            if self.recovery_point < self.log_end_offset or self._unsynced_indexes or self._folder_dirty:
+                self._unsynced_indexes.append(self._active)
+                self.flush()
+            self.persist_leader_epochs()
+        except OSError as error:
+            raise self.directory.fail(error, f"closing {self.topic_partition}") from error
+        self.abandon()
+
+    # Truncation and deletion
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
+        """Drop every record at or above `offset`, durably. False if there is none."""
+        if offset >= self.log_end_offset:
+            return False
+        if offset < self.segments.base_offsets[0]:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return True
+        try:
+            self._cut(offset)
+            self._truncate_state(min(self.log_start_offset, offset))
+        except OSError as error:
+            raise self.directory.fail(error, f"truncating {self.topic_partition}") from error
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Drop every record, durably; the log goes on, empty, at `offset`."""
+        try:
+            self._cut_all(offset, now_ms)
+            self._truncate_state(offset)
+        except OSError as error:
+            raise self.directory.fail(error, f"truncating {self.topic_partition}") from error
+
+    def _truncate_state(self, log_start_offset: int) -> None:
+        """Epochs and producers as they were when the log ended where it ends now."""
+        files = self.directory.files
+        end = self.log_end_offset
+        self.log_start_offset = log_start_offset
+        self.leader_epochs.truncate_from_end(end)
+        self.persist_leader_epochs()
+        for offset in [offset for offset in self.snapshots if offset > end]:
+            self._remove_snapshot(offset)
+        begin = producer_replay.load_newest_snapshot(
+            files, self.folder, self.snapshots, end, self.producers, self.segments.base_offsets[0]
+        )
+        producer_replay.replay(files, self.segments.all, begin, end, self.producers)
+
+    def advance_log_start_offset(self, offset: int) -> bool:
+        """Records below `offset` are no longer there for anyone, and segments that hold nothing else go.
+
+        False if nothing changes. Beyond the end it is refused; beyond the high watermark it must be by the caller.
+        """
+        if offset > self.log_end_offset:
+            raise Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
+                f"larger than the log end offset {self.log_end_offset}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.leader_epochs.truncate_from_start(offset)
+        self._drop_old_files()
+        return True
+
+    def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
+        """Where `retention.ms` and `retention.bytes` want the log to begin. Reads indexes: in a thread."""
+        return Offset(retention.new_start_offset(self, now_ms, high_watermark))
+
+    def delete_old_segments(self, start_offset: int, *, now_ms: int) -> int:
+        """Apply what `retention_start_offset` found: how many segments went. If all do, an empty one follows them."""
+        before = len(self.segments.all)
+        if start_offset >= self.log_end_offset and self._active.size:
+            self.roll(now_ms=now_ms)
+            before += 1
+        if not self.advance_log_start_offset(min(start_offset, self.log_end_offset)):
+            self._drop_old_files()
+        return before - len(self.segments.all)
+
+    def _drop_old_files(self) -> None:
+        try:
+            self._drop_segments_below(self.log_start_offset)
+            for snapshot in [offset for offset in self.snapshots if offset < self.segments.base_offsets[0]]:
+                self._remove_snapshot(snapshot)
+        except OSError as error:
+            raise self.directory.fail(error, f"deleting segments of {self.topic_partition}") from error
+
+    def _remove_snapshot(self, offset: int) -> None:
+        unlink_if_there(self.directory.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
+        self.snapshots.discard(offset)

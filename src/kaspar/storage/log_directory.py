@@ -1,0 +1,77 @@
+"""One log directory: its path, its file layer, and whether it can still be trusted.
+
+A directory that fails goes offline and stays so until the broker is started anew: `fail` makes the StorageFailure that
+says why, and everything that would write to the directory afterwards meets it again. A full disk is not a failure.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.storage.files import DISK_FULL, TOO_MANY_OPEN_FILES, Files
+from kaspar.storage.open_files import ReadHandles, WriteHandles, too_many_open_files
+
+_CANNOT_TELL = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class NotCached(Exception):
+    """The bytes may have to come from the disk, and the caller cannot wait for it."""
+
+
+class Source(NamedTuple):
+    """A way to read: one that may wait for the disk, or one that may not and raises NotCached instead."""
+
+    pread: Callable[[int, int, int], bytes | bytearray]
+    waits: bool
+
+
+class LogDirectory:
+    __slots__ = ("_in_memory", "_tells_cached", "cached", "files", "offline", "path", "readers", "waiting", "writers")
+
+    def __init__(self, path: str, files: Files, readers: ReadHandles, writers: WriteHandles) -> None:
+        self.path = path
+        self.files = files
+        self.readers = readers
+        self.writers = writers
+        self.offline: str | None = None
+        self._in_memory: bool | None = None
+        self._tells_cached = True
+        self.waiting = Source(files.pread, waits=True)
+        self.cached = Source(self.pread_now, waits=False)
+
+    def fail(self, error: OSError, doing: str) -> StorageFailure | Refused:
+        """What to raise for an error of the file system: a refusal where it is no failure of the disk."""
+        if error.errno in DISK_FULL:
+            return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no space is left in {self.path} while {doing}")
+        if error.errno in TOO_MANY_OPEN_FILES:
+            return too_many_open_files(self.path)
+        return self.take_offline(f"{os.strerror(error.errno or 0)} while {doing}")
+
+    def take_offline(self, reason: str) -> StorageFailure:
+        if self.offline is None:
+            self.offline = reason
+        return StorageFailure(self.path, f"the log directory {self.path} is offline: {self.offline}")
+
+    def check_online(self) -> None:
+        if self.offline is not None:
+            raise StorageFailure(self.path, f"the log directory {self.path} is offline: {self.offline}")
+
+    def pread_now(self, fd: int, length: int, position: int) -> bytes | bytearray:
+        """Read without waiting for the disk: NotCached where the bytes are not surely in memory."""
+        if self._in_memory is None:
+            self._in_memory = self.files.is_in_memory(self.path)
+        if self._in_memory:
+            return self.files.pread(fd, length, position)
+        if self._tells_cached:
+            try:
+                data = self.files.pread_cached(fd, length, position)
+            except OSError as error:
+                if error.errno not in _CANNOT_TELL:
+                    raise
+                self._tells_cached = False
+            else:
+                if data is not None:
+                    return data
+        raise NotCached

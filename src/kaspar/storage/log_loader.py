@@ -1,0 +1,144 @@
+"""Loads the partitions of one log directory, each in a thread of a pool."""
+
+import os
+import threading
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+
+from kaspar.base.errors import StorageFailure
+from kaspar.base.ids import Offset, TopicPartition
+from kaspar.base.log import get_log
+from kaspar.config import LogConfig
+from kaspar.storage import checkpoints, folder_metadata
+from kaspar.storage.file_names import (
+    CLUSTER_METADATA_FOLDER,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    parse_mark,
+    parse_partition,
+)
+from kaspar.storage.log import Log
+from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.recovery import KnownOffsets, load_log
+
+log = get_log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """How far the loading of a directory has come."""
+
+    directory: str
+    clean: bool
+    partitions: int
+    partitions_done: int
+    bytes_checked: int
+
+
+LoadProgress = Callable[[Loaded], None]
+
+
+class DirectoryLoader:
+    def __init__(
+        self,
+        directory: LogDirectory,
+        config_of: Callable[[str], LogConfig],
+        *,
+        now_ms: int,
+        producer_expiration_ms: int,
+        progress: LoadProgress | None,
+    ) -> None:
+        self.directory = directory
+        self.folders_to_delete: list[str] = []
+        self._config_of = config_of
+        self._now_ms = now_ms
+        self._producer_expiration_ms = producer_expiration_ms
+        self._progress = progress
+        self._counting = threading.Lock()
+        self._clean = False
+        self._partitions = 0
+        self._done = 0
+        self._bytes_checked = 0
+        self._recovery_points: dict[TopicPartition, Offset] = {}
+        self._log_start_offsets: dict[TopicPartition, Offset] = {}
+
+    def start(self, pool: Executor) -> list[Future[Log | None]]:
+        """Begin to load; each future gives a log, or None for one of a directory that went offline meanwhile."""
+        files, path = self.directory.files, self.directory.path
+        try:
+            names = files.listdir(path)
+            self._recovery_points = self._read(RECOVERY_POINT_CHECKPOINT)
+            self._log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT)
+            self._clean = folder_metadata.take_clean_shutdown(files, path)
+        except OSError as error:
+            self._fail(error, "reading the directory")
+            return []
+        partitions = []
+        for name in sorted(names):
+            mark = parse_mark(name)
+            if mark == "delete":
+                self.folders_to_delete.append(os.path.join(path, name))
+            elif mark is not None:
+                log.warning("left a folder alone that is marked as no partition in use", folder=name, mark=mark)
+            elif name != CLUSTER_METADATA_FOLDER and (partition := parse_partition(name)) is not None:
+                partitions.append(partition)
+        self._partitions = len(partitions)
+        if partitions:
+            log.info("loading partitions", directory=path, partitions=len(partitions), clean=self._clean)
+        return [pool.submit(self._load, partition) for partition in partitions]
+
+    def _read(self, name: str) -> dict[TopicPartition, Offset]:
+        try:
+            return checkpoints.read_offsets(self.directory.files, self.directory.path, name)
+        except checkpoints.DamagedCheckpoint as error:
+            log.warning("a checkpoint is damaged and counts as empty", error=error)
+            return {}
+
+    def _load(self, partition: TopicPartition) -> Log | None:
+        if self.directory.offline is not None:
+            return None
+        folder = os.path.join(self.directory.path, str(partition))
+        known = KnownOffsets(self._recovery_points.get(partition), self._log_start_offsets.get(partition), self._clean)
+        try:
+            loaded = load_log(
+                self.directory,
+                folder,
+                partition,
+                self._topic_id(folder),
+                self._config_of(partition.topic),
+                known,
+                now_ms=self._now_ms,
+                producer_expiration_ms=self._producer_expiration_ms,
+                progress=self._checked,
+            )
+        except StorageFailure:
+            return None
+        except OSError as error:
+            self._fail(error, f"loading {folder}")
+            return None
+        self._report(partitions=1)
+        return loaded
+
+    def _topic_id(self, folder: str) -> uuid.UUID | None:
+        try:
+            return folder_metadata.read_partition_metadata(self.directory.files, folder)
+        except checkpoints.DamagedCheckpoint as error:
+            log.warning("a partition does not say which topic it is of", error=error)
+            return None
+
+    def _fail(self, error: OSError, doing: str) -> None:
+        log.error("a log directory cannot be loaded", directory=self.directory.path, error=error)
+        self.directory.take_offline(f"{error} while {doing}")
+
+    def _checked(self, size: int) -> None:
+        self._report(size=size)
+
+    def _report(self, *, partitions: int = 0, size: int = 0) -> None:
+        with self._counting:
+            self._done += partitions
+            self._bytes_checked += size
+            state = Loaded(self.directory.path, self._clean, self._partitions, self._done, self._bytes_checked)
+            if self._progress is not None:
+                self._progress(state)

@@ -1,0 +1,369 @@
+"""All logs of a broker, in all its log directories.
+
+Life: `open` (locks, whose directory it is), `load` (every partition, with progress), then use, then `close`, which
+leaves a mark that nothing needs recovery. A directory that fails goes offline with its partitions; the rest go on.
+
+`get`, `logs`, `take_offline` and `expire_producers` are for the owner (the event loop). What touches the disk (`open`,
+`load`, `create`, `delete`, `checkpoint`, `maintain`, `close`) waits for it and is called in a thread, while nobody else
+uses the partitions that it creates or deletes.
+"""
+
+import contextlib
+import os
+import resource
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from kaspar.base.clock import Clock
+from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
+from kaspar.base.ids import Offset, TopicPartition, random_uuid, uuid_to_text
+from kaspar.base.log import get_log
+from kaspar.config import BrokerConfig, LogConfig
+from kaspar.storage import checkpoints, folder_metadata
+from kaspar.storage.directory_lock import DirectoryLock
+from kaspar.storage.file_names import (
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+)
+from kaspar.storage.files import DISK_FULL, Files, OsFiles, remove_folder
+from kaspar.storage.folder_metadata import MetaProperties
+from kaspar.storage.log import Log
+from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.log_loader import DirectoryLoader, LoadProgress
+from kaspar.storage.open_files import ReadHandles, WriteHandles
+
+log = get_log(__name__)
+
+ConfigOf = Callable[[str], LogConfig]
+
+
+@dataclass(slots=True)
+class _Opened:
+    directory: LogDirectory
+    lock: DirectoryLock | None
+    meta: MetaProperties | None
+
+
+class LogManager:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        files: Files | None = None,
+        *,
+        most_open_files: int | None = None,
+        lock_directories: bool = True,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._files = files or OsFiles()
+        most = most_open_files or _share_of_open_files()
+        self._readers = ReadHandles(self._files, most_files=most)
+        self._writers = WriteHandles(most_files=most)
+        self._lock_directories = lock_directories
+        self._opened: dict[str, _Opened] = {}
+        self._logs: dict[TopicPartition, Log] = {}
+        self._doomed_folders: list[tuple[int | None, LogDirectory, str]] = []
+        self._changing = threading.Lock()
+        self._checkpointing = threading.Lock()
+
+    # Life
+
+    def open(self, cluster_id: str | None = None) -> str:
+        """Lock every log directory and see whose it is. The id of the cluster: stored, given, or a new one."""
+        for path in self._config.log_dirs:
+            directory = LogDirectory(path, self._files, self._readers, self._writers)
+            opened = self._opened[path] = _Opened(directory, None, None)
+            try:
+                self._files.mkdir(path)
+                if self._lock_directories:
+                    opened.lock = DirectoryLock(path)
+                opened.meta = folder_metadata.read_meta_properties(self._files, path)
+            except OSError as error:
+                log.error("a log directory cannot be used", directory=path, error=error)
+                directory.take_offline(str(error))
+            except KasparError:
+                self._release_locks()
+                raise
+        try:
+            self._refuse_without_directory()
+            return self._agree_on_cluster(cluster_id)
+        except KasparError:
+            self._release_locks()
+            raise
+
+    def _agree_on_cluster(self, cluster_id: str | None) -> str:
+        node_id = self._config.node_id
+        for path, opened in self._opened.items():
+            if opened.meta is None:
+                continue
+            cluster_id = cluster_id or opened.meta.cluster_id
+            if opened.meta.cluster_id != cluster_id:
+                raise KasparError(
+                    f"{path} belongs to the cluster {opened.meta.cluster_id}, and this broker to {cluster_id}"
+                )
+            if opened.meta.node_id != node_id:
+                raise KasparError(
+                    f"{path} belongs to the node {opened.meta.node_id}, and this broker is node {node_id}"
+                )
+        cluster_id = cluster_id or uuid_to_text(random_uuid())
+        for path, opened in self._opened.items():
+            if opened.meta is None and opened.directory.offline is None:
+                opened.meta = MetaProperties(cluster_id, node_id, random_uuid())
+                try:
+                    folder_metadata.write_meta_properties(self._files, path, opened.meta)
+                except OSError as error:
+                    log.error("a log directory cannot be used", directory=path, error=error)
+                    opened.directory.take_offline(str(error))
+        self._refuse_without_directory()
+        return cluster_id
+
+    def load(self, config_of: ConfigOf, progress: LoadProgress | None = None) -> None:
+        """Load every partition of every directory, several at a time. After a crash this reads what was not synced."""
+        threads = self._config.num_recovery_threads_per_data_dir
+        online = [opened.directory for opened in self._opened.values() if opened.directory.offline is None]
+        with ThreadPoolExecutor(threads * len(online), thread_name_prefix="log-recovery") as pool:
+            loaders = [
+                DirectoryLoader(
+                    directory,
+                    config_of,
+                    now_ms=self._clock.now_ms(),
+                    producer_expiration_ms=self._config.producer_id_expiration_ms,
+                    progress=progress,
+                )
+                for directory in online
+            ]
+            loading = [(loader, loader.start(pool)) for loader in loaders]
+            for loader, futures in loading:
+                for future in futures:
+                    loaded = future.result()
+                    if loaded is not None:
+                        self._add(loaded)
+                for folder in loader.folders_to_delete:
+                    self._doomed_folders.append((None, loader.directory, folder))
+        self._drop_offline()
+        self._refuse_without_directory()
+        self.checkpoint()
+
+    def _add(self, loaded: Log) -> None:
+        known = self._logs.setdefault(loaded.topic_partition, loaded)
+        if known is not loaded:
+            raise KasparError(
+                f"{loaded.topic_partition} is in {known.directory.path} and in {loaded.directory.path}: remove one of "
+                "the two folders"
+            )
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """Stop cleanly. A directory where this fails is not marked, and is recovered at the next start. Safe twice."""
+        opened, self._opened = self._opened, {}
+        logs = list(self._logs.values())
+        self._logs = {}
+        for one in opened.values():
+            if one.directory.offline is None:
+                mine = [each for each in logs if each.directory is one.directory]
+                self._close_directory(one.directory, mine, broker_epoch)
+            if one.lock is not None:
+                one.lock.release()
+
+    def _close_directory(self, directory: LogDirectory, logs: list[Log], broker_epoch: int) -> None:
+        try:
+            with ThreadPoolExecutor(self._config.num_recovery_threads_per_data_dir) as pool:
+                list(pool.map(Log.close, logs))
+            self._write_checkpoints(directory, logs)
+            folder_metadata.write_clean_shutdown(self._files, directory.path, broker_epoch)
+        except (OSError, Refused, StorageFailure) as error:
+            log.error("a log directory could not be stopped cleanly", directory=directory.path, error=error)
+            for one in logs:
+                one.abandon()
+
+    def abandon(self) -> None:
+        """Let go of everything and write nothing, as a crash would. Safe to call twice, and after `close`."""
+        logs, self._logs = self._logs, {}
+        for one in logs.values():
+            one.abandon()
+        self._release_locks()
+
+    def _release_locks(self) -> None:
+        opened, self._opened = self._opened, {}
+        for one in opened.values():
+            if one.lock is not None:
+                one.lock.release()
+
+    # Partitions
+
+    @property
+    def logs(self) -> Mapping[TopicPartition, Log]:
+        return self._logs
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        return self._logs.get(topic_partition)
+
+    def create(self, topic_partition: TopicPartition, topic_id: uuid.UUID, config: LogConfig) -> Log:
+        """A new partition, in the directory that has the fewest. StorageFailure if that directory fails."""
+        with self._changing:
+            if topic_partition in self._logs:
+                raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a log of {topic_partition} already")
+            directory = self._emptiest_directory()
+            folder = os.path.join(directory.path, str(topic_partition))
+            try:
+                self._files.mkdir(folder)
+                folder_metadata.write_partition_metadata(self._files, folder, topic_id)
+                self._files.fsync_dir(directory.path)
+                created = Log.create(directory, folder, topic_partition, topic_id, config, now_ms=self._clock.now_ms())
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    remove_folder(self._files, folder)
+                raise directory.fail(error, f"creating {topic_partition}") from error
+            self._logs[topic_partition] = created
+            return created
+
+    def _emptiest_directory(self) -> LogDirectory:
+        cordoned = self._config.cordoned_log_dirs
+        counts = {
+            path: 0
+            for path, opened in self._opened.items()
+            if opened.directory.offline is None and path not in cordoned and "*" not in cordoned
+        }
+        if not counts:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory takes new partitions")
+        for one in self._logs.values():
+            if one.directory.path in counts:
+                counts[one.directory.path] += 1
+        return self._opened[min(counts, key=counts.__getitem__)].directory
+
+    def delete(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take partitions out of use: their folders are renamed now and removed by `maintain` later."""
+        with self._changing:
+            for partition in partitions:
+                removed = self._logs.pop(partition, None)
+                if removed is not None:
+                    self._doomed_folders.append((None, removed.directory, removed.delete()))
+        self.checkpoint()
+
+    def expire_producers(self) -> int:
+        """Forget idle producers of every partition: how many."""
+        now_ms = self._clock.now_ms()
+        expiration_ms = self._config.producer_id_expiration_ms
+        return sum(one.expire_producers(now_ms, expiration_ms) for one in list(self._logs.values()))
+
+    def maintain(self, now_ms: int) -> None:
+        """Remove files and folders whose time to wait is over."""
+        for one in list(self._logs.values()):
+            if one.directory.offline is None:
+                try:
+                    one.maintain(now_ms)
+                except OSError as error:
+                    log.warning("old files could not be removed", folder=one.folder, error=error)
+        delay_ms = self._config.log_segment_delete_delay_ms
+        waiting: list[tuple[int | None, LogDirectory, str]] = []
+        for due_ms, directory, folder in self._doomed_folders:
+            if due_ms is None:
+                due_ms = now_ms + delay_ms
+            if due_ms > now_ms:
+                waiting.append((due_ms, directory, folder))
+            elif directory.offline is None:
+                try:
+                    remove_folder(self._files, folder)
+                except OSError as error:
+                    log.warning("a deleted partition could not be removed", folder=folder, error=error)
+        self._doomed_folders = waiting
+
+    # Directories
+
+    @property
+    def directories(self) -> list[LogDirectory]:
+        return [opened.directory for opened in self._opened.values()]
+
+    def directory_id(self, path: str) -> uuid.UUID | None:
+        meta = self._opened[path].meta
+        return meta.directory_id if meta is not None else None
+
+    def space(self, path: str) -> tuple[int, int]:
+        """All bytes of a directory's file system, and those that can still be used."""
+        return self._files.space(path)
+
+    def take_offline(self, path: str, reason: str) -> list[Log]:
+        """A directory has failed: its partitions are given up, and returned. Only the owner calls this."""
+        opened = self._opened.get(path)
+        if opened is None:
+            return []
+        if opened.directory.offline is None:
+            opened.directory.take_offline(reason)
+        log.error("a log directory is offline", directory=path, reason=opened.directory.offline)
+        return self._drop_offline()
+
+    def _drop_offline(self) -> list[Log]:
+        dropped = [one for one in self._logs.values() if one.directory.offline is not None]
+        for one in dropped:
+            del self._logs[one.topic_partition]
+            one.abandon()
+        return dropped
+
+    def _refuse_without_directory(self) -> None:
+        offline = [opened.directory.offline for opened in self._opened.values()]
+        if all(reason is not None for reason in offline):
+            paths = ", ".join(self._config.log_dirs)
+            raise StorageFailure(paths, f"no log directory can be used: {'; '.join(str(reason) for reason in offline)}")
+
+    # Checkpoints
+
+    def checkpoint(self) -> None:
+        """Write down, for every directory, how far its logs are synced and where they begin."""
+        with self._checkpointing:
+            logs = list(self._logs.values())
+            for directory in self.directories:
+                if directory.offline is None:
+                    self._guarded(directory, [one for one in logs if one.directory is directory])
+
+    def _guarded(self, directory: LogDirectory, logs: list[Log]) -> None:
+        try:
+            self._write_checkpoints(directory, logs)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise directory.fail(error, "writing checkpoints") from error
+            log.warning("no space is left for checkpoints: the old ones stay", directory=directory.path)
+
+    def _write_checkpoints(self, directory: LogDirectory, logs: list[Log]) -> None:
+        points = {one.topic_partition: one.recovery_point for one in logs}
+        starts = {
+            one.topic_partition: one.log_start_offset
+            for one in logs
+            if one.log_start_offset > one.segments.base_offsets[0]
+        }
+        checkpoints.write_offsets(self._files, directory.path, RECOVERY_POINT_CHECKPOINT, points)
+        checkpoints.write_offsets(self._files, directory.path, LOG_START_OFFSET_CHECKPOINT, starts)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
+        """What the last broker on these directories knew as high watermarks, for the partitions that are here."""
+        found: dict[TopicPartition, Offset] = {}
+        for directory in self.directories:
+            if directory.offline is None:
+                try:
+                    found |= checkpoints.read_offsets(self._files, directory.path, REPLICATION_OFFSET_CHECKPOINT)
+                except checkpoints.DamagedCheckpoint as error:
+                    log.warning("high watermarks are not known", directory=directory.path, error=error)
+        return {partition: offset for partition, offset in found.items() if partition in self._logs}
+
+    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        with self._checkpointing:
+            for directory in self.directories:
+                if directory.offline is None:
+                    mine = {
+                        partition: offset
+                        for partition, offset in offsets.items()
+                        if (one := self._logs.get(partition)) is not None and one.directory is directory
+                    }
+                    try:
+                        checkpoints.write_offsets(self._files, directory.path, REPLICATION_OFFSET_CHECKPOINT, mine)
+                    except OSError as error:
+                        raise directory.fail(error, "writing high watermarks") from error
+
+
+def _share_of_open_files() -> int:
+    """A quarter of what the process may open, for reading and as much for writing: the rest is for connections."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, min(soft // 4, 4096))

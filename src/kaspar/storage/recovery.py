@@ -1,0 +1,342 @@
+"""Opens a partition's folder: what is in it becomes a Log.
+
+After a clean stop nothing but names, sizes and three small files is read. After any other end:
+
+- everything below the recovery point is on the disk and is taken as it is;
+- from there on every batch is checked; at the first that is not whole and valid the segment is cut, and what comes
+  after it is removed; so is a later segment that does not go on where the one before it ends;
+- the indexes of what was checked are made anew, leader epochs found on the way are added, and the state of the
+  producers is brought up to date from the newest snapshot at or below the recovery point.
+
+Files that an unfinished deletion, cleaning or swap left are dealt with first, as Kafka does it.
+"""
+
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
+from kaspar.config import LogConfig
+from kaspar.storage import producer_replay
+from kaspar.storage.batch_scan import BatchScan
+from kaspar.storage.file_names import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, numbered
+from kaspar.storage.files import Files, unlink_if_there
+from kaspar.storage.indexes import OffsetIndex, TimeIndex, create_index_file
+from kaspar.storage.leader_epochs import LeaderEpochCache
+from kaspar.storage.leftovers import FolderContent, settle_leftovers
+from kaspar.storage.local_log import jitter_ms
+from kaspar.storage.log import Log
+from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.producer_state import ProducerState
+from kaspar.storage.segment import Segment
+
+log = get_log(__name__)
+
+Progress = Callable[[int], None]
+"""Called with the number of bytes that were checked since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOffsets:
+    """What the checkpoint files of a log directory say about one partition; None where they say nothing."""
+
+    recovery_point: int | None
+    log_start_offset: int | None
+    clean: bool
+
+
+def load_log(
+    directory: LogDirectory,
+    folder: str,
+    topic_partition: TopicPartition,
+    topic_id: uuid.UUID | None,
+    config: LogConfig,
+    known: KnownOffsets,
+    *,
+    now_ms: int,
+    producer_expiration_ms: int,
+    progress: Progress | None = None,
+) -> Log:
+    """May wait for the disk: in a thread. OSError is for the caller, who knows which directory fails."""
+    loading = _Loading(directory.files, folder, topic_partition, config, known, now_ms, progress)
+    loading.run()
+    loading.producers.expire(now_ms, producer_expiration_ms)
+    return Log(
+        directory,
+        folder,
+        topic_partition,
+        topic_id,
+        config,
+        segments=loading.segments,
+        log_start_offset=loading.log_start_offset,
+        log_end_offset=loading.log_end_offset,
+        recovery_point=loading.recovery_point,
+        leader_epochs=loading.leader_epochs,
+        producers=loading.producers,
+        snapshots=loading.content.snapshots,
+    )
+
+
+class _Loading:
+    def __init__(
+        self,
+        files: Files,
+        folder: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        known: KnownOffsets,
+        now_ms: int,
+        progress: Progress | None,
+    ) -> None:
+        self.files = files
+        self.folder = folder
+        self.topic_partition = topic_partition
+        self.config = config
+        self.known = known
+        self.now_ms = now_ms
+        self.progress = progress
+        self.content = FolderContent(set(), set(), set())
+        self.segments: list[Segment] = []
+        self.producers = ProducerState(topic_partition)
+        self.leader_epochs = LeaderEpochCache()
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.recovery_point = 0
+
+    def run(self) -> None:
+        self.content = settle_leftovers(self.files, self.folder)
+        self.leader_epochs = LeaderEpochCache.load(self.files, self.folder)
+        self.segments = [self._segment(base_offset) for base_offset in sorted(self.content.logs)]
+        self.log_start_offset = max(
+            self.known.log_start_offset or 0, self.segments[0].base_offset if self.segments else 0
+        )
+        recovery_point = self.known.recovery_point or 0
+        if not self.segments:
+            self._begin_anew(self.log_start_offset)
+            return
+        if self.known.clean:
+            self._load_clean()
+        else:
+            self._recover(max(recovery_point, self.segments[0].base_offset))
+        if self.log_end_offset < self.log_start_offset:
+            log.warning(
+                "the log ends before its start, for files are missing: it begins anew",
+                partition=self.topic_partition,
+                log_end_offset=self.log_end_offset,
+                log_start_offset=self.log_start_offset,
+            )
+            for segment in self.segments:
+                self._remove(segment)
+            self._begin_anew(self.log_start_offset)
+            return
+        self.recovery_point = self.log_end_offset if self.known.clean else min(recovery_point, self.log_end_offset)
+        self.leader_epochs.truncate_from_end(self.log_end_offset)
+        self.leader_epochs.truncate_from_start(self.log_start_offset)
+        self._remove_stray_snapshots()
+
+    def _segment(self, base_offset: int) -> Segment:
+        size = self.files.size(os.path.join(self.folder, numbered(base_offset, LOG)))
+        return Segment(self.folder, base_offset, size, created_ms=self.now_ms, jitter_ms=jitter_ms(self.config))
+
+    def _begin_anew(self, offset: int) -> None:
+        for snapshot in self.content.snapshots:
+            unlink_if_there(self.files, os.path.join(self.folder, numbered(snapshot, SNAPSHOT)))
+        self.content.snapshots.clear()
+        self.producers.clear()
+        self.leader_epochs.clear()
+        segment = Segment.create(
+            self.files, self.folder, offset, now_ms=self.now_ms, jitter_ms=jitter_ms(self.config), preallocate=0
+        )
+        segment.close(self.files)
+        self.segments = [segment]
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+
+    # After a clean stop
+
+    def _load_clean(self) -> None:
+        for segment in self.segments:
+            if segment.base_offset not in self.content.indexes:
+                log.warning("an index is missing and is made anew", file=segment.path(OFFSET_INDEX))
+                self._scan(segment, 0, [], cut=False)
+        end = self.known.recovery_point
+        active = self.segments[-1]
+        # A clean stop leaves a snapshot at the end of the log. Without it, the checkpoint may be of another folder.
+        trusted = end is not None and end >= active.base_offset and end == max(self.content.snapshots, default=0)
+        if end is None or not trusted or (active.size == 0) != (end == active.base_offset):
+            end = self._read_end(active)
+        self.log_end_offset = end
+        begin = self._load_snapshot(end)
+        if begin < end:
+            producer_replay.replay(self.files, self.segments, begin, end, self.producers)
+
+    def _read_end(self, segment: Segment) -> int:
+        """Where the log ends, from the last batch itself."""
+        index = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX))
+        position = index.positions[-1] if index.positions else 0
+        end = segment.base_offset
+        fd = self.files.open(segment.path(LOG))
+        try:
+            for _, header, _ in BatchScan(self.files, fd, position, segment.size):
+                end = header.next_offset
+        finally:
+            self.files.close(fd)
+        return end
+
+    def _load_snapshot(self, up_to: int) -> int:
+        begin = max(self.segments[0].base_offset, 0)
+        return producer_replay.load_newest_snapshot(
+            self.files, self.folder, self.content.snapshots, up_to, self.producers, begin
+        )
+
+    # After a crash
+
+    def _recover(self, recovery_point: int) -> None:
+        segments = self.segments
+        first = max(slot for slot, segment in enumerate(segments) if slot == 0 or segment.base_offset <= recovery_point)
+        for slot in range(first):
+            # A segment that was rolled just before the crash may lack an index that its last sync was to bring.
+            rolled_last = slot == first - 1 and segments[first].base_offset >= recovery_point
+            if segments[slot].base_offset not in self.content.indexes or (
+                rolled_last and not self._index_is_sound(segments[slot])
+            ):
+                log.info("an index is made anew", file=segments[slot].path(OFFSET_INDEX))
+                self._scan(segments[slot], 0, [], cut=False)
+        position, checked_from, kept = self._known_part(segments[first], recovery_point)
+        begin = self._load_snapshot(checked_from)
+        producer_replay.replay(self.files, segments, begin, checked_from, self.producers)
+
+        end = segments[first].base_offset
+        sound = True
+        for slot in range(first, len(segments)):
+            segment = segments[slot]
+            compacted = "compact" in self.config.cleanup_policy
+            gap = slot > first and segment.base_offset != end and not compacted
+            if not sound or gap or segment.base_offset < end:
+                self._remove(segment)
+                self.segments = [one for one in self.segments if one is not segment]
+                sound = False
+                continue
+            end, sound = self._scan(segment, position if slot == first else 0, kept if slot == first else [], cut=True)
+        self.log_end_offset = end
+
+    def _index_is_sound(self, segment: Segment) -> bool:
+        return OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)).is_sound(segment.size)
+
+    def _known_part(self, segment: Segment, recovery_point: int) -> tuple[int, int, list[tuple[int, int]]]:
+        """Where to begin to check a segment: position, offset, and the index entries before it, which may be kept.
+
+        The index helps to find the place only if its last entry below the recovery point names a valid batch.
+        """
+        try:
+            index = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX))
+        except FileNotFoundError:
+            return 0, segment.base_offset, []
+        index = index.kept_below(recovery_point - segment.base_offset)
+        if not len(index) or not index.is_sound(segment.size):
+            return 0, segment.base_offset, []
+        position, relative = index.positions[-1], index.offsets[-1]
+        fd = self.files.open(segment.path(LOG))
+        try:
+            for _, header, _ in BatchScan(self.files, fd, position, segment.size, check=True):
+                if header.last_offset == segment.base_offset + relative:
+                    kept = list(zip(index.offsets[:-1], index.positions[:-1], strict=True))
+                    return position, header.base_offset, kept
+                break
+        finally:
+            self.files.close(fd)
+        return 0, segment.base_offset, []
+
+    def _scan(self, segment: Segment, position: int, kept: list[tuple[int, int]], *, cut: bool) -> tuple[int, bool]:
+        """Check a segment from `position` on, make its indexes anew and, with `cut`, cut what is not valid.
+
+        The offset where its batches end, and whether all of it was valid.
+        """
+        files = self.files
+        offsets, times = OffsetIndex(), TimeIndex()
+        for relative, at in kept:
+            offsets.append(relative, at)
+        max_timestamp, offset_of_max = -1, segment.base_offset
+        if position:
+            max_timestamp, offset_of_max = self._known_times(segment, kept[-1][0] if kept else -1, times)
+        last_entry = kept[-1][1] if kept else 0
+        end = segment.base_offset
+        fd = files.open(segment.path(LOG), write=True)
+        try:
+            scan = BatchScan(files, fd, position, segment.size, check=True)
+            unreported = 0
+            for at, header, batch in scan:
+                if header.base_offset < end:
+                    scan.problem, scan.position = "offsets go back", at
+                    break
+                end = header.next_offset
+                if header.max_timestamp > max_timestamp:
+                    max_timestamp, offset_of_max = header.max_timestamp, header.last_offset
+                if at - last_entry > self.config.index_interval_bytes:
+                    offsets.append(header.last_offset - segment.base_offset, at)
+                    times.maybe_append(max_timestamp, offset_of_max - segment.base_offset)
+                    last_entry = at
+                if cut:
+                    if header.leader_epoch > self.leader_epochs.latest_epoch:
+                        self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+                    producer_replay.remember_batch(self.producers, header, batch)
+                unreported += header.size
+                if self.progress is not None and unreported >= 16 << 20:
+                    self.progress(unreported)
+                    unreported = 0
+            if self.progress is not None:
+                self.progress(unreported)
+            sound = scan.position == segment.size
+            if not sound:
+                self._cut_tail(segment, fd, scan, cut=cut)
+        finally:
+            files.close(fd)
+        segment.max_timestamp, segment.offset_of_max_timestamp = max_timestamp, offset_of_max
+        self._replace_indexes(segment, offsets, times)
+        return end, sound
+
+    def _known_times(self, segment: Segment, last_relative_offset: int, times: TimeIndex) -> tuple[int, int]:
+        """Take over the time index up to where the check begins. What it lacks, the batches there do not need."""
+        max_timestamp, offset_of_max = -1, segment.base_offset
+        for timestamp, relative in TimeIndex().entries(self.files, segment.path(TIME_INDEX)):
+            if relative > last_relative_offset or timestamp <= max_timestamp:
+                break
+            max_timestamp, offset_of_max = timestamp, segment.base_offset + relative
+            times.maybe_append(timestamp, relative)
+        return max_timestamp, offset_of_max
+
+    def _cut_tail(self, segment: Segment, fd: int, scan: BatchScan, *, cut: bool) -> None:
+        log.warning(
+            "cut what is no valid batch off the end of a segment" if cut else "a segment holds what is no valid batch",
+            file=segment.path(LOG),
+            position=scan.position,
+            bytes=segment.size - scan.position,
+            problem=scan.problem,
+        )
+        if cut:
+            self.files.truncate(fd, scan.position)
+            self.files.fsync(fd)
+            segment.size = scan.position
+
+    def _replace_indexes(self, segment: Segment, offsets: OffsetIndex, times: TimeIndex) -> None:
+        create_index_file(self.files, segment.path(OFFSET_INDEX))
+        create_index_file(self.files, segment.path(TIME_INDEX))
+        times.maybe_append(segment.max_timestamp, segment.offset_of_max_timestamp - segment.base_offset)
+        offsets.write(self.files, segment.path(OFFSET_INDEX), everything=True)
+        times.write(self.files, segment.path(TIME_INDEX), everything=True)
+        segment.time_index = times
+
+    def _remove(self, segment: Segment) -> None:
+        log.warning("removed a segment that does not go on where the log ends", file=segment.path(LOG))
+        for path in segment.mark_deleted(self.files):
+            unlink_if_there(self.files, path)
+        self.files.fsync_dir(self.folder)
+
+    def _remove_stray_snapshots(self) -> None:
+        """A snapshot belongs to a segment's base offset or to the end of the log; others are of no use."""
+        wanted = {segment.base_offset for segment in self.segments} | {self.log_end_offset}
+        for offset in list(self.content.snapshots):
+            if offset not in wanted or offset > self.log_end_offset:
+                unlink_if_there(self.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
+                self.content.snapshots.discard(offset)

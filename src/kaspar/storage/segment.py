@@ -1,0 +1,242 @@
+"""One segment of a log: a `.log` file of record batches with its two sparse indexes.
+
+`base_offset` is in every file's name and never above the first record's offset. A segment knows its size, its largest
+timestamp and, while it is the active one, where the last batches begin, so that a reader at the end of the log finds
+its batch without a look at the disk. What is not needed to list a segment is loaded when it is first used.
+The owner of the log changes it; readers in other threads look only at what is published in one step.
+"""
+
+import os
+from array import array
+from bisect import bisect_right
+
+from kaspar.storage.file_names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, numbered
+from kaspar.storage.files import Files
+from kaspar.storage.indexes import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    OffsetIndex,
+    TimeIndex,
+    create_index_file,
+    cut_index_file,
+    truncated_time_index,
+)
+
+CLOSED = -1
+NOT_LOADED = -2
+_NEVER = 1 << 63
+_RECENT_BATCHES = 2048
+_LARGEST_RELATIVE_OFFSET = 0x7FFF_FFFF
+
+Recent = tuple["array[int]", "array[int]"]
+
+
+class Segment:
+    __slots__ = (
+        "base_offset",
+        "byte_limit",
+        "bytes_since_index_entry",
+        "created_ms",
+        "fd",
+        "folder",
+        "index",
+        "jitter_ms",
+        "largest_offset",
+        "max_timestamp",
+        "offset_of_max_timestamp",
+        "recent",
+        "recent_offsets",
+        "recent_positions",
+        "roll_after_timestamp",
+        "rolling_timestamp",
+        "size",
+        "time_index",
+    )
+
+    def __init__(self, folder: str, base_offset: int, size: int, *, created_ms: int, jitter_ms: int = 0) -> None:
+        self.folder = folder
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        self.largest_offset = base_offset + _LARGEST_RELATIVE_OFFSET
+        self.fd = CLOSED
+        # An append that would pass this size takes the slow path, which may roll: all do while the file is closed
+        # or an index is full.
+        self.byte_limit = -1
+        self.index: OffsetIndex | None = None
+        self.time_index: TimeIndex | None = None
+        self.max_timestamp = NOT_LOADED
+        self.offset_of_max_timestamp = base_offset
+        # The largest timestamp of the first batch, from which the age of the segment counts.
+        self.rolling_timestamp = NOT_LOADED
+        self.roll_after_timestamp = _NEVER
+        self.bytes_since_index_entry = 0
+        self.recent_offsets = array("q")
+        self.recent_positions = array("q")
+        self.recent: Recent = (self.recent_offsets, self.recent_positions)
+
+    @staticmethod
+    def create(
+        files: Files, folder: str, base_offset: int, *, now_ms: int, jitter_ms: int, preallocate: int
+    ) -> "Segment":
+        """A new, empty segment, open for appends. Whatever a failed attempt left under its name is emptied."""
+        segment = Segment(folder, base_offset, 0, created_ms=now_ms, jitter_ms=jitter_ms)
+        segment.index = OffsetIndex()
+        segment.time_index = TimeIndex()
+        segment.max_timestamp = -1
+        fd = files.open(segment.path(LOG), create=True)
+        try:
+            create_index_file(files, segment.path(OFFSET_INDEX))
+            create_index_file(files, segment.path(TIME_INDEX))
+            if preallocate:
+                files.allocate(fd, preallocate)
+        except BaseException:
+            files.close(fd)
+            raise
+        segment.fd = fd
+        return segment
+
+    def path(self, suffix: str) -> str:
+        return os.path.join(self.folder, numbered(self.base_offset, suffix))
+
+    def loaded_time_index(self, files: Files) -> TimeIndex:
+        """The time index, and with it the largest timestamp. Safe in any thread: loading twice is harmless."""
+        time_index = self.time_index
+        if time_index is None:
+            try:
+                time_index = TimeIndex.load(files, self.path(TIME_INDEX))
+            except FileNotFoundError:
+                time_index = TimeIndex()
+            if self.max_timestamp == NOT_LOADED:
+                self.offset_of_max_timestamp = self.base_offset + time_index.last_relative_offset
+                self.max_timestamp = time_index.last_timestamp
+            self.time_index = time_index
+        return time_index
+
+    def loaded_max_timestamp(self, files: Files) -> int:
+        if self.max_timestamp == NOT_LOADED:
+            self.loaded_time_index(files)
+        return self.max_timestamp
+
+    def largest_timestamp(self, files: Files) -> int:
+        """What retention and time look-ups go by: the largest timestamp, or when the file was last written to."""
+        timestamp = self.loaded_max_timestamp(files)
+        return timestamp if timestamp >= 0 else files.modified_ms(self.path(LOG))
+
+    def first_batch_at(self, timestamp: int, segment_ms: int) -> None:
+        """The first batch is in. A segment rolls by the time in its records; without one, by the clock (see Log)."""
+        self.rolling_timestamp = timestamp
+        self.segment_ms_changed(segment_ms)
+
+    def segment_ms_changed(self, segment_ms: int) -> None:
+        if self.rolling_timestamp >= 0:
+            self.roll_after_timestamp = self.rolling_timestamp + segment_ms - self.jitter_ms
+        else:
+            # Without a timestamp in the first batch every append takes the slow path, where the clock is looked at.
+            self.roll_after_timestamp = _NEVER if self.rolling_timestamp == NOT_LOADED else -2
+
+    def appended(self, base_offset: int, last_offset: int, position: int, timestamp: int) -> None:
+        """Book-keeping after a batch was written at `position` (the leader's hot path does the same inline)."""
+        self.recent_positions.append(position)
+        self.recent_offsets.append(base_offset)
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.offset_of_max_timestamp = last_offset
+
+    def add_index_entry(self, files: Files, last_offset: int, position: int) -> None:
+        """An entry for the batch at `position`, and one for the largest timestamp so far. Full pages are written."""
+        assert self.index is not None
+        assert self.time_index is not None
+        self.index.append(last_offset - self.base_offset, position)
+        self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+        self.index.write(files, self.path(OFFSET_INDEX), everything=False)
+        self.time_index.write(files, self.path(TIME_INDEX), everything=False)
+
+    def forget_old_batches(self) -> None:
+        """Keep the memory of where batches begin short. Readers go on with the arrays that they hold."""
+        if len(self.recent_offsets) > _RECENT_BATCHES:
+            half = -_RECENT_BATCHES // 2
+            self._set_recent(self.recent_offsets[half:], self.recent_positions[half:])
+
+    def forget_recent_batches(self) -> None:
+        self._set_recent(array("q"), array("q"))
+
+    def _set_recent(self, offsets: "array[int]", positions: "array[int]") -> None:
+        self.recent_offsets, self.recent_positions = offsets, positions
+        self.recent = (offsets, positions)
+
+    def recent_position(self, offset: int) -> int:
+        """Where the batch that holds `offset` begins, if it is one of the last ones; otherwise -1."""
+        offsets, positions = self.recent
+        slot = bisect_right(offsets, offset) - 1
+        return positions[slot] if slot >= 0 else -1
+
+    def index_is_full(self, segment_index_bytes: int) -> bool:
+        """One slot of the time index stays free, for the entry that is made when the segment is rolled."""
+        assert self.index is not None
+        assert self.time_index is not None
+        return (
+            len(self.index) >= segment_index_bytes // OFFSET_ENTRY_SIZE
+            or len(self.time_index) >= segment_index_bytes // TIME_ENTRY_SIZE - 1
+        )
+
+    def write_indexes(self, files: Files) -> None:
+        """Bring both index files up to date, as far as they were changed."""
+        if self.index is not None:
+            self.index.write(files, self.path(OFFSET_INDEX), everything=True)
+        if self.time_index is not None:
+            self.time_index.write(files, self.path(TIME_INDEX), everything=True)
+
+    def complete_indexes(self, files: Files) -> None:
+        """The segment takes no more batches for now: its largest timestamp becomes the last entry of its time index."""
+        if self.max_timestamp != NOT_LOADED and self.max_timestamp >= 0:
+            time_index = self.loaded_time_index(files)
+            time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+        self.write_indexes(files)
+
+    def seal(self, files: Files, *, trim: bool) -> None:
+        """The segment is no longer the active one. Its indexes are complete before its file closes."""
+        self.complete_indexes(files)
+        self.close(files, trim=trim)
+        self.index = None
+        self.forget_recent_batches()
+
+    def close(self, files: Files, *, trim: bool = False) -> None:
+        if self.fd != CLOSED:
+            fd, self.fd = self.fd, CLOSED
+            self.byte_limit = -1
+            try:
+                if trim:
+                    files.truncate(fd, self.size)
+            finally:
+                files.close(fd)
+
+    def cut(self, files: Files, fd: int, offset: int, position: int) -> None:
+        """Everything from `offset` on, which begins at `position`, goes; synced, so that it can never come back."""
+        files.truncate(fd, position)
+        files.fsync(fd)
+        relative = offset - self.base_offset
+        self.size = position
+        index = self.index if self.index is not None else OffsetIndex.load(files, self.path(OFFSET_INDEX))
+        index.write(files, self.path(OFFSET_INDEX), everything=True)
+        self.index = index.kept_below(relative)
+        cut_index_file(files, self.path(OFFSET_INDEX), len(self.index) * OFFSET_ENTRY_SIZE)
+        self.loaded_time_index(files).write(files, self.path(TIME_INDEX), everything=True)
+        self.time_index = truncated_time_index(files, self.path(TIME_INDEX), relative)
+        self.max_timestamp = self.time_index.last_timestamp
+        self.offset_of_max_timestamp = self.base_offset + self.time_index.last_relative_offset
+        self.bytes_since_index_entry = 0
+        self.forget_recent_batches()
+
+    def mark_deleted(self, files: Files) -> list[str]:
+        """Rename the segment's files so that a start does not take them for data. The names they have now."""
+        renamed = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.path(suffix)
+            try:
+                files.rename(path, path + DELETED)
+            except FileNotFoundError:
+                continue
+            renamed.append(path + DELETED)
+        return renamed

@@ -1,0 +1,187 @@
+"""Checks a batch that a producer sent, and makes of it what the topic's settings ask for, as Kafka's LogValidator does.
+
+Pure and thread-safe: nothing here knows a log. What depends on one (sequences, offsets, rolling) comes at the append.
+"""
+
+from typing import NamedTuple
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.config import LogConfig
+from kaspar.records import (
+    HEADER_SIZE,
+    CheckedBatch,
+    Codec,
+    TimestampType,
+    check_batch,
+    checks_inline,
+    iter_records,
+    read_header,
+    recompress,
+    set_max_timestamp,
+)
+from kaspar.storage.append import PreparedBatch
+
+_CODEC_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_NO_TIMESTAMP = -1
+_CODEC_POSITION = 22
+_SURELY_QUICK_BYTES = 16 << 10
+_CODECS = {
+    "none": Codec.NONE,
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+
+class RecordError(NamedTuple):
+    """Why one record of a batch was refused; `batch_index` counts from 0."""
+
+    batch_index: int
+    message: str
+
+
+class RecordsRefused(Refused):
+    """A batch refused because of some of its records, as a Produce answer names them."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+def runs_inline(buffer: bytes | bytearray | memoryview, start: int, end: int, config: LogConfig) -> bool:
+    """Whether `prepare` takes less than about a millisecond on this batch, so that an event loop may do it itself."""
+    if end - start < HEADER_SIZE:
+        return True
+    codec = buffer[start + _CODEC_POSITION] & _CODEC_MASK
+    target = config.compression_type
+    if target != "producer" and _CODECS[target] != codec:
+        return False
+    return (codec == Codec.NONE and end - start <= _SURELY_QUICK_BYTES) or checks_inline(buffer, start, end)
+
+
+def prepare(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig, now_ms: int) -> PreparedBatch:
+    """Check the one batch in `buffer[start:end]`. Only its timestamps may be patched in place."""
+    _check_size(buffer, start, end, config)
+    checked = check_batch(buffer, start, end)
+    attributes = checked.attributes
+    if checked.base_offset != 0:
+        raise Refused(
+            ErrorCode.INVALID_RECORD,
+            f"The baseOffset of the record batch in the append should be 0, but it is {checked.base_offset}",
+        )
+    if attributes & _CONTROL:
+        raise Refused(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
+    producer_id = checked.producer_id
+    if producer_id >= 0 and checked.base_sequence < 0:
+        raise Refused(
+            ErrorCode.INVALID_RECORD,
+            f"Invalid sequence number {checked.base_sequence} in record batch with producerId {producer_id}",
+        )
+    create_time = config.message_timestamp_type == "CreateTime"
+    if (
+        (checked.has_keyless and "compact" in config.cleanup_policy)
+        or (attributes & _LOG_APPEND_TIME)
+        or (create_time and _has_wrong_time(checked, config, now_ms))
+    ):
+        _refuse_records(buffer, checked, config, now_ms)
+
+    if config.compression_type != "producer" and _CODECS[config.compression_type] != attributes & _CODEC_MASK:
+        buffer = _recompressed(buffer, checked, config)
+        start, end = 0, len(buffer)
+        if end > config.max_message_bytes:
+            raise _too_large(end, config)
+    else:
+        end = checked.end
+    if create_time:
+        max_timestamp, log_append_time_ms = checked.max_timestamp, _NO_TIMESTAMP
+        if max_timestamp != checked.header_max_timestamp or attributes & _LOG_APPEND_TIME:
+            set_max_timestamp(buffer, start, TimestampType.CREATE_TIME, max_timestamp)
+    else:
+        max_timestamp = log_append_time_ms = now_ms
+        set_max_timestamp(buffer, start, TimestampType.LOG_APPEND_TIME, now_ms)
+    return PreparedBatch(
+        buffer,
+        start,
+        end,
+        checked.last_offset_delta,
+        max_timestamp,
+        producer_id,
+        checked.producer_epoch,
+        checked.base_sequence,
+        attributes & _TRANSACTIONAL != 0,
+        log_append_time_ms,
+    )
+
+
+def _check_size(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig) -> None:
+    """Before the walk: a batch that is too large is not even inflated."""
+    size = end - start
+    if size > config.max_message_bytes:
+        # What comes after the batch is left out, so its own length counts.
+        if size >= 61 and buffer[start + 16] == 2:
+            size = min(size, read_header(buffer, start).size)
+        if size > config.max_message_bytes:
+            raise _too_large(size, config)
+
+
+def _too_large(size: int, config: LogConfig) -> Refused:
+    return Refused(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size in the append is {size} bytes which exceeds the maximum configured value of "
+        f"{config.max_message_bytes}.",
+    )
+
+
+def _has_wrong_time(checked: CheckedBatch, config: LogConfig, now_ms: int) -> bool:
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    return checked.max_timestamp - now_ms > config.message_timestamp_after_max_ms or checked.min_timestamp < earliest
+
+
+def _refuse_records(buffer: bytearray | memoryview, checked: CheckedBatch, config: LogConfig, now_ms: int) -> None:
+    """Name the records that the topic does not take, if there are any: a timestamp of -1 is none and always passes."""
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    create_time = config.message_timestamp_type == "CreateTime"
+    compacted = "compact" in config.cleanup_policy
+    errors = []
+    code = ErrorCode.INVALID_RECORD
+    for index, record in enumerate(iter_records(buffer, checked.start, checked.end)):
+        if compacted and record.key is None:
+            errors.append(RecordError(index, "Compacted topic cannot accept message without key"))
+        elif create_time and record.timestamp != _NO_TIMESTAMP:
+            if not earliest <= record.timestamp <= latest:
+                code = ErrorCode.INVALID_TIMESTAMP
+                errors.append(
+                    RecordError(
+                        index,
+                        f"Timestamp {record.timestamp} of message with offset {index} is out of range. The timestamp "
+                        f"should be within [{earliest}, {latest}]",
+                    )
+                )
+        elif checked.is_log_append_time:
+            code = ErrorCode.INVALID_TIMESTAMP
+            errors.append(
+                RecordError(index, "Invalid timestamp type. Producer should not set timestamp type to LogAppendTime.")
+            )
+    if not errors:
+        return
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        message = "One or more records have been rejected due to invalid timestamp"
+    else:
+        message = f"One or more records have been rejected due to {len(errors)} record errors in total"
+    raise RecordsRefused(code, message, tuple(errors))
+
+
+def _recompressed(buffer: bytearray | memoryview, checked: CheckedBatch, config: LogConfig) -> bytearray:
+    codec = _CODECS[config.compression_type]
+    levels = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }
+    return recompress(buffer, checked, codec, levels.get(codec))
