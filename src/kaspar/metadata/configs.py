@@ -1,0 +1,159 @@
+"""Decisions about settings: of topics, brokers, groups and client-metrics subscriptions."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kaspar.base.errors import ErrorCode, InvalidSetting, Refused
+from kaspar.base.ids import BrokerId
+from kaspar.config import (
+    AlterOperation,
+    BrokerConfig,
+    BrokerSettings,
+    ClientMetricsConfig,
+    GroupConfig,
+    LogConfig,
+    Setting,
+    apply_operation,
+    validate_dynamic,
+    validate_resource,
+    validate_topic_overrides,
+)
+from kaspar.metadata.decision import Decision, Draft
+from kaspar.metadata.events import (
+    DONE,
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    Outcome,
+    ResourceOutcome,
+    ResourceType,
+)
+from kaspar.metadata.image import EMPTY_CONFIGS, ClusterImage, Configs
+from kaspar.metadata.topic_names import check_topic_name
+
+_DECLARED: Mapping[int, Mapping[str, Setting]] = {
+    ResourceType.TOPIC: LogConfig.declared,
+    ResourceType.BROKER: BrokerConfig.declared,
+    ResourceType.GROUP: GroupConfig.declared,
+    ResourceType.CLIENT_METRICS: ClientMetricsConfig.declared,
+}
+_FIELDS = {
+    ResourceType.BROKER: "broker_configs",
+    ResourceType.GROUP: "group_configs",
+    ResourceType.CLIENT_METRICS: "client_metrics_configs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDecisions:
+    """What decisions about settings need beyond the image. A broker's own settings are checked by that broker alone."""
+
+    broker_id: BrokerId
+    settings: BrokerSettings
+
+    def alter(self, image: ClusterImage, event: AlterConfigs) -> Decision[tuple[ResourceOutcome, ...]]:
+        times = Counter(change.resource for change in event.changes)
+        draft = Draft(image)
+        replies: list[ResourceOutcome] = []
+        for change in event.changes:
+            try:
+                if times[change.resource] > 1:
+                    raise _invalid("Each resource must appear at most once.")
+                configs = self._altered(draft, change)
+                if not event.validate_only:
+                    _store(draft, change, configs)
+                replies.append(ResourceOutcome(change.resource, DONE))
+            except Refused as refused:
+                replies.append(ResourceOutcome(change.resource, Outcome.of(refused)))
+        return draft.decide(tuple(replies))
+
+    def _altered(self, draft: Draft, change: ConfigChange) -> dict[str, str]:
+        """The resource's settings after the change, checked."""
+        _check_form(change)
+        kind, name = change.resource.type, change.resource.name
+        if kind == ResourceType.BROKER and name:
+            self._check_broker_name(name)
+        code = ErrorCode.INVALID_REQUEST if kind == ResourceType.BROKER else ErrorCode.INVALID_CONFIG
+        configs = dict(EMPTY_CONFIGS if change.replace else _current(draft, change))
+        try:
+            for step in change.operations:
+                operation = AlterOperation(step.operation)
+                configs = apply_operation(_DECLARED[kind], configs, step.name, operation, step.value)
+        except InvalidSetting as problem:
+            raise Refused(ErrorCode.INVALID_CONFIG, str(problem)) from None
+        try:
+            self._validate(draft, change, configs)
+        except InvalidSetting as problem:
+            raise Refused(code, str(problem)) from None
+        return configs
+
+    def _validate(self, draft: Draft, change: ConfigChange, configs: dict[str, str]) -> None:
+        name = change.resource.name
+        match change.resource.type:
+            case ResourceType.TOPIC:
+                check_topic_name(name)
+                validate_topic_overrides(self.settings.config, configs)
+                if draft.topic(name) is None:
+                    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            case ResourceType.BROKER:
+                given = {step.name for step in change.operations if step.operation != AlterOperation.DELETE}
+                validate_dynamic(
+                    self.settings,
+                    {key: value for key, value in configs.items() if key in given or key in BrokerConfig.declared},
+                    per_broker=bool(name),
+                )
+            case ResourceType.GROUP:
+                if not name:
+                    raise _invalid("Default group resources are not allowed.")
+                validate_resource(GroupConfig, "group", configs)
+            case ResourceType.CLIENT_METRICS:
+                if not name:
+                    raise _invalid("Subscription name can't be empty")
+                validate_resource(ClientMetricsConfig, "client metrics", configs)
+
+    def _check_broker_name(self, name: str) -> None:
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise _invalid(f"Node id must be an integer, but it is: {name}") from None
+        if broker_id != self.broker_id:
+            raise _invalid(f"Unexpected broker id, expected {self.broker_id}, but received {name}")
+
+
+def _check_form(change: ConfigChange) -> None:
+    """What can be wrong whatever the resource is."""
+    names = [step.name for step in change.operations]
+    if len(set(names)) < len(names):
+        raise _invalid("Error due to duplicate config keys")
+    if nulls := [step.name for step in change.operations if _needs_value(step) and step.value is None]:
+        raise _invalid(f"Null value not supported for : {', '.join(nulls)}")
+    if change.resource.type not in _DECLARED:
+        raise _invalid(f"Unknown resource type {change.resource.type}")
+    for step in change.operations:
+        if step.operation not in list(AlterOperation):
+            raise _invalid(f"Unknown operations type {step.operation}")
+
+
+def _needs_value(step: ConfigOperation) -> bool:
+    return step.operation != AlterOperation.DELETE
+
+
+def _current(draft: Draft, change: ConfigChange) -> Configs:
+    if change.resource.type == ResourceType.TOPIC:
+        topic = draft.topic(change.resource.name)
+        return EMPTY_CONFIGS if topic is None else topic.configs
+    return draft.configs(_FIELDS[ResourceType(change.resource.type)], change.resource.name)
+
+
+def _store(draft: Draft, change: ConfigChange, configs: dict[str, str]) -> None:
+    if change.resource.type == ResourceType.TOPIC:
+        topic = draft.topic(change.resource.name)
+        assert topic is not None, "the topic was there when the change was validated"
+        draft.put_topic(replace(topic, configs=configs))
+    else:
+        draft.put_configs(_FIELDS[ResourceType(change.resource.type)], change.resource.name, configs)
+
+
+def _invalid(problem: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, problem)

@@ -1,0 +1,117 @@
+"""The state of a cluster at one moment, immutable. A change makes a new image that shares what stayed the same.
+
+Topics are changed in batches (`with_topics`), which copies the two indexes once, however many topics changed.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from kaspar.base.ids import BrokerId, LeaderEpoch
+
+NO_LEADER = BrokerId(-1)
+NO_BROKER = BrokerId(-1)
+Configs: TypeAlias = Mapping[str, str]
+EMPTY_CONFIGS: Configs = MappingProxyType({})
+CLUSTER_DEFAULT = ""
+"""The name of the broker resource whose settings count for all brokers."""
+
+
+class PartitionImage(NamedTuple):
+    """`elr` and `last_known_elr` are the eligible leader replicas of KIP-966."""
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    elr: tuple[BrokerId, ...] = ()
+    last_known_elr: tuple[BrokerId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """`partitions[n]` is partition n."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: tuple[PartitionImage, ...]
+    configs: Configs = EMPTY_CONFIGS
+
+    @property
+    def replication_factor(self) -> int:
+        return len(self.partitions[0].replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTopic:
+    """A topic that is gone for clients, whose logs these brokers have yet to remove."""
+
+    name: str
+    topic_id: uuid.UUID
+    brokers: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AdvertisedEndpoint:
+    listener: str
+    host: str
+    port: int
+    security_protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """A broker that is up. `epoch` is higher each time it comes up; `clean_start`: its logs had been closed well."""
+
+    broker_id: BrokerId
+    epoch: int
+    endpoints: tuple[AdvertisedEndpoint, ...]
+    rack: str | None = None
+    clean_start: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """`broker_epochs` remembers each broker's last known epoch, also while it is down. `broker_configs`
+    has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text."""
+
+    cluster_id: str
+    controller_id: BrokerId = NO_BROKER
+    controller_epoch: int = 0
+    brokers: Mapping[BrokerId, BrokerRegistration] = field(default_factory=dict)
+    broker_epochs: Mapping[BrokerId, int] = field(default_factory=dict)
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    deleted_topics: Mapping[uuid.UUID, DeletedTopic] = field(default_factory=dict)
+    broker_configs: Mapping[str, Configs] = field(default_factory=dict)
+    group_configs: Mapping[str, Configs] = field(default_factory=dict)
+    client_metrics_configs: Mapping[str, Configs] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def broker_config(self, broker_id: int) -> Configs:
+        """The dynamic settings of one broker alone."""
+        return self.broker_configs.get(str(broker_id), EMPTY_CONFIGS)
+
+    @property
+    def cluster_broker_config(self) -> Configs:
+        """The dynamic settings of all brokers."""
+        return self.broker_configs.get(CLUSTER_DEFAULT, EMPTY_CONFIGS)
+
+    def with_topics(self, changes: Mapping[str, TopicImage | None]) -> "ClusterImage":
+        """Topics made or changed, and with None deleted."""
+        topics, names = dict(self.topics), dict(self.topic_names)
+        for name, topic in changes.items():
+            old = topics.pop(name, None)
+            if old is not None and (topic is None or topic.topic_id != old.topic_id):
+                del names[old.topic_id]
+            if topic is not None:
+                topics[name] = topic
+                names[topic.topic_id] = name
+        return replace(self, topics=topics, topic_names=names)

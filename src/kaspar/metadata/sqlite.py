@@ -1,0 +1,285 @@
+"""The embedded store: nodes in a SQLite file, for a broker that needs no ZooKeeper.
+
+All of SQLite runs in one thread of its own; the event loop only waits. A commit is on the disk when it is done (WAL
+with synchronous=FULL). The file belongs to one process: a second one is refused. Ephemeral nodes of earlier processes
+are removed at opening, for their sessions are over. Watches live in memory, in that same thread, so that a read and
+its watch are one step.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from kaspar.base.errors import KasparError
+from kaspar.metadata.store import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    Put,
+    SessionLost,
+    StoreFull,
+    UnknownOutcome,
+    VersionConflict,
+    Watcher,
+    check_size,
+    parent_of,
+)
+
+T = TypeVar("T")
+
+FILE_NAME = "metadata.db"
+FORMAT_VERSION = 1
+_APPLICATION_ID = 0x4B535052  # "KSPR": tells our file from any other SQLite file
+_SCHEMA = f"""
+    BEGIN IMMEDIATE;
+    CREATE TABLE node (
+        path TEXT PRIMARY KEY, parent TEXT NOT NULL, value BLOB NOT NULL,
+        version INTEGER NOT NULL, created INTEGER NOT NULL, session INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX node_by_parent ON node (parent);
+    CREATE INDEX node_by_session ON node (session) WHERE session != 0;
+    CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO counter VALUES ('transaction', 0);
+    INSERT INTO node VALUES ('/', '', x'', 0, 0, 0);
+    PRAGMA application_id = {_APPLICATION_ID};
+    PRAGMA user_version = {FORMAT_VERSION};
+    COMMIT;
+"""
+_NO_SESSION = 0
+
+
+class SqliteMetadata:
+    """An open metadata file. `connect` gives sessions, all of them on the event loop that opened it."""
+
+    def __init__(self, connection: sqlite3.Connection, executor: ThreadPoolExecutor) -> None:
+        self._connection = connection
+        self._executor = executor
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+        self._last_session = _NO_SESSION
+        self._sessions: dict[int, SqliteStore] = {}
+        # Watched paths and who watches. Touched by the executor's thread only.
+        self._node_watches: dict[str, list[tuple[int, Watcher]]] = {}
+        self._children_watches: dict[str, list[tuple[int, Watcher]]] = {}
+
+    @classmethod
+    async def open(cls, folder: Path) -> "SqliteMetadata":
+        """Open or make the metadata file in `folder`. Raises KasparError with a sentence."""
+        executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-store")
+        try:
+            connection = await asyncio.get_running_loop().run_in_executor(executor, _open_file, folder / FILE_NAME)
+        except BaseException:
+            executor.shutdown(wait=False)
+            raise
+        return cls(connection, executor)
+
+    def connect(self) -> "SqliteStore":
+        """A new session."""
+        self._last_session += 1
+        session = SqliteStore(self, self._last_session)
+        self._sessions[self._last_session] = session
+        return session
+
+    async def close(self) -> None:
+        """Ends every session and lets go of the file. Safe to call twice."""
+        for session in list(self._sessions.values()):
+            await session.close()
+        if not self._closed:
+            self._closed = True
+            await self.run(self._connection.close)
+            self._executor.shutdown(wait=False)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._executor, work)
+
+    async def end_session(self, session: int) -> None:
+        self._sessions.pop(session, None)
+        await self.run(lambda: self._remove_session(session))
+
+    # What follows runs in the executor's thread.
+
+    def read_node(self, path: str, session: int, watcher: Watcher | None) -> Node | None:
+        node = self._find(path, session)
+        if watcher is not None:
+            _add_watch(self._node_watches, path, session, watcher)
+        return node
+
+    def read_children(self, path: str, session: int, watcher: Watcher | None) -> list[str]:
+        rows = self._connection.execute("SELECT path FROM node WHERE parent = ? ORDER BY path", (path,))
+        names = [child.rpartition("/")[2] for (child,) in rows]
+        if watcher is not None:
+            _add_watch(self._children_watches, path, session, watcher)
+        return names
+
+    def apply(self, operations: Sequence[Operation], session: int) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute("UPDATE counter SET value = value + 1 WHERE name = 'transaction'")
+            (number,) = connection.execute("SELECT value FROM counter WHERE name = 'transaction'").fetchone()
+            for operation in operations:
+                self._apply_one(operation, number, session)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._fire(operations)
+
+    def _apply_one(self, operation: Operation, number: int, session: int) -> None:
+        path = operation.path
+        node = self._find(path, session)
+        if isinstance(operation, Create):
+            if node is not None:
+                raise VersionConflict(path, "is already there")
+            self._check_parent(path)
+            row = (path, parent_of(path), operation.value, 0, number, session if operation.ephemeral else _NO_SESSION)
+            self._connection.execute("INSERT INTO node VALUES (?, ?, ?, ?, ?, ?)", row)
+            return
+        if node is None:
+            raise VersionConflict(path, "is not there")
+        if operation.version not in (ANY_VERSION, node.version):
+            raise VersionConflict(path, f"is of version {node.version}, not {operation.version}")
+        match operation:
+            case Put(value=value):
+                self._connection.execute(
+                    "UPDATE node SET value = ?, version = version + 1 WHERE path = ?", (value, path)
+                )
+            case Delete():
+                if self._connection.execute("SELECT 1 FROM node WHERE parent = ? LIMIT 1", (path,)).fetchone():
+                    raise VersionConflict(path, "has children")
+                self._connection.execute("DELETE FROM node WHERE path = ?", (path,))
+            case Check():
+                pass
+
+    def _check_parent(self, path: str) -> None:
+        parent = parent_of(path)
+        row = self._connection.execute("SELECT session FROM node WHERE path = ?", (parent,)).fetchone()
+        if row is None:
+            raise VersionConflict(parent, "is not there, so it can have no children")
+        if row[0] != _NO_SESSION:
+            raise VersionConflict(parent, "is ephemeral, so it can have no children")
+
+    def _find(self, path: str, session: int) -> Node | None:
+        query = "SELECT value, version, created, session FROM node WHERE path = ?"
+        row = self._connection.execute(query, (path,)).fetchone()
+        return None if row is None else Node(row[0], row[1], row[2], row[3] == session)
+
+    def _remove_session(self, session: int) -> None:
+        rows = self._connection.execute("SELECT path FROM node WHERE session = ?", (session,)).fetchall()
+        for watches in (self._node_watches, self._children_watches):
+            for path, watchers in list(watches.items()):
+                watches[path] = [entry for entry in watchers if entry[0] != session]
+        if rows:
+            self.apply([Delete(path) for (path,) in rows], session)
+
+    def _fire(self, operations: Sequence[Operation]) -> None:
+        due: list[tuple[int, Watcher, str]] = []
+        for operation in operations:
+            path = operation.path
+            if isinstance(operation, Check):
+                continue
+            due += [(session, watcher, path) for session, watcher in self._node_watches.pop(path, ())]
+            if isinstance(operation, Create | Delete):
+                parent = parent_of(path)
+                due += [(session, watcher, parent) for session, watcher in self._children_watches.pop(parent, ())]
+        if due:
+            self._loop.call_soon_threadsafe(self._call_watchers, due)
+
+    def _call_watchers(self, due: list[tuple[int, Watcher, str]]) -> None:
+        for session, watcher, path in due:
+            if session in self._sessions:
+                watcher(path)
+
+
+class SqliteStore:
+    """One session with the embedded store."""
+
+    def __init__(self, metadata: SqliteMetadata, session: int) -> None:
+        self._metadata = metadata
+        self._session = session
+        self._lost = False
+
+    @property
+    def is_lost(self) -> bool:
+        return self._lost
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
+        return await self._run(lambda: self._metadata.read_node(path, self._session, watcher))
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        return await self._run(lambda: [self._metadata.read_node(path, self._session, None) for path in paths])
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        return await self._run(lambda: self._metadata.read_children(path, self._session, watcher))
+
+    async def transact(self, operations: Sequence[Operation]) -> None:
+        check_size(operations)
+        await self._run(lambda: self._metadata.apply(operations, self._session))
+
+    async def close(self) -> None:
+        if not self._lost:
+            self._lost = True
+            await self._metadata.end_session(self._session)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._lost:
+            raise SessionLost("the session with the metadata store is over")
+        try:
+            return await self._metadata.run(work)
+        except sqlite3.OperationalError as problem:
+            if problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
+                raise StoreFull(f"the metadata store has no space left: {problem}") from problem
+            raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
+        except sqlite3.Error as problem:
+            raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
+
+
+def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session: int, watcher: Watcher) -> None:
+    """The same watcher is called once, however often it was set."""
+    entries = watches.setdefault(path, [])
+    if (session, watcher) not in entries:
+        entries.append((session, watcher))
+
+
+def _open_file(path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+    except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise KasparError(f"{path} is in use by another broker") from None
+        raise KasparError(f"{path} cannot be opened: {problem}") from None
+    except sqlite3.DatabaseError as problem:
+        raise KasparError(f"{path} is not a metadata file, or it is damaged: {problem}") from None
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    # Exclusive before WAL: then no shared-memory file is needed, and nobody else gets in.
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if tables == 0:
+        connection.executescript(_SCHEMA)
+    elif application != _APPLICATION_ID:
+        raise KasparError(f"{path} is a SQLite file, but not a metadata file")
+    elif version > FORMAT_VERSION:
+        raise KasparError(
+            f"{path} has format version {version}, and this release knows versions up to {FORMAT_VERSION}: "
+            "start the newer release that wrote it"
+        )
+    connection.execute("DELETE FROM node WHERE session != 0")

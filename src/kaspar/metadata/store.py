@@ -1,0 +1,137 @@
+"""The store of cluster metadata: a small interface with ZooKeeper's hard parts, whatever implements it.
+
+- Nodes have a path, a value and a version that starts at 0 and grows by one with every put. A parent exists before its
+  children and is deleted after them.
+- Every call is awaited. A change ends in one of three ways: done (the call returns), refused (`VersionConflict`:
+  nothing was changed), or unknown (`UnknownOutcome`: it may have happened, or may still). Reads end as unknown too.
+- A `Store` is one session. Its ephemeral nodes go when it ends. When it is lost, every call raises `SessionLost`;
+  whoever needs the store opens another session and reads everything anew.
+- A watch is set by a read, fires at most once, may come late, and one call may stand for several changes: it says
+  "look again", never what was changed. It comes before a read that shows the change.
+- A transaction is all or nothing. It holds at most MAX_TRANSACTION_BYTES, and so does a value.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from kaspar.base.errors import KasparError
+
+MAX_TRANSACTION_BYTES = 512 * 1024
+ANY_VERSION = -1
+_OPERATION_OVERHEAD_BYTES = 32
+
+
+class StoreError(KasparError):
+    pass
+
+
+class VersionConflict(StoreError):
+    """Refused, nothing was changed: a node was not there, already there, of another version, or had children."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path} {problem}")
+        self.path = path
+
+
+class UnknownOutcome(StoreError):
+    """The call may have happened, or may still happen. Read again to find out."""
+
+
+class SessionLost(StoreError):
+    """This session is over; its ephemeral nodes are gone."""
+
+
+class StoreFull(StoreError):
+    """Nothing was changed: there is no space left. Later calls may work."""
+
+
+class TooLarge(StoreError):
+    """Nothing was sent: the transaction exceeds MAX_TRANSACTION_BYTES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`created` is the number of the transaction that made the node: a node made anew has a higher one. `is_mine`:
+    it is ephemeral and goes with the session that read it."""
+
+    value: bytes
+    version: int
+    created: int
+    is_mine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    path: str
+    value: bytes = b""
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    path: str
+    value: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Changes nothing; the transaction is refused if the node is not of this version."""
+
+    path: str
+    version: int
+
+
+Operation: TypeAlias = Create | Put | Delete | Check
+Watcher: TypeAlias = Callable[[str], None]
+"""Called on the event loop with the path that was watched."""
+
+
+class Store(Protocol):
+    """One session with the store."""
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
+        """The node, or None. The watcher is called when it is created, changed or deleted."""
+        ...
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        """Each node or None, in the order of `paths`. Not one moment's picture."""
+        ...
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        """The names (not paths) of the children, sorted. The watcher is called when one comes or goes."""
+        ...
+
+    async def transact(self, operations: Sequence[Operation]) -> None:
+        """All of it or nothing."""
+        ...
+
+    @property
+    def is_lost(self) -> bool: ...
+
+    async def close(self) -> None:
+        """Ends the session; its ephemeral nodes go. Safe to call twice."""
+        ...
+
+
+def parent_of(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def size_of(operation: Operation) -> int:
+    """What an operation counts towards MAX_TRANSACTION_BYTES."""
+    value = operation.value if isinstance(operation, Create | Put) else b""
+    return _OPERATION_OVERHEAD_BYTES + len(operation.path.encode()) + len(value)
+
+
+def check_size(operations: Sequence[Operation]) -> None:
+    size = sum(map(size_of, operations))
+    if size > MAX_TRANSACTION_BYTES:
+        raise TooLarge(f"a transaction of {size} bytes is more than the {MAX_TRANSACTION_BYTES} that the store takes")
