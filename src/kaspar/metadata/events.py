@@ -2,14 +2,14 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, BrokerId, LeaderEpoch, ProducerId
 from kaspar.config import AlterOperation
-from kaspar.metadata.image import EMPTY_CONFIGS, BrokerRegistration, Configs, PartitionImage
+from kaspar.metadata.image import BrokerRegistration, Configs, PartitionImage
 
 
 class ResourceType(IntEnum):
@@ -56,7 +56,7 @@ class CreatedTopic:
     topic_id: uuid.UUID = ZERO_UUID
     num_partitions: int = -1
     replication_factor: int = -1
-    configs: Configs = EMPTY_CONFIGS
+    configs: Configs = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

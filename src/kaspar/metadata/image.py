@@ -38,7 +38,7 @@ class TopicImage:
     name: str
     topic_id: uuid.UUID
     partitions: tuple[PartitionImage, ...]
-    configs: Configs = EMPTY_CONFIGS
+    configs: Configs = field(default_factory=dict)
 
     @property
     def replication_factor(self) -> int:
