@@ -81,6 +81,7 @@ class Struct:
     by_version: dict[int, list[FieldAt]]
     flexible: set[int]
     api_key: int = -1
+    is_tagged: bool = False  # so it is left out when each of its fields has its default: they all need one
 
 
 def name_of(field: "dataclasses.Field[object]") -> str:
@@ -128,6 +129,10 @@ def structs_of(package: str, part: str) -> tuple[list[Struct], tuple[int, ...]]:
                 struct.flexible.add(version)
             if vars(entity)["__type__"] is not EntityType.nested:
                 struct.api_key = int(getattr(entity, "__api_key__", -1))
+    for struct in list(found.values()):
+        for field in (field for fields in struct.by_version.values() for field in fields):
+            if field.tag is not None and field.is_struct and not field.is_array:
+                found[field.element].is_tagged = True
     assert versions == list(range(versions[0], versions[-1] + 1)), package
     return in_order_of_use(found), tuple(versions)
 
@@ -264,10 +269,10 @@ class Emitter:
         if given:
             (text,) = given
             return text.replace(newest.element, self.renamed.get(newest.element, newest.element), 1)
-        in_all_versions = len(at) == len(self.struct.by_version)
+        always_there = len(at) == len(self.struct.by_version) and newest.tag is None
         if self.response and any(f.nullable for f in at.values()) and newest.element in ("string", "bytes", "records"):
             return "None"
-        if in_all_versions and newest.name not in QUIET_FIELDS:
+        if always_there and newest.name not in QUIET_FIELDS and not self.struct.is_tagged:
             return ""
         if newest.is_array:
             return "()"

@@ -75,8 +75,8 @@ class ResponseSnapshotId(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderIdAndEpoch(Message):
-    leader_id: int
-    leader_epoch: int
+    leader_id: int = 0
+    leader_epoch: int = 0
 
     SCHEMA: ClassVar[Schema] = Schema(versions="0-1", flexible="0+", fields=(
         Field("leader_id", "int32", "0+"),
@@ -89,7 +89,7 @@ class ResponsePartitionSnapshot(Message):
     index: int
     error_code: int = 0
     snapshot_id: ResponseSnapshotId
-    current_leader: LeaderIdAndEpoch
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
     size: int
     position: int
     unaligned_records: bytes

@@ -54,8 +54,8 @@ class UpdateRaftVoterRequest(Message):
 class CurrentLeader(Message):
     leader_id: int = -1
     leader_epoch: int = -1
-    host: str
-    port: int
+    host: str = ""
+    port: int = 0
 
     SCHEMA: ClassVar[Schema] = Schema(versions="0-0", flexible="0+", fields=(
         Field("leader_id", "int32", "0+"),
@@ -69,7 +69,7 @@ class CurrentLeader(Message):
 class UpdateRaftVoterResponse(Message):
     throttle_time_ms: int = 0
     error_code: int = 0
-    current_leader: CurrentLeader
+    current_leader: CurrentLeader = CurrentLeader()
 
     SCHEMA: ClassVar[Schema] = Schema(versions="0-0", flexible="0+", api_key=82, fields=(
         Field("throttle_time_ms", "int32", "0+"),

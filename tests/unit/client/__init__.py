@@ -1,0 +1,1 @@
+"""The wire client: its core without a socket, and its blocking shell against a scripted broker."""

@@ -1,0 +1,1 @@
+"""The protocol against kio, message by message and version by version."""
