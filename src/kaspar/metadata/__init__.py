@@ -37,6 +37,7 @@ from kaspar.metadata.image import (
     PartitionImage,
     TopicImage,
 )
+from kaspar.metadata.loading import prepare_store
 from kaspar.metadata.shell import ControllerShell, OnImage, register_broker
 from kaspar.metadata.sqlite import SqliteMetadata, SqliteStore
 from kaspar.metadata.store import Store
@@ -77,5 +78,6 @@ __all__ = [
     "TopicReference",
     "check_topic_name",
     "is_internal",
+    "prepare_store",
     "register_broker",
 ]

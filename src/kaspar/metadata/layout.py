@@ -17,10 +17,10 @@ half-made topic to find.
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, unquote
 
-from kaspar.base.ids import BrokerId, LeaderEpoch, uuid_from_text, uuid_to_text
+from kaspar.base.ids import BrokerId, uuid_from_text, uuid_to_text
 from kaspar.metadata.image import (
     AdvertisedEndpoint,
     BrokerRegistration,
@@ -200,18 +200,12 @@ def _partition(row: list[Any]) -> PartitionImage:
     replicas, isr, leader, leader_epoch, partition_epoch, *eligible = row
     elr, last_known_elr = eligible or ((), ())
     return PartitionImage(
-        _ids(replicas),
-        _ids(isr),
-        BrokerId(leader),
-        LeaderEpoch(leader_epoch),
-        partition_epoch,
-        _ids(elr),
-        _ids(last_known_elr),
+        _ids(replicas), _ids(isr), leader, leader_epoch, partition_epoch, _ids(elr), _ids(last_known_elr)
     )
 
 
 def _ids(values: Iterable[int]) -> tuple[BrokerId, ...]:
-    return tuple(map(BrokerId, values))
+    return cast(tuple[BrokerId, ...], tuple(values))
 
 
 def encode_registration(registration: BrokerRegistration) -> bytes:

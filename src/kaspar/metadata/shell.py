@@ -113,7 +113,11 @@ class ControllerShell:
         self._listeners.append(on_image)
 
     async def start(self) -> ClusterImage:
-        """Claim the store, read the image and see which brokers are up. No older controller can write from then on."""
+        """Claim the store, read the image and see which brokers are up. No older controller can write from then on.
+
+        The broker it lives in is registered before, for a leader that is not up when the controller first looks
+        loses its partitions.
+        """
         await self._retried(lambda: prepare_store(self._store, self._cluster_id))
         self._fence = await self._claim()
         image = await self._retried(lambda: load_image(self._store))
