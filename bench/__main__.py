@@ -1,0 +1,126 @@
+"""`python -m bench`: the command line, and what a run prints and writes."""
+
+import argparse
+import datetime
+import fnmatch
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import programs, report
+from bench.bench import Bench
+from bench.cases import Case, all_cases
+from bench.runner import Results, run_cases
+from bench.sides import KAFKA_HEAP, Side, java_version, kafka, kafka_again, kaspar
+from tests.peers.downloads import DownloadError, ToolMissingError
+
+_ROOT = Path(__file__).parent.parent
+_DOCUMENT = _ROOT / "docs" / "benchmarks.md"
+_TMPFS = Path("/dev/shm")
+_ROUNDS = 3
+_QUICK_SCALE = 0.25
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description="The same load against Kaspar and Apache Kafka. A whole run is written to docs/benchmarks.md.",
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
+    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: produce_1k*")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the load and one round: for a first look")
+    parser.add_argument("--disk", action="store_true", help="data on the disk (build/bench) and not on a tmpfs")
+    parser.add_argument("--target", choices=("both", "kaspar", "kafka"), default="both", help="measure one side alone")
+    parser.add_argument("--control", action="store_true", help="Apache Kafka in both places: how far from 1 is chance?")
+    parser.add_argument("--list", action="store_true", help="name the cases and end")
+    return parser.parse_args()
+
+
+def _chosen_cases(only: str | None) -> list[Case]:
+    cases = all_cases()
+    if only is None:
+        return cases
+    patterns = only.split(",")
+    for pattern in patterns:
+        if not any(fnmatch.fnmatch(case.name, pattern) for case in cases):
+            raise SystemExit(f"No case is called '{pattern}'. The cases: {', '.join(case.name for case in cases)}.")
+    return [case for case in cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
+
+
+def _chosen_sides(arguments: argparse.Namespace) -> list[Side]:
+    if arguments.control:
+        return [kafka_again(), kafka()]
+    return {"both": [kaspar(), kafka()], "kaspar": [kaspar()], "kafka": [kafka()]}[arguments.target]
+
+
+def _conditions(arguments: argparse.Namespace, rounds: int, bench: Bench, minutes: float) -> str:
+    """What a reader must know to judge the figures, or to get them again."""
+    with open("/proc/cpuinfo") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "unknown CPU")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    others = bench.others_shares
+    place = "a tmpfs" if bench.on_tmpfs else "the disk"
+    command = " ".join(["python -m bench", *sys.argv[1:]])
+    lines = [
+        f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, `{command}`, {minutes:.0f} minutes",
+        f"- {os.cpu_count()} cores ({model}) that brokers and load share, {memory:.0f} GB of memory,"
+        f" Linux {platform.release()}",
+        f"- data on {place}; {rounds} rounds, in turn, after a warm-up; figures are medians",
+        f"- Python {platform.python_version()}; {java_version()}, heap {KAFKA_HEAP}; {programs.librdkafka_version()}",
+    ]
+    if others:
+        average, worst = sum(others) / len(others), max(others)
+        lines.append(f"- other processes took {average:.0%} of the machine on average, {worst:.0%} at worst")
+    return "\n".join(lines)
+
+
+def _run(arguments: argparse.Namespace, cases: Sequence[Case], sides: Sequence[Side]) -> tuple[Results, str]:
+    rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
+    on_tmpfs = not arguments.disk
+    parent = _TMPFS if on_tmpfs else _ROOT / "build" / "bench"
+    parent.mkdir(parents=True, exist_ok=True)
+    tools = programs.Programs.build()
+    bench = Bench(
+        tools,
+        Path(tempfile.mkdtemp(prefix="kaspar-bench-", dir=parent)),
+        on_tmpfs,
+        _QUICK_SCALE if arguments.quick else 1.0,
+    )
+    began = time.monotonic()
+    try:
+        results = run_cases(bench, sides, cases, rounds)
+    finally:
+        bench.close()
+    return results, _conditions(arguments, rounds, bench, (time.monotonic() - began) / 60)
+
+
+def main() -> int:
+    arguments = _arguments()
+    cases = _chosen_cases(arguments.only)
+    if arguments.list:
+        for case in cases:
+            print(f"{case.name:28} {case.rows[0].title} ({', '.join(row.unit for row in case.rows)})")
+        return 0
+    sides = _chosen_sides(arguments)
+    try:
+        results, conditions = _run(arguments, cases, sides)
+    except (DownloadError, ToolMissingError, programs.BuildError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    with_goals = len(sides) == 2 and not arguments.control
+    text = f"{conditions}\n\n{report.table(sides, cases, results, with_goals=with_goals)}"
+    if with_goals:
+        text += f"\n\n{report.summary(cases, results)}"
+    print(f"\n{text}")
+    if with_goals and arguments.only is None and not arguments.quick:
+        report.write_into(_DOCUMENT, "disk" if arguments.disk else "tmpfs", text)
+        print(f"\nwritten to {_DOCUMENT.relative_to(_ROOT)}")
+    return 1 if results.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""All cases, in the order they run: those with brokers of their own first, while no other broker is on the machine."""
+
+from bench.cases.case import Case
+from bench.cases.lifecycle import Idle, MemoryAfterLoad, Recovery, Start
+from bench.cases.many_partitions import ManyPartitions
+from bench.cases.requests import HighestRate, Latency, RequestRate
+from bench.cases.throughput import Consume, Produce, Shape
+
+_SHAPES = [
+    Shape(record_bytes, partitions, codec)
+    for record_bytes in (1000, 100)
+    for partitions in (1, 64)
+    for codec in ("none", "lz4")
+]
+_CONNECTIONS = (1, 10)
+
+
+def all_cases() -> list[Case]:
+    return [
+        Start(),
+        Idle(),
+        ManyPartitions(),
+        Recovery(),
+        *(Produce(shape, acks) for shape in _SHAPES for acks in ("1", "all")),
+        *(Consume(shape) for shape in _SHAPES),
+        *(RequestRate(connections) for connections in _CONNECTIONS),
+        *(Latency(rate, connections) for rate in (1000, 20_000) for connections in _CONNECTIONS),
+        *(HighestRate(connections) for connections in _CONNECTIONS),
+        MemoryAfterLoad(),
+    ]

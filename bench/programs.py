@@ -1,0 +1,113 @@
+"""The load programs, in C: built at first use and kept in the cache.
+
+librdkafka comes as source inside an npm package, of a pinned version and hash. It is built with what the load needs and
+no more, so that nothing but a C compiler and make must be on the machine.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.peers.downloads import StepError, cached, require_tool, run_step
+
+_SOURCES = Path(__file__).parent / "load"
+_MANIFEST = _SOURCES / "librdkafka.json"
+_COMPILE = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
+_CONFIGURE = ("gssapi", "ssl", "curl", "zstd", "zlib", "lz4-ext")
+_PROGRAM_TIMEOUT_SECONDS = 600.0
+
+
+# What a load program printed: names and numbers.
+Measured = Mapping[str, float]
+
+
+class BuildError(Exception):
+    """The C compiler or make did not do its part; the text holds the end of what it printed."""
+
+
+class LoadError(Exception):
+    """A load program ended with an error: the measurement is void. The text is what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    client: Path
+    requests: Path
+    probe: Path
+
+    @classmethod
+    def build(cls) -> "Programs":
+        sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
+        folder = cached("bench-load", [_MANIFEST, *sources], _compile)
+        return cls(folder / "client", folder / "requests", folder / "probe")
+
+
+def librdkafka_version() -> str:
+    manifest = json.loads(_MANIFEST.read_text())
+    return f"librdkafka of {manifest['package']} {manifest['version']}"
+
+
+def start(program: Path, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(program), *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], *, accept: tuple[int, ...] = (0,)) -> Measured:
+    """What the program measured: the JSON object that it printed."""
+    try:
+        output, errors = process.communicate(timeout=_PROGRAM_TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired as expired:
+        process.kill()
+        process.communicate()
+        raise LoadError(f"{process.args!r} did not end within {_PROGRAM_TIMEOUT_SECONDS:.0f} s") from expired
+    if process.returncode not in accept:
+        raise LoadError(errors.strip()[-1000:] or f"{process.args!r} ended with code {process.returncode}")
+    measured: Any = json.loads(output)
+    return {name: float(value) for name, value in measured.items()}
+
+
+def run(program: Path, *arguments: object, accept: tuple[int, ...] = (0,)) -> Measured:
+    return finish(start(program, *arguments), accept=accept)
+
+
+def _compile(folder: Path, _attempt: int) -> None:
+    library = cached("librdkafka", [_MANIFEST], _fetch_and_build_librdkafka)
+    compiler = [require_tool("cc"), *_COMPILE]
+    libraries = ["-lm", "-ldl", "-lpthread", "-lrt"]
+    client = [_SOURCES / "client.c", library / "librdkafka.a"]
+    _build_step([*compiler, "-isystem", library, *client, *libraries, "-o", folder / "client"], folder)
+    for name in ("requests", "probe"):
+        _build_step([*compiler, _SOURCES / f"{name}.c", _SOURCES / "wire.c", "-o", folder / name], folder)
+
+
+def _fetch_and_build_librdkafka(folder: Path, _attempt: int) -> None:
+    manifest = json.loads(_MANIFEST.read_text())
+    # npm is only asked for the archive: nothing of the package is installed or run.
+    run_step([require_tool("npm"), "pack", "--silent", f"{manifest['package']}@{manifest['version']}"], folder=folder)
+    (archive,) = folder.glob("*.tgz")
+    if hashlib.sha512(archive.read_bytes()).hexdigest() != manifest["sha512"]:
+        raise StepError(f"{archive.name} does not have the hash that {_MANIFEST.name} names")
+    run_step(["tar", "xzf", archive, "package/deps/librdkafka"], folder=folder)
+    source = folder / "package" / "deps" / "librdkafka"
+    _build_step(["./configure", *(f"--disable-{part}" for part in _CONFIGURE)], source)
+    _build_step([require_tool("make"), "-C", "src", f"-j{os.cpu_count() or 1}", "librdkafka.a"], source)
+    (source / "src" / "librdkafka.a").rename(folder / "librdkafka.a")
+    (source / "src" / "rdkafka.h").rename(folder / "rdkafka.h")
+    run_step(["rm", "-rf", archive, folder / "package"], folder=folder)
+
+
+def _build_step(command: list[str | Path], folder: Path) -> None:
+    try:
+        run_step(command, folder=folder)
+    except StepError as error:
+        raise BuildError(str(error)) from error

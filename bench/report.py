@@ -1,0 +1,74 @@
+"""The result table, for the terminal and for docs/benchmarks.md."""
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.cases import Case
+from bench.rows import Ratio, Row, figure
+from bench.runner import Results
+from bench.sides import Role, Side
+
+_BEGIN = "<!-- begin results: {name} -->"
+_END = "<!-- end results: {name} -->"
+
+
+def table(sides: Sequence[Side], cases: Sequence[Case], results: Results, *, with_goals: bool) -> str:
+    """Markdown: one table for each section, medians of all rounds, and for two sides the ratios."""
+    rows = [row for case in cases for row in case.rows]
+    parts = []
+    for section in dict.fromkeys(row.section for row in rows):
+        header = [section, "unit", *(side.title for side in sides)]
+        if len(sides) == 2:
+            header += ["ratio", "best", "worst"] + (["goal", "met"] if with_goals else [])
+        lines = [header, ["---"] * 2 + ["---:"] * (len(header) - 2)]
+        width = len(header)
+        lines += [_line(row, sides, results)[:width] for row in rows if row.section == section]
+        parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+    return "\n\n".join(parts)
+
+
+def _line(row: Row, sides: Sequence[Side], results: Results) -> list[str]:
+    start = [row.title, row.unit]
+    if row.name in results.failures:
+        reason = " ".join(results.failures[row.name].split())[:200].replace("|", "/")
+        return [*start, f"failed: {reason}"] + [""] * (len(sides) - 1 + (5 if len(sides) == 2 else 0))
+    values = {side.role: results.values[side.role][row.name] for side in sides}
+    line = start + [figure(statistics.median(values[side.role])) for side in sides]
+    if len(sides) == 2:
+        line += _ratio_cells(row, values[Role.CANDIDATE], values[Role.REFERENCE])
+    return line
+
+
+def _ratio_cells(row: Row, candidate: Sequence[float], reference: Sequence[float]) -> list[str]:
+    ratio = Ratio.of(row, candidate, reference)
+    if ratio is None:
+        return ["", "", "", row.goal_text(), ""]
+    met = "" if row.goal is None else "yes" if ratio.meets(row) else "**no**"
+    return [figure(ratio.median), figure(ratio.best), figure(ratio.worst), row.goal_text(), met]
+
+
+def summary(cases: Sequence[Case], results: Results) -> str:
+    """One sentence: how many goals were met, and which were not."""
+    missed, met = [], 0
+    for row in (row for case in cases for row in case.rows if row.goal is not None):
+        if row.name in results.failures:
+            missed.append(row.name)
+            continue
+        ratio = Ratio.of(row, results.values[Role.CANDIDATE][row.name], results.values[Role.REFERENCE][row.name])
+        if ratio is not None and ratio.meets(row):
+            met += 1
+        else:
+            missed.append(row.name)
+    sentence = f"{met} of {met + len(missed)} goals met."
+    return sentence + (f" Not met: {', '.join(missed)}." if missed else "")
+
+
+def write_into(document: Path, name: str, text: str) -> None:
+    """Replace the part of the document between its marks for `name`; all else in it is written by people."""
+    begin, end = _BEGIN.format(name=name), _END.format(name=name)
+    before, found_begin, rest = document.read_text().partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"{document} has no place for these results: '{begin}' and '{end}' mark it")
+    document.write_text(f"{before}{begin}\n{text}\n{end}{after}")

@@ -1,0 +1,59 @@
+"""What is measured and how it is judged: rows, goals, and the statistics over rounds."""
+
+import enum
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class Better(enum.Enum):
+    MORE = "more"
+    LESS = "less"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the result table. `goal` is a ratio, Kaspar to Apache Kafka, that the median is to reach."""
+
+    name: str
+    title: str
+    section: str
+    unit: str
+    better: Better
+    goal: float | None = None
+
+    def goal_text(self) -> str:
+        if self.goal is None:
+            return ""
+        return f"{'at least' if self.better is Better.MORE else 'at most'} {self.goal:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The ratios of all rounds: each compares two runs that followed each other."""
+
+    median: float
+    best: float
+    worst: float
+
+    @classmethod
+    def of(cls, row: Row, candidate: Sequence[float], reference: Sequence[float]) -> "Ratio | None":
+        """None if the reference's values are zero, so that no ratio exists."""
+        ratios = [ours / theirs for ours, theirs in zip(candidate, reference, strict=True) if theirs > 0]
+        if not ratios:
+            return None
+        best, worst = (max(ratios), min(ratios)) if row.better is Better.MORE else (min(ratios), max(ratios))
+        return cls(statistics.median(ratios), best, worst)
+
+    def meets(self, row: Row) -> bool:
+        assert row.goal is not None
+        return self.median >= row.goal if row.better is Better.MORE else self.median <= row.goal
+
+
+def figure(value: float) -> str:
+    """Three significant digits, as people write numbers."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

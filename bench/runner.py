@@ -1,0 +1,81 @@
+"""Runs cases round by round, the sides in turn, and keeps every value.
+
+The side that goes first changes with every round. A case that fails is named with its reason and the others still run:
+a row is in the table with a measurement or with that reason, never with a guess.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+
+from bench.bench import Bench
+from bench.cases import Case
+from bench.programs import LoadError
+from bench.rows import figure
+from bench.sides import Role, Side
+from tests.peers.process import BrokerStartError
+
+_WORTH_SAYING = 0.05
+_FAILURES = (LoadError, BrokerStartError, KafkaException, OSError)
+
+
+@dataclass(slots=True)
+class Results:
+    """By role and row name, the values of all rounds; by row name, why there are none."""
+
+    values: dict[Role, dict[str, list[float]]] = field(default_factory=lambda: {role: {} for role in Role})
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def add(self, role: Role, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.values[role].setdefault(name, []).append(value)
+
+    def fail(self, case: Case, reason: str) -> None:
+        for row in case.rows:
+            self.failures[row.name] = reason
+            for by_row in self.values.values():
+                by_row.pop(row.name, None)
+
+
+def run_cases(bench: Bench, sides: Sequence[Side], cases: Sequence[Case], rounds: int) -> Results:
+    results = Results()
+    began = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        print(f"[{number}/{len(cases)}] {case.name}  ({(time.monotonic() - began) / 60:.1f} min so far)", flush=True)
+        side = sides[0]
+        try:
+            for side in sides:
+                case.set_up(bench, side)
+                case.warm_up(bench, side)
+            for round_number in range(rounds):
+                for side in sides if round_number % 2 == 0 else reversed(sides):
+                    _measure(bench, case, side, round_number, results)
+        except _FAILURES as error:
+            reason = f"{side.name}: {error}"
+            results.fail(case, reason)
+            print(f"    FAILED {reason}", flush=True)
+        finally:
+            _tear_down(bench, case, sides)
+    return results
+
+
+def _measure(bench: Bench, case: Case, side: Side, round_number: int, results: Results) -> None:
+    loads_before = len(bench.others_shares)
+    values = case.measure(bench, side)
+    results.add(side.role, values)
+    shown = [
+        f"{row.name.removeprefix(case.name).strip('_')} {figure(values[row.name])} {row.unit}" for row in case.rows
+    ]
+    others = bench.others_shares[loads_before:]
+    note = f"  (others took {max(others):.0%} of the machine)" if others and max(others) >= _WORTH_SAYING else ""
+    print(f"    round {round_number + 1}  {side.name:11}  {'  '.join(shown)}{note}", flush=True)
+
+
+def _tear_down(bench: Bench, case: Case, sides: Sequence[Side]) -> None:
+    for side in sides:
+        try:
+            case.tear_down(bench, side)
+        except _FAILURES as error:
+            print(f"    FAILED to tidy up after {case.name} on {side.name}: {error}", flush=True)

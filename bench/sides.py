@@ -1,0 +1,62 @@
+"""The two brokers that are compared, behind one face.
+
+Both run with their own defaults, each as one process on the same machine, its data in a folder of the same file system.
+Two things are set for both: deleted topics leave the disk after a second, so that the memory of a tmpfs suffices, and
+Apache Kafka gets the heap and JVM flags of its own start script. Kaspar runs with its compiled core.
+"""
+
+import enum
+import importlib.metadata
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.peers.downloads import require_tool
+from tests.peers.kafka import KAFKA_JVM, KAFKA_VERSION, ApacheKafka
+from tests.peers.kaspar import KasparProcess
+from tests.peers.process import BrokerProcess
+
+KAFKA_HEAP = "1g"
+SETTINGS: Mapping[str, str] = {"log.segment.delete.delay.ms": "1000"}
+
+
+class Role(enum.Enum):
+    """A ratio is the candidate's value divided by the reference's."""
+
+    CANDIDATE = "candidate"
+    REFERENCE = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    role: Role
+    name: str  # a word, for progress lines and --target
+    title: str
+    make: Callable[[Path], BrokerProcess]
+
+
+def _make_kaspar(folder: Path) -> BrokerProcess:
+    return KasparProcess(folder, overrides=SETTINGS, environment={"KASPAR_COMPILED": "1"})
+
+
+def _make_kafka(folder: Path) -> BrokerProcess:
+    return ApacheKafka(folder, heap=KAFKA_HEAP, overrides=SETTINGS, jvm_flags=KAFKA_JVM)
+
+
+def kaspar() -> Side:
+    return Side(Role.CANDIDATE, "kaspar", f"Kaspar {importlib.metadata.version('kaspar')}", _make_kaspar)
+
+
+def kafka() -> Side:
+    return Side(Role.REFERENCE, "kafka", f"Apache Kafka {KAFKA_VERSION}", _make_kafka)
+
+
+def kafka_again() -> Side:
+    """Apache Kafka in Kaspar's place: then every ratio should be near 1, and how near shows what a ratio is worth."""
+    return Side(Role.CANDIDATE, "kafka-again", f"Apache Kafka {KAFKA_VERSION} again", _make_kafka)
+
+
+def java_version() -> str:
+    printed = subprocess.run([require_tool("java"), "-version"], capture_output=True, text=True, check=True).stderr
+    return printed.splitlines()[0]

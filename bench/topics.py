@@ -1,0 +1,44 @@
+"""Topics of a broker under test: made, and removed with everything they left on the disk."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench import programs
+from tests.peers.process import BrokerProcess
+
+_TIMEOUT_SECONDS = 60.0
+_POLL_SECONDS = 0.02
+_numbers = itertools.count(1)
+
+
+class Topics:
+    """One admin client. It is connected as long as this object lives, so it lives no longer than it is needed."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self._broker = broker
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement holds it
+
+    def create(self, partitions: int, name: str | None = None) -> str:
+        name = name or f"bench{next(_numbers)}"
+        self._admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=_TIMEOUT_SECONDS)[name].result()
+        return name
+
+    def delete(self, name: str) -> None:
+        """Delete the topic, and wait until its files are gone: that work belongs to no later measurement."""
+        self._admin.delete_topics([name], request_timeout=_TIMEOUT_SECONDS)[name].result()
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while any(self._broker.data_dir.glob(f"{name}-*")):
+            if time.monotonic() > deadline:
+                raise programs.LoadError(f"the files of a deleted topic were still there after {_TIMEOUT_SECONDS} s")
+            time.sleep(_POLL_SECONDS)
+
+    @contextmanager
+    def temporary(self, partitions: int) -> Iterator[str]:
+        name = self.create(partitions)
+        yield name
+        self.delete(name)
