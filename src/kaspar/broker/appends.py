@@ -27,9 +27,12 @@ class _Job:
 
 
 class AppendQueues:
-    def __init__(self, executor: Executor, clock: Clock) -> None:
+    def __init__(self, executor: Executor, clock: Clock, *, overload: Callable[[bool], None]) -> None:
         self._executor = executor
         self._clock = clock
+        self._overload = overload
+        self._overloaded = False
+        self.limit_bytes = -1
         self._queues: dict[Partition, deque[_Job]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_bytes = 0
@@ -46,7 +49,7 @@ class AppendQueues:
 
     def add(self, partition: Partition, batch: bytearray, *, acks_all: bool, done: Done) -> None:
         """Check and append `batch`, which from now on belongs to the queue; `done` gets the outcome, on the loop."""
-        self.waiting_bytes += len(batch)
+        self._count(len(batch))
         queue = self._queues.get(partition)
         if queue is not None:
             queue.append(_Job(batch, acks_all, done))
@@ -78,10 +81,18 @@ class AppendQueues:
                 except KasparError as refusal:
                     outcome = refusal
                 queue.popleft()
-                self.waiting_bytes -= size
+                self._count(-size)
                 job.done(outcome, prepared)
         finally:
             del self._queues[partition]
+
+    def _count(self, size: int) -> None:
+        """Keep the memory that waiting batches hold near `queued.max.request.bytes` (negative: no bound)."""
+        self.waiting_bytes += size
+        overloaded = 0 <= self.limit_bytes < self.waiting_bytes
+        if overloaded != self._overloaded:
+            self._overloaded = overloaded
+            self._overload(overloaded)
 
     async def finish(self) -> None:
         while self._tasks:

@@ -14,7 +14,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
@@ -116,9 +116,8 @@ class Connection(asyncio.BufferedProtocol):
     # -- what asyncio calls ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's own class is none of asyncio's
+        self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self.owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -250,7 +249,9 @@ class Connection(asyncio.BufferedProtocol):
             self._start = self._end = 0
 
     def refuse(self, reason: str) -> None:
-        log.warning("closed a connection", reason=reason, peer=self.peer, client=self.client_id, listener=self.owner.name)
+        log.warning(
+            "closed a connection", reason=reason, peer=self.peer, client=self.client_id, listener=self.owner.name
+        )
         self.closing = True
         self.transport.close()
 

@@ -204,6 +204,13 @@ class Listener:
         self.disconnected += 1
         self._freed(connection.peer.rpartition(":")[0])
 
+    def overload(self, overloaded: bool) -> None:
+        """Take no more requests for now, or go on with those that were held back."""
+        self.overloaded = overloaded
+        if not overloaded:
+            for connection in tuple(self.connections):
+                connection.try_resume()
+
     def request_failed(self, connection: Connection, problem: Exception) -> None:
         """A request met a bug. Its connection is closed, and whoever runs the broker decides whether that was all."""
         log.exception("a request failed", peer=connection.peer, client=connection.client_id)

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.broker.metrics import TopicMetrics
+from kaspar.metadata.topic_names import is_internal
 from kaspar.replication.partition import Partition
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class HostedTopic:
@@ -22,7 +21,7 @@ class HostedTopic:
     def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
         self.name = name
         self.topic_id = topic_id
-        self.is_internal = name in INTERNAL_TOPICS
+        self.is_internal = is_internal(name)
         self.metrics = metrics
         self.partitions: dict[int, Partition] = {}
 
@@ -63,7 +62,7 @@ class Partitions:
     def lead(self, topic: str, index: int) -> Partition:
         """The partition, if it is here and this broker leads it."""
         partition = partition_of(self.by_name.get(topic), topic, index)
-        if partition.log.offline:
+        if partition.offline:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {topic}-{index} is offline")
         partition.state.check_leader()
         return partition

@@ -39,7 +39,7 @@ class Requests:
         self._broker = broker
         self._produce = ProduceHandler(broker)
         self._fetch = FetchHandler(broker)
-        self._handlers: dict[int, Handler] = {}
+        self._handlers: dict[int, tuple[Handler, RequestMetrics]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(
@@ -72,37 +72,33 @@ class Requests:
             api.key, version, header.correlation_id, header.client_id, connection.peer, connection.owner.name
         )
         started = time.perf_counter()
-        answer = self._handler(api)(self._broker, context, request)
+        handler, metrics = self._handlers.get(api.key) or self._load(api)
+        answer = handler(self._broker, context, request)
         if isinstance(answer, Message | PartlyEncoded):
             response = self._encode(version, header.correlation_id, answer)
-            self._metrics(api).inline(version, time.perf_counter() - received, len(frame))
+            metrics.inline(version, time.perf_counter() - received, len(frame))
             return response
         slot = connection.take_slot()
         local = time.perf_counter() - started
         task = asyncio.get_running_loop().create_task(
-            self._finish(connection, slot, api, context, answer, received, started, local, len(frame)),
+            self._finish(connection, slot, context, answer, metrics, received, started, local, len(frame)),
             name=f"{api_name(api.key)} of {connection.peer}",
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return slot
 
-    def _metrics(self, api: ServedApi) -> RequestMetrics:
-        return self._broker.metrics.requests.of(api_name(api.key))
-
-    def _handler(self, api: ServedApi) -> Handler:
-        handler = self._handlers.get(api.key)
-        if handler is None:
-            handler = self._handlers[api.key] = api.load()
-        return handler
+    def _load(self, api: ServedApi) -> tuple[Handler, RequestMetrics]:
+        loaded = self._handlers[api.key] = (api.load(), self._broker.metrics.requests.of(api_name(api.key)))
+        return loaded
 
     async def _finish(
         self,
         connection: Connection,
         slot: Slot,
-        api: ServedApi,
         context: RequestContext,
         answer: Awaitable[Message | PartlyEncoded],
+        metrics: RequestMetrics,
         received: float,
         started: float,
         local: float,
@@ -117,7 +113,7 @@ class Requests:
 
         def sent() -> None:
             now = time.perf_counter()
-            self._metrics(api).delayed(
+            metrics.delayed(
                 context.version,
                 queue=started - received,
                 local=local,
@@ -140,6 +136,11 @@ class Requests:
 
     def purgatories(self) -> list[Purgatory]:
         return [self._produce.purgatory(), self._fetch.purgatory()]
+
+    def release_waiting(self) -> None:
+        """The broker stops: requests that wait for data or a commit are answered with what there is."""
+        self._fetch.release_waiting()
+        self._produce.release_waiting()
 
     async def finish(self) -> None:
         """Wait for the requests under way; what still waits then is cancelled."""

@@ -11,27 +11,35 @@ import uvloop
 from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
 from kaspar.broker.server import Broker
-from kaspar.config import BrokerConfig
+from kaspar.config import BrokerSettings, warnings_about
 
 log = structured_log.get_log(__name__)
 
+# How long another thread may keep the interpreter from the event loop once it wants it; Python's own default is 5 ms.
+SWITCH_INTERVAL_S = 0.001
 
-def run_broker(config: BrokerConfig, *, ready: Callable[[Broker], None] = lambda broker: None) -> int:
+
+def run_broker(settings: BrokerSettings, *, ready: Callable[[Broker], None] = lambda broker: None) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    structured_log.configure(level=config.kaspar_log_level, file=Path(config.kaspar_log_file) if config.kaspar_log_file else None)
+    config = settings.config
+    file = Path(config.kaspar_log_file) if config.kaspar_log_file else None
+    structured_log.configure(level=config.kaspar_log_level.upper(), file=file)
+    for sentence in warnings_about(settings.static):
+        log.warning(sentence)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        return uvloop.run(_serve(config, ready))
+        return uvloop.run(_serve(settings, ready))
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
 
 
-async def _serve(config: BrokerConfig, ready: Callable[[Broker], None]) -> int:
+async def _serve(settings: BrokerSettings, ready: Callable[[Broker], None]) -> int:
     loop = asyncio.get_running_loop()
     asked_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked_to_stop.set)
-    broker = Broker(config)
+    broker = Broker(settings)
     try:
         starting = loop.create_task(broker.start())
         stop_asked = loop.create_task(asked_to_stop.wait())

@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import StorageFailure
+from kaspar.base.ids import Offset
 
 if TYPE_CHECKING:
     from kaspar.replication.partition import Partition
@@ -39,18 +40,24 @@ class Syncing:
         loop = asyncio.get_running_loop()
         log = partition.log
         try:
-            while log.recovery_point < log.log_end_offset and not log.offline:
+            while log.recovery_point < log.log_end_offset and not partition.offline and not log.deleted:
                 started = loop.time()
                 await loop.run_in_executor(self._executor, log.flush)
                 self._synced(loop.time() - started)
                 if partition.syncs_before_commit:
-                    partition.durable_up_to(log.recovery_point)
+                    partition.durable_up_to(Offset(log.recovery_point))
                 elif log.unflushed_messages < log.config.flush_messages:
                     break
         except StorageFailure as failure:
             self._failed(failure)
         finally:
             del self._under_way[partition]
+
+    async def finish_with(self, partition: "Partition") -> None:
+        """Wait for this partition's sync, if one is under way."""
+        task = self._under_way.get(partition)
+        if task is not None:
+            await asyncio.wait((task,))
 
     async def finish(self) -> None:
         """Wait for the syncs under way."""

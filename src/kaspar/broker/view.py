@@ -113,13 +113,13 @@ class RunningBroker:
         ]
 
     def logs(self) -> list[Log]:
-        return [partition.log for partition in self._all() if not partition.log.offline]
+        return [partition.log for partition in self._all() if not partition.offline]
 
     def partitions(self) -> list[HostedReplica]:
         return [HostedReplica(partition) for partition in self._all()]
 
     def offline_replica_count(self) -> int:
-        return sum(partition.log.offline for partition in self._all())
+        return sum(partition.offline for partition in self._all())
 
     def listeners(self) -> list[Listener]:
         return list(self._broker.listeners)

@@ -48,7 +48,9 @@ def run_demo(*, seconds: float | None, rate: int) -> int:
             print(f"Its data is in {broker.data_dir}, and is removed when the demo ends.\n")
             print("Connect with any Kafka client, for example:")
             print(f"  kcat -b {broker.bootstrap_servers} -t {TOPIC} -C -o -5")
-            print(f"  kafka-console-consumer.sh --bootstrap-server {broker.bootstrap_servers} --topic {TOPIC} --partition 0\n")
+            print(
+                f"  kafka-console-consumer.sh --bootstrap-server {broker.bootstrap_servers} --topic {TOPIC} --partition 0\n"
+            )
             _create_topic(broker.bootstrap_servers)
             figures = Figures()
             workers = [
@@ -114,7 +116,11 @@ def _produce(bootstrap: str, figures: Figures, stop: threading.Event, rate: int)
             break
         event = {"user": chance.randint(1, 5_000), "page": chance.choice(PAGES), "country": chance.choice(COUNTRIES)}
         producer.produce(
-            TOPIC, key=str(event["user"]), value=json.dumps(event), timestamp=int(time.time() * 1000), on_delivery=delivered
+            TOPIC,
+            key=str(event["user"]),
+            value=json.dumps(event),
+            timestamp=int(time.time() * 1000),
+            on_delivery=delivered,
         )
         producer.poll(0)
         ahead = (number + 1) / rate - (time.monotonic() - started)
@@ -155,7 +161,9 @@ def _watch(figures: Figures, stop: threading.Event, until: float | None) -> None
         if in_place:
             for partition in range(PARTITIONS):
                 end, read = figures.end_offsets[partition], figures.read_offsets[partition]
-                lines.append(f"  partition {partition}   end offset {end:>9,}   read up to {read:>9,}   lag {max(0, end - read):>6,}")
+                lines.append(
+                    f"  partition {partition}   end offset {end:>9,}   read up to {read:>9,}   lag {max(0, end - read):>6,}"
+                )
             lines.append(f"  last event  {figures.last_value}"[:110])
             if drawn:
                 print(f"\x1b[{drawn}A", end="")

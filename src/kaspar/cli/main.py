@@ -44,7 +44,9 @@ def _version() -> int:
 
     print(f"kaspar {__version__}, Python {sys.version.split()[0]}")
     for module in compiled.COMPILED_MODULES:
-        form = "compiled" if compiled.load(module).__name__ != module else "interpreted (slower: no C compiler at install)"
+        form = (
+            "compiled" if compiled.load(module).__name__ != module else "interpreted (slower: no C compiler at install)"
+        )
         print(f"  {module}: {form}")
     return 0
 

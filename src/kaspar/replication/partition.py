@@ -23,7 +23,16 @@ class FetchWaiter(Protocol):
 
 
 class Partition:
-    __slots__ = ("_commit_order", "_commit_waiters", "_uncommitted_bytes", "fetch_waiters", "log", "state", "topic_id", "topic_partition")
+    __slots__ = (
+        "_commit_order",
+        "_commit_waiters",
+        "_uncommitted_bytes",
+        "fetch_waiters",
+        "log",
+        "state",
+        "topic_id",
+        "topic_partition",
+    )
 
     def __init__(self, topic_partition: TopicPartition, topic_id: uuid.UUID, log: Log, broker_id: BrokerId) -> None:
         self.topic_partition = topic_partition
@@ -40,15 +49,25 @@ class Partition:
         return self.state.high_watermark
 
     @property
+    def last_stable_offset(self) -> Offset:
+        """What a read_committed reader may see: committed, and before the first open transaction."""
+        return self.log.last_stable_offset(self.state.high_watermark)
+
+    @property
+    def offline(self) -> bool:
+        """Whether its log directory has failed."""
+        return self.log.directory.offline is not None
+
+    @property
     def syncs_before_commit(self) -> bool:
         """`flush.messages=1`: a record is committed only when it is on the disk, and one sync serves all that came before it."""
         return self.log.config.flush_messages == 1
 
     def lead_or_follow(self, leadership: Leadership) -> None:
         durable = self.log.recovery_point if self.syncs_before_commit else self.log.log_end_offset
-        if self.state.decide_role(leadership, durable_end=durable):
+        if self.state.decide_role(leadership, durable_end=Offset(durable)):
             if self.state.role is Role.LEADER:
-                self.log.assign_epoch_start(leadership.leader_epoch)
+                self.log.leader_epochs.assign(leadership.leader_epoch, self.log.log_end_offset)
             self.wake_all()
 
     def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
@@ -63,7 +82,7 @@ class Partition:
         if not appended.duplicate:
             self._uncommitted_bytes += batch.end - batch.start
             if config.flush_messages != 1:
-                self.durable_up_to(log.log_end_offset)
+                self.durable_up_to(Offset(log.log_end_offset))
         return appended
 
     def durable_up_to(self, offset: Offset) -> None:
@@ -96,7 +115,7 @@ class Partition:
 
     def why_not_leader(self) -> Refused:
         """Why a record that waited for its commit will not get it here."""
-        if self.log.offline:
+        if self.offline:
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory went offline")
         return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker no longer leads the partition")
 

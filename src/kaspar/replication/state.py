@@ -31,6 +31,7 @@ class Leadership:
     in_sync_replicas: tuple[BrokerId, ...]
 
 
+START = Offset(0)
 NO_LEADERSHIP = Leadership(BrokerId(-1), LeaderEpoch(-1), -1, (), ())
 
 
@@ -39,8 +40,8 @@ class PartitionState:
     broker_id: BrokerId
     leadership: Leadership = NO_LEADERSHIP
     role: Role = Role.NONE
-    high_watermark: Offset = Offset(0)
-    _local_end: Offset = Offset(0)
+    high_watermark: Offset = START
+    _local_end: Offset = START
     _follower_ends: dict[BrokerId, Offset] = field(default_factory=dict)
 
     def decide_role(self, leadership: Leadership, *, durable_end: Offset) -> bool:
@@ -115,5 +116,6 @@ class PartitionState:
         in_sync = len(self.leadership.in_sync_replicas)
         if in_sync < min_insync_replicas:
             raise Refused(
-                ErrorCode.NOT_ENOUGH_REPLICAS, f"{in_sync} replicas are in sync, the topic asks for {min_insync_replicas}"
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{in_sync} replicas are in sync, the topic asks for {min_insync_replicas}",
             )

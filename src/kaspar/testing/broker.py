@@ -5,6 +5,7 @@ Rules: no signal handlers, several at once, safe to close twice. A broken invari
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -21,7 +22,7 @@ from typing import Any, Self
 import uvloop
 
 from kaspar.base.errors import KasparError
-from kaspar.config import BrokerConfig
+from kaspar.config import BrokerSettings
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -53,7 +54,9 @@ class Broker:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def start(self) -> None:
@@ -111,29 +114,34 @@ class _InThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_asked: asyncio.Event | None = None
         self.port = 0
-        self._thread = threading.Thread(target=self._run, args=(BrokerConfig.of(values),), name="kaspar-broker", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(BrokerSettings.of(values),), name="kaspar-broker", daemon=True
+        )
         self._thread.start()
         if not self._started.wait(START_TIMEOUT_S):
             raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
+        self._raise_problem()
+
+    def _raise_problem(self) -> None:
         if self._problem is not None:
             self._thread.join()
             raise self._problem
 
-    def _run(self, config: BrokerConfig) -> None:
+    def _run(self, settings: BrokerSettings) -> None:
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve(config))
+                runner.run(self._serve(settings))
         except BaseException as problem:
             self._problem = problem
         finally:
             self._started.set()
 
-    async def _serve(self, config: BrokerConfig) -> None:
+    async def _serve(self, settings: BrokerSettings) -> None:
         from kaspar.broker.server import Broker as Server
 
         self._loop = asyncio.get_running_loop()
         self._stop_asked = asyncio.Event()
-        server = Server(config)
+        server = Server(settings)
         try:
             await server.start()
             self.port = server.port
@@ -148,15 +156,12 @@ class _InThread:
 
     def stop(self) -> None:
         if self._loop is not None and self._stop_asked is not None and self._thread.is_alive():
-            try:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the broker has ended by itself
                 self._loop.call_soon_threadsafe(self._stop_asked.set)
-            except RuntimeError:
-                pass  # the loop is closed: the broker has ended by itself
         self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():
             raise KasparError(f"the broker did not stop within {STOP_TIMEOUT_S:.0f} s")
-        if self._problem is not None:
-            raise self._problem
+        self._raise_problem()
 
 
 class _InProcess:

@@ -4,7 +4,7 @@ import os
 import sys
 
 from kaspar.broker.run import run_broker
-from kaspar.config import BrokerConfig
+from kaspar.config import BrokerSettings
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
         os.write(ready_fd, b"+")
         os.close(ready_fd)
 
-    return run_broker(BrokerConfig.of(values), ready=ready)
+    return run_broker(BrokerSettings.of(values), ready=ready)
 
 
 if __name__ == "__main__":

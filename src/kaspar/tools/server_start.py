@@ -34,16 +34,17 @@ def parser(program: str, *, file_required: bool) -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     # Imported here so that --help answers at once.
     from kaspar.broker.run import run_broker
-    from kaspar.config import load_broker_config
+    from kaspar.config import BrokerSettings, load_settings
 
     try:
-        config = load_broker_config(Path(arguments.properties) if arguments.properties else None, arguments.override)
+        file = Path(arguments.properties) if arguments.properties else None
+        settings = BrokerSettings.of(load_settings(file, arguments.override))
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
     if arguments.daemon:
         _detach()
-    return run_broker(config)
+    return run_broker(settings)
 
 
 def _detach() -> None:

@@ -1,6 +1,7 @@
 """kafka-server-stop: ask the brokers of this machine to stop cleanly."""
 
 import argparse
+import itertools
 import os
 import signal
 import sys
@@ -32,11 +33,11 @@ def node_id_of(words: Sequence[str]) -> str | None:
     files = [word for word in words[1:] if word.endswith(".properties")]
     for file in files[:1]:
         try:
-            values = read_properties(Path(file))
+            values = read_properties(Path(file).read_text())
         except OSError:
             continue
         found = values.get("node.id", values.get("broker.id"))
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in itertools.pairwise(words):
         name, _, value = word.partition("=")
         if before == "--override" and name in ("node.id", "broker.id"):
             found = value

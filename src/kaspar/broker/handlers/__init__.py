@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 
-
 class PartlyEncoded(NamedTuple):
     """A response some of whose arrays are encoded already (by field name): what is large and rarely changes."""
 

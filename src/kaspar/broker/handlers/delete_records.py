@@ -54,8 +54,6 @@ def _advance_start(broker: "Broker", topic: str, index: int, offset: int) -> Off
         raise Refused(ErrorCode.POLICY_VIOLATION, "records of a topic that is only compacted cannot be deleted")
     target = partition.high_watermark if offset == UP_TO_HIGH_WATERMARK else Offset(offset)
     if target < 0 or target > partition.high_watermark:
-        raise Refused(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between 0 and {partition.high_watermark}"
-        )
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between 0 and {partition.high_watermark}")
     partition.log.advance_log_start_offset(target)
-    return partition.log.log_start_offset
+    return Offset(partition.log.log_start_offset)

@@ -27,11 +27,11 @@ async def handle(broker: "Broker", context: RequestContext, request: DescribeLog
     )
     found: dict[str, dict[str, list[Partition]]] = defaultdict(lambda: defaultdict(list))
     for partition in broker.partitions:
-        if not partition.log.offline and (wanted is None or partition.topic_partition in wanted):
-            found[partition.log.directory][partition.topic_partition.topic].append(partition)
+        if not partition.offline and (wanted is None or partition.topic_partition in wanted):
+            found[partition.log.directory.path][partition.topic_partition.topic].append(partition)
     results = []
     for directory in broker.logs.directories:
-        if directory.offline:
+        if directory.offline is not None:
             results.append(
                 DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=())
             )

@@ -6,6 +6,7 @@ so that a reader of old data holds up nobody. If there is less than `min_bytes`,
 """
 
 import asyncio
+import functools
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -55,7 +56,9 @@ class FetchHandler:
         except Refused as refusal:
             refused = codec.refused(request, version, refusal.code)
             return encode(version, correlation_id, refused, error_code=refusal.code)
-        fetch = Fetch(self, connection, request, version, correlation_id, session, tuple(partitions), received, len(frame))
+        fetch = Fetch(
+            self, connection, request, version, correlation_id, session, tuple(partitions), received, len(frame)
+        )
         return fetch.start()
 
     def _partitions_of(
@@ -65,8 +68,12 @@ class FetchHandler:
         uses_topic_ids = version >= FIRST_WITH_TOPIC_ID
         named = [
             FetchedPartition(
-                topic, wanted.partition, wanted.fetch_offset, wanted.partition_max_bytes,
-                wanted.current_leader_epoch, wanted.last_fetched_epoch,
+                topic,
+                wanted.partition,
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.last_fetched_epoch,
             )
             for topic, wanted_partitions in request.topics
             for wanted in wanted_partitions
@@ -89,6 +96,10 @@ class FetchHandler:
             return None, ()
         session.next_epoch()
         return session, session.partitions.values()
+
+    def release_waiting(self) -> None:
+        for fetch in tuple(self.waiting):
+            fetch.release()
 
     def purgatory(self) -> Purgatory:
         return Purgatory("Fetch", sum(len(fetch.registered) for fetch in tuple(self.waiting)), len(self.waiting))
@@ -203,7 +214,7 @@ class Fetch:
             upper = self._check(partition, wanted)
             offset = wanted.fetch_offset
             log = partition.log
-            records: bytes | memoryview = b""
+            records: bytes | bytearray = b""
             if offset != upper or offset < log.log_start_offset:
                 limit = min(wanted.max_bytes, self._room)
                 found = log.try_read(offset, limit, upper, whole_first_batch=self._nothing_read_yet)
@@ -226,9 +237,8 @@ class Fetch:
             try:
                 partition = self._handler.find(wanted)
                 upper = self._check(partition, wanted)
-                records = await broker.run_blocking(
-                    partition.log.read, wanted.fetch_offset, min(wanted.max_bytes, self._room), upper, self._nothing_read_yet
-                )
+                read = functools.partial(partition.log.read, whole_first_batch=self._nothing_read_yet)
+                records = await broker.run_blocking(read, wanted.fetch_offset, min(wanted.max_bytes, self._room), upper)
             except (Refused, StorageFailure) as problem:
                 self._refused(position, problem)
                 continue
@@ -246,7 +256,7 @@ class Fetch:
 
     def _check(self, partition: Partition, wanted: FetchedPartition) -> int:
         """May this be read, and up to which offset?"""
-        if partition.log.offline:
+        if partition.offline:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory is offline")
         state = partition.state
         if wanted.current_leader_epoch != -1:
@@ -255,10 +265,10 @@ class Fetch:
         if self._request.replica_id >= 0:
             return partition.log.log_end_offset
         if self._request.isolation_level == READ_COMMITTED:
-            return min(state.high_watermark, partition.log.last_stable_offset)
+            return partition.last_stable_offset
         return state.high_watermark
 
-    def _found(self, position: int, partition: Partition, records: bytes | memoryview) -> None:
+    def _found(self, position: int, partition: Partition, records: bytes | bytearray) -> None:
         size = len(records)
         self._missing_bytes -= size
         self._room -= size
@@ -267,7 +277,7 @@ class Fetch:
             partition.topic_partition.partition,
             0,
             partition.state.high_watermark,
-            partition.log.last_stable_offset,
+            partition.last_stable_offset,
             partition.log.log_start_offset,
             records,
             () if committed else None,
@@ -310,6 +320,12 @@ class Fetch:
             self._timer.cancel()
             self._timer = None
             asyncio.get_running_loop().call_soon(self._wake)
+
+    def release(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._wake()
 
     def _wake(self) -> None:
         """Enough has come, or the time is over: read what moved since the first look, and answer."""

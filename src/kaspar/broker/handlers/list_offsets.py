@@ -40,7 +40,9 @@ FIRST_VERSION: Final = {
 
 
 async def handle(broker: "Broker", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    named = Counter((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
+    named = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
     topics = []
     for topic in request.topics:
         answers = []
@@ -61,7 +63,9 @@ async def _look_up(
     broker: "Broker", version: int, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     if wanted.timestamp < 0 and version < FIRST_VERSION.get(wanted.timestamp, version + 1):
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} has no meaning at version {version}")
+        raise Refused(
+            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {wanted.timestamp} has no meaning at version {version}"
+        )
     partition = broker.partitions.lead(topic, wanted.partition_index)
     partition.state.check_epoch(wanted.current_leader_epoch)
     timestamp, offset, leader_epoch = await _find(broker, request, partition, wanted.timestamp)
@@ -79,13 +83,14 @@ async def _find(
     if request.replica_id != CONSUMER:
         end = log.log_end_offset
     elif request.isolation_level == READ_COMMITTED:
-        end = min(partition.high_watermark, log.last_stable_offset)
+        end = partition.last_stable_offset
     else:
         end = partition.high_watermark
     if timestamp == LATEST:
         return NO_TIMESTAMP, end, partition.state.leadership.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return NO_TIMESTAMP, log.log_start_offset, log.epoch_at_start()
+        epoch = log.epoch_for_offset(log.log_start_offset)
+        return NO_TIMESTAMP, log.log_start_offset, -1 if epoch is None else epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return nothing  # there is no tiered storage, so nothing is in it or on its way to it
     if timestamp == MAX_TIMESTAMP:

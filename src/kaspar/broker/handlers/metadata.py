@@ -3,14 +3,15 @@
 A topic's entry is kept encoded, per version, until the topic changes: a client of thousands of partitions costs a copy.
 """
 
-import uuid
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
 from kaspar.broker.handlers import PartlyEncoded, RequestContext
-from kaspar.broker.partitions import INTERNAL_TOPICS
-from kaspar.metadata import TopicImage
+from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
+from kaspar.metadata.image import NO_LEADER
+from kaspar.metadata.topic_names import check_topic_name, is_internal
 from kaspar.protocol import codec
 from kaspar.protocol.messages.metadata import (
     MetadataRequest,
@@ -28,3 +29,120 @@ ALL_TOPIC_OPERATIONS: Final = 3576
 ALL_CLUSTER_OPERATIONS: Final = 8096
 NOT_ASKED: Final = -(2**31)
 FIRST_WITH_NULL_FOR_ALL: Final = 1
+FIRST_WITH_ID_ALONE: Final = 12
+
+
+class EncodedTopics:
+    """Topic entries as bytes, by version, as long as the topic and the brokers stay the same."""
+
+    def __init__(self) -> None:
+        self._entries: dict[tuple[str, int, int], tuple[TopicImage, object, bytes]] = {}
+
+    def entry(self, topic: TopicImage, image: ClusterImage, version: int, operations: int) -> bytes:
+        key = (topic.name, version, operations)
+        kept = self._entries.get(key)
+        if kept is not None and kept[0] is topic and kept[1] is image.brokers:
+            return kept[2]
+        encoded = codec.write(describe_topic(topic, image, operations), version)
+        self._entries[key] = (topic, image.brokers, encoded)
+        return encoded
+
+    def forget(self, topics: Collection[str]) -> None:
+        for key in [key for key in self._entries if key[0] in topics]:
+            del self._entries[key]
+
+
+def describe_topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=tuple(_describe_partition(index, each, image) for index, each in enumerate(topic.partitions)),
+        topic_authorized_operations=operations,
+    )
+
+
+def _describe_partition(index: int, partition: PartitionImage, image: ClusterImage) -> MetadataResponsePartition:
+    has_leader = partition.leader in image.brokers
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=partition.leader if has_leader else NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=tuple(replica for replica in partition.replicas if replica not in image.brokers),
+    )
+
+
+async def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> PartlyEncoded:
+    version = context.version
+    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if request.topics is None or (version < FIRST_WITH_NULL_FOR_ALL and not request.topics):
+        image = broker.image
+        topics = [broker.encoded_topics.entry(topic, image, version, operations) for topic in image.topics.values()]
+    else:
+        if request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
+            await _create_missing(broker, request.topics)
+        image = broker.image
+        topics = [_named(broker, image, wanted, version, operations) for wanted in dict.fromkeys(request.topics)]
+    response = MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(
+                node_id=registered.broker_id, host=endpoint.host, port=endpoint.port, rack=registered.rack
+            )
+            for registered, endpoint in broker.endpoints_for(context.listener)
+        ),
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=(),
+        cluster_authorized_operations=(
+            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+    return PartlyEncoded(response, {"topics": topics})
+
+
+async def _create_missing(broker: "Broker", wanted: tuple[MetadataRequestTopic, ...]) -> None:
+    """Make the topics that do not exist, so that the answer already has them."""
+    missing = [
+        topic.name
+        for topic in wanted
+        if topic.name and topic.topic_id == ZERO_UUID and topic.name not in broker.image.topics
+    ]
+    if missing:
+        await broker.auto_create_topics(missing)
+
+
+def _named(broker: "Broker", image: ClusterImage, wanted: MetadataRequestTopic, version: int, operations: int) -> bytes:
+    try:
+        topic = _find(image, wanted)
+    except Refused as refusal:
+        name = wanted.name
+        if name is None and version < FIRST_WITH_ID_ALONE:
+            name = ""
+        return codec.write(
+            MetadataResponseTopic(
+                error_code=refusal.code,
+                name=name,
+                topic_id=wanted.topic_id,
+                is_internal=name is not None and is_internal(name),
+                partitions=(),
+            ),
+            version,
+        )
+    return broker.encoded_topics.entry(topic, image, version, operations)
+
+
+def _find(image: ClusterImage, wanted: MetadataRequestTopic) -> TopicImage:
+    if wanted.topic_id != ZERO_UUID:
+        found = image.topic_by_id(wanted.topic_id)
+        if found is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {wanted.topic_id}")
+        return found
+    name = wanted.name or ""
+    found = image.topics.get(name)
+    if found is None:
+        check_topic_name(name)
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+    return found

@@ -33,7 +33,9 @@ def _end_of(broker: "Broker", topic: str, wanted: OffsetForLeaderPartition) -> E
     try:
         partition = broker.partitions.lead(topic, wanted.partition)
         partition.state.check_epoch(wanted.current_leader_epoch)
-        epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+        end = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     except Refused as refusal:
         return EpochEndOffset(partition=wanted.partition, error_code=refusal.code)
-    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)
+    if end is None:
+        return EpochEndOffset(partition=wanted.partition)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=end.epoch, end_offset=end.end_offset)

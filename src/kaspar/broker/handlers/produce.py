@@ -26,7 +26,7 @@ from kaspar.protocol.produce import (
 from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec
 from kaspar.replication.partition import Partition
-from kaspar.storage import Appended, InvalidRecords, PreparedBatch, prepare, runs_inline
+from kaspar.storage import Appended, RecordsRefused, PreparedBatch, prepare, runs_inline
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -35,7 +35,9 @@ FIRST_WITH_ZSTD: Final = 7
 NO_ACKS: Final = 0
 LEADER_ACK: Final = 1
 ALL_ACKS: Final = -1
-ACKS_0_FAILED: Final = "a produce request with acks=0 failed, and a closed connection is all that can tell its client so"
+ACKS_0_FAILED: Final = (
+    "a produce request with acks=0 failed, and a closed connection is all that can tell its client so"
+)
 
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _CODEC_MASK: Final = 0x07
@@ -77,7 +79,9 @@ class ProduceHandler:
                     config = partition.log.config
                     if (self.appends and self.appends.busy(partition)) or not runs_inline(frame, start, end, config):
                         if pending is None:
-                            pending = PendingProduce(self, connection, request, version, correlation_id, results, received)
+                            pending = PendingProduce(
+                                self, connection, request, version, correlation_id, results, received
+                            )
                         pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index)
                         continue
                     batch = prepare(frame, start, end, config, now_ms)
@@ -125,6 +129,10 @@ class ProduceHandler:
             metrics.bytes_in += batch.end - batch.start
             metrics.messages_in += batch.last_offset_delta + 1
 
+    def release_waiting(self) -> None:
+        for pending in tuple(self.waiting):
+            pending.give_up(Refused(ErrorCode.REQUEST_TIMED_OUT, "the broker stops before the records were committed"))
+
     def purgatory(self) -> Purgatory:
         return Purgatory("Produce", sum(pending.waits for pending in tuple(self.waiting)), len(self.waiting))
 
@@ -140,7 +148,7 @@ class ProduceHandler:
             raise problem
         self.metrics.error(problem.code)
         record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
-        if isinstance(problem, InvalidRecords):
+        if isinstance(problem, RecordsRefused):
             record_errors = tuple(BatchIndexAndErrorMessage(*error) for error in problem.record_errors)
         leader = None
         if problem.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
@@ -204,7 +212,7 @@ class PendingProduce:
         self._local = 0.0
         self._request_bytes = 0
         self._unchecked = 0
-        self._uncommitted: dict[tuple[Partition, Offset], tuple[list[PartitionProduceResponse], int]] = {}
+        self._uncommitted: dict[tuple[Partition, int], tuple[list[PartitionProduceResponse], int]] = {}
         self._slot: Slot | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -284,13 +292,15 @@ class PendingProduce:
 
     def _fail(self, answers: list[PartitionProduceResponse], position: int, refusal: Refused) -> None:
         answers[position] = PartitionProduceResponse(
-            answers[position].index, refusal.code, error_message=refusal.message
+            answers[position].partition_index, refusal.code, error_message=refusal.message
         )
 
     def _timed_out(self) -> None:
-        refusal = Refused(
-            ErrorCode.REQUEST_TIMED_OUT, f"the records were not committed within {self._timeout_ms} ms"
-        )
+        message = f"the records were not committed within {self._timeout_ms} ms"
+        self.give_up(Refused(ErrorCode.REQUEST_TIMED_OUT, message))
+
+    def give_up(self, refusal: Refused) -> None:
+        """Wait for no commit any longer."""
         for answers, position in self._uncommitted.values():
             self._fail(answers, position, refusal)
         self._uncommitted.clear()

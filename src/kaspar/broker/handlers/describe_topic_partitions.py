@@ -1,0 +1,94 @@
+"""DescribeTopicPartitions: topics page by page, so that no answer grows with the cluster."""
+
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ZERO_UUID
+from kaspar.broker.handlers import RequestContext
+from kaspar.broker.handlers.metadata import ALL_TOPIC_OPERATIONS
+from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
+from kaspar.metadata.image import NO_LEADER
+from kaspar.metadata.topic_names import check_topic_name, is_internal
+from kaspar.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    RequestCursor,
+    ResponseCursor,
+)
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+
+def handle(
+    broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    image = broker.image
+    room = min(broker.config.max_request_partition_size_limit, max(request.response_partition_limit, 1))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    names = sorted({topic.name for topic in request.topics} or image.topics)
+    cursor = request.cursor
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    for name in names:
+        topic = image.topics.get(name)
+        if topic is None:
+            topics.append(_missing(name))
+            continue
+        first = _first_partition(name, cursor)
+        if room <= 0:
+            return DescribeTopicPartitionsResponse(
+                topics=tuple(topics), next_cursor=ResponseCursor(topic_name=name, partition_index=first)
+            )
+        end = min(len(topic.partitions), first + room)
+        topics.append(_describe(topic, image, first, end))
+        room -= end - first
+        if end < len(topic.partitions):
+            return DescribeTopicPartitionsResponse(
+                topics=tuple(topics), next_cursor=ResponseCursor(topic_name=name, partition_index=end)
+            )
+    return DescribeTopicPartitionsResponse(topics=tuple(topics))
+
+
+def _first_partition(name: str, cursor: RequestCursor | None) -> int:
+    return max(cursor.partition_index, 0) if cursor is not None and cursor.topic_name == name else 0
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_topic_name(name)
+    except Refused as refusal:
+        code = refusal.code
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_id=ZERO_UUID, is_internal=is_internal(name), partitions=()
+    )
+
+
+def _describe(topic: TopicImage, image: ClusterImage, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=tuple(_describe_partition(index, topic.partitions[index], image) for index in range(first, end)),
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+    )
+
+
+def _describe_partition(
+    index: int, partition: PartitionImage, image: ClusterImage
+) -> DescribeTopicPartitionsResponsePartition:
+    has_leader = partition.leader in image.brokers
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=partition.leader if has_leader else NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=partition.elr,
+        last_known_elr=partition.last_known_elr,
+        offline_replicas=tuple(replica for replica in partition.replicas if replica not in image.brokers),
+    )

@@ -1,0 +1,143 @@
+"""Keeps the partitions on this broker in step with the cluster's image: logs made, given their settings, and removed.
+
+The controller waits for this before it answers whoever changed the image, so a topic that was just created can be written to.
+Logs of a deleted topic are removed when the image says so, also if that was before a crash; whoever removed them reports it,
+and then the topic is forgotten. Logs that the image has never heard of are left alone: a lost metadata file must not cost data.
+"""
+
+import uuid
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import KasparError, Refused, StorageFailure
+from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
+from kaspar.broker.partitions import HostedTopic
+from kaspar.config import LogConfig
+from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
+from kaspar.metadata.events import LogsRemoved
+from kaspar.replication.partition import Partition
+from kaspar.replication.state import Leadership
+from kaspar.storage import Log
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+log = get_log(__name__)
+
+
+def leadership_of(partition: PartitionImage) -> Leadership:
+    return Leadership(
+        partition.leader, partition.leader_epoch, partition.partition_epoch, partition.replicas, partition.isr
+    )
+
+
+class Hosting:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._removed: set[uuid.UUID] = set()
+
+    def config_of(self, topic: str, image: ClusterImage) -> LogConfig:
+        found = image.topics.get(topic)
+        return LogConfig.of(self._broker.config, found.configs if found is not None else {})
+
+    async def follow(self, image: ClusterImage, changed: Collection[str]) -> None:
+        """Carry out what `changed` topics have become in `image`."""
+        broker = self._broker
+        for name in changed:
+            topic = image.topics.get(name)
+            hosted = broker.partitions.by_name.get(name)
+            if hosted is not None and (topic is None or topic.topic_id != hosted.topic_id):
+                await self._retire(hosted)
+            if topic is not None:
+                await self._host(topic)
+        broker.encoded_topics.forget(changed)
+        await self._remove_deleted(image)
+
+    def reconfigure(self, image: ClusterImage) -> None:
+        """The broker's own settings changed, and with them the defaults of every topic."""
+        for partition in self._broker.partitions:
+            partition.log.config = self.config_of(partition.topic_partition.topic, image)
+
+    # -- topics that are there ---------------------------------------------------------------------------------------
+
+    async def _host(self, topic: TopicImage) -> None:
+        broker = self._broker
+        config = LogConfig.of(broker.config, topic.configs)
+        mine = {
+            index: partition
+            for index, partition in enumerate(topic.partitions)
+            if broker.broker_id in partition.replicas
+        }
+        if not mine:
+            return
+        hosted = broker.partitions.by_name.get(topic.name)
+        missing = [
+            TopicPartition(topic.name, index) for index in mine if hosted is None or index not in hosted.partitions
+        ]
+        logs = await broker.run_blocking(self._find_or_create, missing, topic.topic_id, config) if missing else []
+        if hosted is None:
+            hosted = broker.partitions.add_topic(topic.name, topic.topic_id, broker.metrics.topics.of(topic.name))
+        for one in logs:
+            hosted.partitions[one.topic_partition.partition] = Partition(
+                one.topic_partition, topic.topic_id, one, broker.broker_id
+            )
+        for index, state in mine.items():
+            partition = hosted.partitions.get(index)
+            if partition is not None:
+                partition.log.config = config
+                partition.lead_or_follow(leadership_of(state))
+
+    def _find_or_create(self, wanted: list[TopicPartition], topic_id: uuid.UUID, config: LogConfig) -> list[Log]:
+        """In a thread. A partition whose log cannot be made now is left out; the next start tries again."""
+        found = []
+        for topic_partition in wanted:
+            try:
+                one = self._broker.logs.get(topic_partition)
+                if one is not None and one.topic_id is not None and one.topic_id != topic_id:
+                    raise KasparError(
+                        f"the folder of {topic_partition} belongs to another topic of that name: move it away"
+                    )
+                found.append(one or self._broker.logs.create(topic_partition, topic_id, config))
+            except (Refused, StorageFailure, KasparError) as problem:
+                log.error("a partition has no log", partition=topic_partition, reason=str(problem))
+                if isinstance(problem, StorageFailure):
+                    self._broker.from_thread(self._broker.log_directory_failed, problem)
+        return found
+
+    # -- topics that are gone ----------------------------------------------------------------------------------------
+
+    async def _retire(self, hosted: HostedTopic) -> None:
+        broker = self._broker
+        broker.partitions.remove_topic(hosted.name)
+        broker.metrics.topics.remove(hosted.name)
+        for partition in hosted.partitions.values():
+            partition.retire()
+        for partition in hosted.partitions.values():
+            await broker.syncing.finish_with(partition)
+
+    async def _remove_deleted(self, image: ClusterImage) -> None:
+        broker = self._broker
+        due = {
+            deleted.topic_id
+            for deleted in image.deleted_topics.values()
+            if broker.broker_id in deleted.brokers and deleted.topic_id not in self._removed
+        }
+        if not due:
+            return
+        doomed = [one.topic_partition for one in broker.logs.logs.values() if one.topic_id in due]
+        try:
+            await broker.run_blocking(broker.logs.delete, doomed)
+        except StorageFailure as failure:
+            broker.log_directory_failed(failure)
+            return
+        self._removed |= due
+        # Not awaited: the controller is waiting for us, and takes the report when it is done with that.
+        broker.spawn(self._report(tuple(due)), name="report of removed logs")
+
+    async def _report(self, topic_ids: tuple[uuid.UUID, ...]) -> None:
+        try:
+            await self._broker.controller.submit(LogsRemoved(self._broker.broker_id, topic_ids))
+        except Refused as refusal:
+            log.info("removed logs will be reported at the next start", reason=refusal.message)
+        self._removed -= set(topic_ids)
