@@ -18,7 +18,7 @@ import pytest
 from tests.compat.drivers.api import Ability, Driver
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.drivers.registry import DRIVERS, able
-from tests.compat.scenario import NewTopic
+from tests.compat.scenario import NewTopic, wait_for_leaders
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
@@ -90,12 +90,13 @@ def topic_names() -> Iterator[str]:
 
 
 @pytest.fixture
-def new_topic(reference: Driver, topic_names: Iterator[str]) -> NewTopic:
+def new_topic(broker: BrokerProcess, reference: Driver, topic_names: Iterator[str]) -> NewTopic:
     """Makes a topic that no other test uses."""
 
     def create(*, partitions: int = 1, config: dict[str, str] | None = None) -> str:
         name = next(topic_names)
         reference.create_topic(name, partitions=partitions, config=config)
+        wait_for_leaders(broker.bootstrap, name, range(partitions))
         return name
 
     return create

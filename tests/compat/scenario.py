@@ -6,7 +6,11 @@ from typing import Protocol
 
 import pytest
 
-from tests.compat.drivers.api import Ability, ClientError, Headers, Received, Record
+from tests.compat.drivers.api import Ability, ClientError, Headers, Received, Record, at_offset
+from tests.compat.drivers.confluent import leaders_answer
+
+# The start of a new topic. librdkafka asks for the offset of its logical "beginning" only every 500 ms.
+FIRST = at_offset(0)
 
 _EVENTUALLY_SECONDS = 15.0
 _POLL_SECONDS = 0.05
@@ -20,12 +24,18 @@ def needs(*abilities: Ability) -> pytest.MarkDecorator:
     return pytest.mark.needs(*abilities)
 
 
-def eventually(condition: Callable[[], bool], what: str) -> None:
+def eventually(condition: Callable[[], bool], what: str, *, seconds: float = _EVENTUALLY_SECONDS) -> None:
     """Wait for what a cluster does not promise at once: a change is acknowledged before every broker has applied it."""
-    deadline = time.monotonic() + _EVENTUALLY_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {_EVENTUALLY_SECONDS} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(_POLL_SECONDS)
+
+
+def wait_for_leaders(bootstrap: str, topic: str, partitions: Sequence[int]) -> None:
+    """Kafka acknowledges new partitions before they take records; some clients then retry more than they must."""
+    seconds = _EVENTUALLY_SECONDS + len(partitions) / 50  # Kafka makes some hundred a second on a busy machine
+    eventually(lambda: leaders_answer(bootstrap, topic, partitions), f"{topic} has leaders", seconds=seconds)
 
 
 def refusal(call: Callable[[], object]) -> str:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.compat.drivers.api import EARLIEST, Ability, ClientError, Codec, Driver, Record
-from tests.compat.scenario import NewTopic, came, eventually, needs, refusal, sent
+from tests.compat.scenario import FIRST, NewTopic, came, eventually, needs, refusal, sent
 
 DEFAULTS = {
     "cleanup.policy": "delete",
@@ -84,7 +84,7 @@ def test_log_append_time_is_the_brokers_clock(driver: Driver, reference: Driver,
     before = int(time.time() * 1000)
     driver.produce(topic, [Record(b"v", b"k", timestamp_ms=chosen)] * 3)
     after = int(time.time() * 1000)
-    stamps = [record.timestamp_ms for record in reference.consume(topic, start=EARLIEST, count=3)]
+    stamps = [record.timestamp_ms for record in reference.consume(topic, start=FIRST, count=3)]
     assert all(before <= stamp <= after for stamp in stamps), (before, stamps, after)
 
 
@@ -93,7 +93,7 @@ def test_create_time_is_the_clients_clock(driver: Driver, reference: Driver, new
     topic = new_topic()
     start = int(time.time() * 1000) - 3_600_000
     driver.produce(topic, [Record(b"v", timestamp_ms=start + stamp) for stamp in (500, 100, 900)])
-    received = reference.consume(topic, start=EARLIEST, count=3)
+    received = reference.consume(topic, start=FIRST, count=3)
     assert [record.timestamp_ms - start for record in received] == [500, 100, 900]
 
 

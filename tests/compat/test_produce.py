@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.compat.drivers.api import EARLIEST, LATEST, Ability, Acks, Codec, Driver, Record, at_offset
-from tests.compat.scenario import NewTopic, came, eventually, needs, refusal, sent
+from tests.compat.drivers.api import LATEST, Ability, Acks, Codec, Driver, Record, at_offset
+from tests.compat.scenario import FIRST, NewTopic, came, eventually, needs, refusal, sent
 
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS = [Record(b"value-%d " % n * 20, b"key-%d" % n) for n in range(50)]
@@ -15,7 +15,7 @@ def test_every_codec_is_read_back_as_it_was_sent(
 ) -> None:
     topic = new_topic()
     assert driver.produce(topic, RECORDS, codec=codec) == list(range(50))
-    assert came(reference.consume(topic, start=EARLIEST, count=50)) == sent(RECORDS)
+    assert came(reference.consume(topic, start=FIRST, count=50)) == sent(RECORDS)
 
 
 @pytest.mark.parametrize("acks", ["1", "all"])
@@ -29,7 +29,7 @@ def test_records_without_acknowledgement_arrive(driver: Driver, reference: Drive
     topic = new_topic()
     assert driver.produce(topic, RECORDS[:10], acks="0") == [-1] * 10
     eventually(lambda: reference.list_offset(topic, LATEST) == 10, "ten records in the log")
-    assert came(reference.consume(topic, start=EARLIEST, count=10)) == sent(RECORDS[:10])
+    assert came(reference.consume(topic, start=FIRST, count=10)) == sent(RECORDS[:10])
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])
@@ -49,7 +49,7 @@ def test_one_call_may_write_to_several_partitions(driver: Driver, reference: Dri
     records.sort(key=lambda record: record.partition)
     assert driver.produce(topic, records) == [0, 1, 2] * 4
     for partition in range(4):
-        received = reference.consume(topic, start=EARLIEST, count=3, partition=partition)
+        received = reference.consume(topic, start=FIRST, count=3, partition=partition)
         assert [record.value for record in received] == [b"to-%d" % partition] * 3
 
 
@@ -57,7 +57,7 @@ def test_headers_keep_their_order_and_may_repeat(driver: Driver, reference: Driv
     topic = new_topic()
     record = Record(b"v", b"k", headers=(("trace", b"1"), ("trace", b"2"), ("empty", b""), ("größe", b"5")))
     driver.produce(topic, [record])
-    assert came(reference.consume(topic, start=EARLIEST, count=1)) == sent([record])
+    assert came(reference.consume(topic, start=FIRST, count=1)) == sent([record])
 
 
 @needs(Ability.NULL_HEADER)
@@ -65,7 +65,7 @@ def test_a_header_may_be_null(driver: Driver, reference: Driver, new_topic: NewT
     topic = new_topic()
     record = Record(b"v", b"k", headers=(("none", None), ("some", b"thing")))
     driver.produce(topic, [record])
-    assert came(reference.consume(topic, start=EARLIEST, count=1)) == sent([record])
+    assert came(reference.consume(topic, start=FIRST, count=1)) == sent([record])
 
 
 @needs(Ability.BINARY_HEADER)
@@ -73,14 +73,14 @@ def test_a_header_may_be_any_bytes(driver: Driver, reference: Driver, new_topic:
     topic = new_topic()
     record = Record(b"v", b"k", headers=(("bytes", bytes(range(256))),))
     driver.produce(topic, [record])
-    assert came(reference.consume(topic, start=EARLIEST, count=1)) == sent([record])
+    assert came(reference.consume(topic, start=FIRST, count=1)) == sent([record])
 
 
 def test_null_and_empty_are_different(driver: Driver, reference: Driver, new_topic: NewTopic) -> None:
     topic = new_topic()
     records = [Record(b"value"), Record(None, b"tombstone"), Record(b"", b"empty"), Record(b"value", b"")]
     assert driver.produce(topic, records) == [0, 1, 2, 3]
-    assert came(reference.consume(topic, start=EARLIEST, count=4)) == sent(records)
+    assert came(reference.consume(topic, start=FIRST, count=4)) == sent(records)
 
 
 @needs(Ability.EMPTY_RECORD)
@@ -88,14 +88,14 @@ def test_a_record_may_hold_nothing(driver: Driver, reference: Driver, new_topic:
     topic = new_topic()
     records = [Record(None), Record(b"")]
     assert driver.produce(topic, records) == [0, 1]
-    assert came(reference.consume(topic, start=EARLIEST, count=2)) == sent(records)
+    assert came(reference.consume(topic, start=FIRST, count=2)) == sent(records)
 
 
 def test_a_record_of_a_megabyte_is_taken(driver: Driver, reference: Driver, new_topic: NewTopic) -> None:
     topic = new_topic()
     record = Record(bytes(range(250)) * 4000, b"large")
     assert driver.produce(topic, [record]) == [0]
-    assert came(reference.consume(topic, start=EARLIEST, count=1)) == sent([record])
+    assert came(reference.consume(topic, start=FIRST, count=1)) == sent([record])
 
 
 def test_a_record_that_is_too_large_is_refused_and_the_next_one_taken(driver: Driver, new_topic: NewTopic) -> None:

@@ -1,19 +1,24 @@
 """Topics through every client: made, seen, grown, deleted, made by themselves, and refused with Kafka's own error."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
-from tests.compat.drivers.api import EARLIEST, LATEST, Ability, Driver, Record, at_offset
-from tests.compat.scenario import NewTopic, eventually, needs, refusal
+from tests.compat.drivers.api import LATEST, Ability, Driver, Record, at_offset
+from tests.compat.scenario import FIRST, NewTopic, eventually, needs, refusal, wait_for_leaders
+from tests.peers.process import BrokerProcess
 
-MANY_PARTITIONS = 3000
+MANY_PARTITIONS = 2000
+CHOSEN_PARTITIONS = (0, 1, 1777, MANY_PARTITIONS - 1)
 
 
 @needs(Ability.CREATE_TOPIC)
-def test_a_created_topic_is_seen_by_others(driver: Driver, reference: Driver, topic_name: str) -> None:
+def test_a_created_topic_is_seen_by_others(
+    broker: BrokerProcess, driver: Driver, reference: Driver, topic_name: str
+) -> None:
     driver.create_topic(topic_name, partitions=5, config={"retention.ms": "86400000"})
     eventually(lambda: reference.partition_count(topic_name) == 5, "the topic in the metadata")
+    wait_for_leaders(broker.bootstrap, topic_name, [4])
     assert reference.describe_config(topic_name)["retention.ms"] == "86400000"
     assert driver.produce(topic_name, [Record(b"v", partition=4)]) == [0]
 
@@ -59,7 +64,7 @@ def test_producing_creates_a_topic_with_the_default_partitions(
 ) -> None:
     assert driver.produce(topic_name, [Record(b"first", b"key")]) == [0]
     eventually(lambda: reference.partition_count(topic_name) == 3, "num.partitions partitions")
-    assert [record.value for record in reference.consume(topic_name, start=EARLIEST, count=1)] == [b"first"]
+    assert [record.value for record in reference.consume(topic_name, start=FIRST, count=1)] == [b"first"]
 
 
 @needs(Ability.DELETE_TOPIC)
@@ -70,7 +75,7 @@ def test_a_deleted_topic_is_gone_and_its_name_free(driver: Driver, reference: Dr
     eventually(lambda: reference.partition_count(topic) == 0, "the topic gone from the metadata")
     reference.create_topic(topic)
     assert reference.produce(topic, [Record(b"new")]) == [0]
-    assert [record.value for record in reference.consume(topic, start=EARLIEST, count=1)] == [b"new"]
+    assert [record.value for record in reference.consume(topic, start=FIRST, count=1)] == [b"new"]
 
 
 @needs(Ability.DELETE_TOPIC)
@@ -79,13 +84,16 @@ def test_an_unknown_topic_cannot_be_deleted(driver: Driver, topic_name: str) -> 
 
 
 @needs(Ability.CREATE_PARTITIONS)
-def test_added_partitions_take_records(driver: Driver, reference: Driver, new_topic: NewTopic) -> None:
+def test_added_partitions_take_records(
+    broker: BrokerProcess, driver: Driver, reference: Driver, new_topic: NewTopic
+) -> None:
     topic = new_topic(partitions=2)
     reference.produce(topic, [Record(b"kept", partition=1)])
     driver.create_partitions(topic, 6)
     eventually(lambda: driver.partition_count(topic) == 6, "six partitions in the metadata")
+    wait_for_leaders(broker.bootstrap, topic, [5])
     assert driver.produce(topic, [Record(b"v", partition=5)]) == [0]
-    assert reference.consume(topic, start=EARLIEST, count=1, partition=1)[0].value == b"kept"
+    assert reference.consume(topic, start=FIRST, count=1, partition=1)[0].value == b"kept"
 
 
 @needs(Ability.CREATE_PARTITIONS)
@@ -97,20 +105,17 @@ def test_partitions_cannot_be_taken_away(driver: Driver, new_topic: NewTopic, to
 
 
 @pytest.fixture(scope="module")
-def wide_topic(request: pytest.FixtureRequest) -> Iterator[str]:
-    drivers = request.getfixturevalue("drivers")
-    reference: Driver = drivers("confluent-kafka")
-    reference.create_topic("wide", partitions=MANY_PARTITIONS)
-    yield "wide"
-    reference.delete_topic("wide")
+def wide_topic(shared_broker: BrokerProcess, drivers: Callable[[str], Driver]) -> str:
+    drivers("confluent-kafka").create_topic("wide", partitions=MANY_PARTITIONS)
+    wait_for_leaders(shared_broker.bootstrap, "wide", range(MANY_PARTITIONS))
+    return "wide"
 
 
 def test_a_topic_of_thousands_of_partitions(driver: Driver, reference: Driver, wide_topic: str) -> None:
     eventually(lambda: driver.partition_count(wide_topic) == MANY_PARTITIONS, "every partition in the metadata")
-    chosen = [0, 1, 1777, MANY_PARTITIONS - 1]
     value = driver.name.encode()
-    driver.produce(wide_topic, [Record(value, b"k", partition=partition) for partition in chosen])
-    for partition in chosen:
+    driver.produce(wide_topic, [Record(value, b"k", partition=partition) for partition in CHOSEN_PARTITIONS])
+    for partition in CHOSEN_PARTITIONS:
         written = reference.list_offset(wide_topic, LATEST, partition=partition)
         received = reference.consume(wide_topic, start=at_offset(written - 1), count=1, partition=partition)
         assert [record.value for record in received] == [value]

@@ -119,6 +119,7 @@ async function listOffset(command) {
 }
 
 async function deleteRecords(command) {
+  await bounds(command); // deleteTopicRecords() knows the leaders only of topics it was asked about before
   const partitions = [{ partition: command.partition, offset: String(command.before_offset) }];
   await admin.deleteTopicRecords({ topic: command.topic, partitions });
   return (await bounds(command)).low;
