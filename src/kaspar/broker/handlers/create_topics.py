@@ -1,0 +1,56 @@
+"""CreateTopics: the controller decides; the answer tells what became of each topic."""
+
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import ErrorCode
+from kaspar.broker.handlers import RequestContext
+from kaspar.metadata.events import CreatedTopic, CreateTopics, NewTopic
+from kaspar.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+
+async def handle(broker: "Broker", context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    event = CreateTopics(tuple(_new_topic(topic) for topic in request.topics), request.validate_only)
+    created = await broker.controller.submit(event)
+    return CreateTopicsResponse(topics=tuple(_result(broker, topic) for topic in created))
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        tuple((assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments),
+        tuple((config.name, config.value) for config in topic.configs),
+    )
+
+
+def _result(broker: "Broker", topic: CreatedTopic) -> CreatableTopicResult:
+    if topic.outcome.error is not ErrorCode.NONE:
+        return CreatableTopicResult(
+            name=topic.name, error_code=topic.outcome.error, error_message=topic.outcome.message
+        )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in broker.settings.describe_topic(topic.configs)
+        ),
+    )
