@@ -31,6 +31,7 @@ _PIECE_BYTES = 16 * 1024
 _ZSTD_WINDOW_LIMIT = 1 << 27  # what zstd's own tools accept; level 22 needs it
 _XERIAL_HEADER_SIZE = 16
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_RLE_BLOCK = 1
 _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
 
@@ -117,6 +118,8 @@ def _zstd_blocks(payload: memoryview) -> Iterator[int]:
         if magic & ~0xF == _ZSTD_SKIPPABLE_MAGIC:
             position += 8 + size
             continue
+        if magic != _ZSTD_MAGIC:
+            raise _BrokenError("bytes follow that are no frame")
         frame = payload[position:]
         position += zstandard.frame_header_size(frame)
         last = 0
