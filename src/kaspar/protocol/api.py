@@ -5,14 +5,11 @@ SERVED_VERSIONS[ApiKey.METADATA]    -> VersionRange(0, 13)
 """
 
 import importlib
-from collections.abc import Iterable
 from functools import cache
 
-from kaspar.base.error_codes import ErrorCode
 from kaspar.protocol.api_keys import KNOWN_VERSIONS, ApiKey
-from kaspar.protocol.codec import read, write
+from kaspar.protocol.codec import read
 from kaspar.protocol.headers import RequestHeader
-from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from kaspar.protocol.schema import Message, VersionRange
 
 __all__ = [
@@ -23,7 +20,6 @@ __all__ = [
     "read_request",
     "request_class",
     "response_class",
-    "unsupported_api_versions",
 ]
 
 # Messages of versions that Kafka 4.3 has but does not serve yet, since they may still change.
@@ -33,10 +29,6 @@ SERVED_VERSIONS: dict[ApiKey, VersionRange] = {
     key: VersionRange(first, min(last, _UNSTABLE.get(key, last + 1) - 1))
     for key, (first, last, _) in KNOWN_VERSIONS.items()
 }
-
-# librdkafka before 2.11 takes a broker whose first Produce version is above 0 for one without lz4 and zstd, so Kafka
-# announces versions that it does not serve.
-ANNOUNCED_VERSIONS = {**SERVED_VERSIONS, ApiKey.PRODUCE: VersionRange(0, SERVED_VERSIONS[ApiKey.PRODUCE].last)}
 
 
 def api_name(key: ApiKey) -> str:
@@ -66,12 +58,3 @@ def read_request(header: RequestHeader, buffer: bytes | bytearray | memoryview) 
     """The body of a request whose version is served."""
     message, _ = read(request_class(ApiKey(header.api_key)), header.api_version, buffer, header.body_position)
     return message
-
-
-def unsupported_api_versions(served: Iterable[tuple[ApiKey, VersionRange]]) -> bytes:
-    """The body of the answer to an ApiVersions request of an unknown version: version 0, with what is served."""
-    response = ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=tuple(ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in served),
-    )
-    return write(response, 0)
