@@ -10,11 +10,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-from kaspar.base.errors import StorageFailure
+from kaspar.base.errors import Refused, StorageFailure
 from kaspar.base.ids import Offset
+from kaspar.base.log import get_log
 
 if TYPE_CHECKING:
     from kaspar.replication.partition import Partition
+
+log = get_log(__name__)
 
 
 class Syncing:
@@ -38,18 +41,21 @@ class Syncing:
 
     async def _sync(self, partition: "Partition") -> None:
         loop = asyncio.get_running_loop()
-        log = partition.log
+        one = partition.log
         try:
-            while log.recovery_point < log.log_end_offset and not partition.offline and not log.deleted:
+            while one.recovery_point < one.log_end_offset and not partition.offline and not one.deleted:
                 started = loop.time()
-                await loop.run_in_executor(self._executor, log.flush)
+                await loop.run_in_executor(self._executor, one.flush)
                 self._synced(loop.time() - started)
                 if partition.syncs_before_commit:
-                    partition.durable_up_to(Offset(log.recovery_point))
-                elif log.unflushed_messages < log.config.flush_messages:
+                    partition.durable_up_to(Offset(one.recovery_point))
+                elif one.unflushed_messages < one.config.flush_messages:
                     break
         except StorageFailure as failure:
             self._failed(failure)
+        except Refused as refusal:
+            # No space, or no file handle, for what goes with a sync: nothing is committed, and the next append asks again.
+            log.warning("a log could not be synced now", partition=partition.topic_partition, reason=refusal.message)
         finally:
             del self._under_way[partition]
 

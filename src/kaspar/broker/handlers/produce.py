@@ -14,6 +14,7 @@ from kaspar.base.ids import Offset
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.partitions import HostedTopic, partition_of
 from kaspar.broker.view import Purgatory
+from kaspar.config.kinds import MAX_LONG
 from kaspar.protocol import produce as codec
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.headers import RequestHeader, set_frame_size, start_response
@@ -51,6 +52,7 @@ class ProduceHandler:
         self.metrics = broker.metrics.requests.of("Produce")
         self._broker = broker
         self._partitions = broker.partitions
+        self._syncing = broker.syncing
         self._now_ms = broker.clock.now_ms
         self.waiting: set[PendingProduce] = set()
 
@@ -91,7 +93,9 @@ class ProduceHandler:
                     answers.append(self.refused(topic, index, problem))
                     continue
                 self.count(hosted, batch, appended)
-                if acks == ALL_ACKS and partition.state.high_watermark <= appended.last_offset:
+                if config.flush_messages < MAX_LONG:
+                    self.maybe_sync(partition)
+                if partition.state.high_watermark <= appended.last_offset and waits_for_commit(acks, partition):
                     if pending is None:
                         pending = PendingProduce(self, connection, request, version, correlation_id, results, received)
                     pending.appended(partition, index, appended, answers)
@@ -129,6 +133,11 @@ class ProduceHandler:
             metrics.bytes_in += batch.end - batch.start
             metrics.messages_in += batch.last_offset_delta + 1
 
+    def maybe_sync(self, partition: Partition) -> None:
+        """`flush.messages` appends have come since the last sync: have the next one done."""
+        if partition.log.unflushed_messages >= partition.log.config.flush_messages:
+            self._syncing.ask(partition)
+
     def release_waiting(self) -> None:
         for pending in tuple(self.waiting):
             pending.give_up(Refused(ErrorCode.REQUEST_TIMED_OUT, "the broker stops before the records were committed"))
@@ -156,6 +165,11 @@ class ProduceHandler:
         return PartitionProduceResponse(
             index, problem.code, record_errors=record_errors, error_message=problem.message, current_leader=leader
         )
+
+
+def waits_for_commit(acks: int, partition: Partition) -> bool:
+    """With acks=1 a record need not be committed, but where a sync comes before the commit it must be on the disk."""
+    return acks == ALL_ACKS or (acks == LEADER_ACK and partition.syncs_before_commit)
 
 
 def success(index: int, appended: Appended) -> PartitionProduceResponse:
@@ -257,6 +271,7 @@ class PendingProduce:
             else:
                 assert prepared is not None
                 self._handler.count(hosted, prepared, outcome)
+                self._handler.maybe_sync(partition)
                 self.appended(partition, index, outcome, answers)
                 self._start_timer()
             self._maybe_answer()
@@ -270,7 +285,7 @@ class PendingProduce:
     ) -> None:
         """The batch is in the log: answer it now, or when the high watermark has passed it."""
         answers.append(success(index, appended))
-        if self._acks == ALL_ACKS and partition.high_watermark <= appended.last_offset:
+        if partition.high_watermark <= appended.last_offset and waits_for_commit(self._acks, partition):
             self._wait_for_commit(partition, appended, answers)
 
     def _wait_for_commit(
