@@ -1,0 +1,216 @@
+"""Plays a scenario at one version on one broker and returns the transcript of what the broker said."""
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tests.compat.answers.api import Api
+from tests.compat.answers.messages import Plain, UnreadableAnswerError, decode_answer, encode_request
+from tests.compat.answers.placeholders import Context, resolve
+from tests.compat.answers.scenario import Ask, Eventually, NewTopic, Raw, RawStream, Scenario, Step
+from tests.compat.answers.wire import ClosedError, Connection, SilentError
+
+SETTLE_SECONDS = 20.0
+_POLL_SECONDS = 0.005
+CLOSED = "the broker closed the connection"
+SILENT = "the broker did not answer and kept the connection"
+NO_ANSWER = "the broker sent no answer and went on with the next request"
+
+
+class Peer(Protocol):
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+@dataclass
+class Transcript:
+    """For each step its name and what came back: plain data, or one of the texts above."""
+
+    context: Context
+    entries: list[tuple[str, Plain]] = field(default_factory=list)
+
+
+class SetupError(AssertionError):
+    """The broker did not make the scenario's topics, or a change did not spread in time."""
+
+
+class Stage:
+    """One broker, and what scenarios share on it between their versions."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self._shared: dict[str, Context] = {}
+
+    def play(self, scenario: Scenario, version: int) -> Transcript:
+        if not scenario.shared:
+            name = f"{scenario.slug}.v{version}".replace("v-", "v_")
+            return _Player(self.peer, scenario, version, Context(name)).play(prepare=True)
+        prepared = scenario.slug in self._shared
+        context = self._shared.setdefault(scenario.slug, Context(f"{scenario.slug}.all"))
+        return _Player(self.peer, scenario, version, context).play(prepare=not prepared)
+
+
+class _Player:
+    def __init__(self, peer: Peer, scenario: Scenario, version: int, context: Context) -> None:
+        self._peer = peer
+        self._scenario = scenario
+        self._version = version
+        self._connection: Connection | None = None
+        self._correlation_id = 0
+        self.context = context
+
+    def play(self, *, prepare: bool) -> Transcript:
+        transcript = Transcript(self.context)
+        try:
+            if prepare:
+                for topic in self._scenario.topics:
+                    self._make_topic(topic)
+                for step in self._scenario.given:
+                    self._play_step(step)
+            for number, step in enumerate(self._scenario.steps, 1):
+                name, said = self._play_step(step)
+                transcript.entries.append((f"step {number}: {name}", said))
+        finally:
+            self._drop_connection()
+        return transcript
+
+    def _play_step(self, step: Step) -> tuple[str, Plain]:
+        match step:
+            case Ask():
+                return step.api.title, self._ask(step)
+            case Eventually():
+                return step.api.title, self._eventually(step)
+            case Raw():
+                return f"{step.api.title} by hand", self._raw(step)
+            case RawStream():
+                return "bytes", self._raw_stream(step)
+
+    def _ask(self, step: Ask) -> Plain:
+        version = self._version if step.version is None else step.version
+        self._correlation_id += 1
+        body = resolve(step.body, self.context)
+        assert isinstance(body, Mapping)
+        payload = encode_request(step.api, version, self._correlation_id, body)
+        payload = payload[: len(payload) - step.cut] + step.extra
+        if not step.answered:
+            return self._send_unanswered(payload)
+        said = self._exchange(payload, step.api, version, patience=step.patience)
+        for name, path in step.learn.items():
+            self.context.learnt[name] = _at(said, path)
+        return said
+
+    def _send_unanswered(self, payload: bytes) -> Plain:
+        """Answers come in order, so whether this one was left out shows in the answer to the request after it."""
+        probe_id = self._correlation_id = self._correlation_id + 1
+        try:
+            self._connected().send(payload)
+            self._connected().send(encode_request(Api.API_VERSIONS, 0, probe_id, {}))
+            first = int.from_bytes(self._connected().receive()[:4], "big", signed=True)
+            return NO_ANSWER if first == probe_id else f"an answer to request {first}"
+        except ClosedError:
+            self._drop_connection()
+            return CLOSED
+
+    def _eventually(self, step: Eventually) -> Plain:
+        said = self._until(step.api, step.body, step.path, step.value)
+        return said if step.compare else f"{step.path} became {step.value!r}"
+
+    def _until(self, api: Api, body: Mapping[str, object], path: str, value: object) -> Plain:
+        deadline = time.monotonic() + SETTLE_SECONDS
+        expected = resolve(value, self.context)
+        while True:
+            said = self._ask(Ask(api, body, version=api.last))
+            if _at(said, path) == expected:
+                return said
+            if time.monotonic() > deadline:
+                raise SetupError(f"{path} did not become {expected!r} in {SETTLE_SECONDS} s: {said}")
+            time.sleep(_POLL_SECONDS)
+
+    def _raw(self, step: Raw) -> Plain:
+        return self._exchange(step.payload, step.api, step.answer_version, check_correlation=False)
+
+    def _raw_stream(self, step: RawStream) -> Plain:
+        try:
+            self._connected().send_raw(step.data)
+            return {"an answer": self._connected().receive().hex()}
+        except ClosedError:
+            return CLOSED
+        except SilentError:
+            return SILENT
+        finally:
+            self._drop_connection()
+
+    def _exchange(
+        self,
+        payload: bytes,
+        api: Api,
+        version: int,
+        *,
+        check_correlation: bool = True,
+        patience: float | None = None,
+    ) -> Plain:
+        try:
+            self._connected().send(payload)
+            answer = self._connected().receive(patience)
+        except ClosedError:
+            self._drop_connection()
+            return CLOSED
+        except SilentError:
+            self._drop_connection()
+            return SILENT
+        try:
+            correlation_id, body = decode_answer(api, version, answer)
+        except UnreadableAnswerError as error:
+            return {"unreadable": str(error)}
+        if check_correlation and correlation_id != self._correlation_id:
+            return {"unreadable": f"the answer to request {self._correlation_id} names request {correlation_id}"}
+        return body
+
+    def _make_topic(self, topic: NewTopic) -> None:
+        """Create a topic and wait until every partition answers: a broker takes a moment to lead what it was given."""
+        name = self.context.topic_name(topic.short)
+        configs = [{"name": key, "value": value} for key, value in topic.configs.items()]
+        created = {"name": name, "num_partitions": topic.partitions, "replication_factor": 1, "configs": configs}
+        said = self._ask(Ask(Api.CREATE_TOPICS, {"topics": [created], "timeout": 10_000}, version=7))
+        if not isinstance(said, dict) or said["topics"][0]["error_code"] != "NONE":
+            raise SetupError(f"topic {name} was not created: {said}")
+        topic_id = said["topics"][0]["topic_id"]
+        assert isinstance(topic_id, uuid.UUID), f"topic {name} has no id: {said}"
+        self.context.topic_ids[topic.short] = topic_id
+        self.await_leaders(name, topic.partitions)
+
+    def await_leaders(self, name: str, partitions: int) -> None:
+        wanted = [{"partition_index": number, "timestamp": -1} for number in range(partitions)]
+        request = {"replica_id": -1, "topics": [{"name": name, "partitions": wanted}]}
+        last = partitions - 1
+        self._until(Api.METADATA, {"topics": [{"name": name}]}, f"topics.0.partitions.{last}.error_code", "NONE")
+        for number in range(partitions):
+            self._until(Api.LIST_OFFSETS, request, f"topics.0.partitions.{number}.error_code", "NONE")
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = Connection(self._peer.host, self._peer.port)
+        return self._connection
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _at(tree: Plain, path: str) -> Any:
+    """The value at a path like topics.0.error_code, or None where the tree ends before it."""
+    for part in path.split("."):
+        if isinstance(tree, list) and part == "length":
+            return len(tree)
+        if isinstance(tree, list) and int(part) < len(tree):
+            tree = tree[int(part)]
+        elif isinstance(tree, dict) and part in tree:
+            tree = tree[part]
+        else:
+            return None
+    return tree
