@@ -1,0 +1,89 @@
+"""Writes docs/reference/*.md from the declarations of the settings. A test fails when the pages are not current.
+
+python scripts/generate_reference.py
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from kaspar.config import BrokerConfig, ClientMetricsConfig, GroupConfig, LogConfig, Scope, Setting, Settings
+
+PAGES = Path(__file__).parent.parent / "docs" / "reference"
+_NOTE = "This page is written by `scripts/generate_reference.py` from the declarations in `src/kaspar/config`.\n"
+_CHANGED = {
+    Scope.READ_ONLY: "at a restart",
+    Scope.PER_BROKER: "while running, for one broker",
+    Scope.CLUSTER_WIDE: "while running, for one broker or for all",
+}
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its file name."""
+    return {"broker-settings.md": broker_page(), "topic-settings.md": topic_page()}
+
+
+def broker_page() -> str:
+    parts = [
+        "# Broker settings\n",
+        _NOTE,
+        "They are given in a `server.properties` file or with `--override key=value`. Names and defaults are those of "
+        "Kafka 4.3; names that start with `kaspar.` are our own. A setting marked **no effect** is accepted, so that a "
+        "file written for Kafka can be used as it is, and does nothing; the broker says so when it starts.\n",
+    ]
+    for section in BrokerConfig.__bases__:
+        assert issubclass(section, Settings)
+        parts.append(f"## {_title(section)}\n")
+        parts += [_entry(setting, _CHANGED[setting.scope]) for setting in _shown(section)]
+    return "\n".join(parts)
+
+
+def topic_page() -> str:
+    parts = [
+        "# Topic settings\n",
+        _NOTE,
+        "They are given when a topic is created and changed while the broker runs. A topic that does not set one takes "
+        "the broker's, whose name is given with it. **No effect** marks what is accepted and does nothing yet.\n",
+    ]
+    parts += [_entry(setting, None) for setting in _shown(LogConfig)]
+    for title, table in (("Group settings", GroupConfig), ("Client-metrics settings", ClientMetricsConfig)):
+        parts.append(f"## {title}\n")
+        parts += [_entry(setting, None) for setting in _shown(table)]
+    return "\n".join(parts)
+
+
+def _title(section: type[Settings]) -> str:
+    """The sections' modules say in their first line what they hold."""
+    return (sys.modules[section.__module__].__doc__ or "").splitlines()[0].rstrip(".")
+
+
+def _shown(table: type[Settings]) -> Iterable[Setting]:
+    return (setting for setting in table.declared.values() if not setting.internal)
+
+
+def _entry(setting: Setting, changed: str | None) -> str:
+    default = "none" if setting.default is None else f"`{setting.default_text}`" if setting.default_text else "empty"
+    facts = [f"type {setting.kind}", f"default {default}"]
+    if setting.check is not None:
+        facts.append(f"valid {setting.check.description}")
+    if setting.synonyms:
+        facts.append("from the broker's " + ", ".join(f"`{synonym.name}`" for synonym in setting.synonyms))
+    if changed is not None:
+        facts.append(f"changed {changed}")
+    facts.append(f"importance {setting.importance.value}")
+    lines = [f"### `{setting.name}`\n", f"{setting.doc}\n"]
+    if setting.not_honoured:
+        lines.append(f"**No effect**: {setting.not_honoured[0].lower()}{setting.not_honoured[1:]}\n")
+    lines.append(f"*{'; '.join(facts)}*\n")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    PAGES.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+        print(f"wrote docs/reference/{name}")
+
+
+if __name__ == "__main__":
+    main()
