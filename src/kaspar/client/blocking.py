@@ -1,0 +1,85 @@
+"""A connection for programs that wait: one socket, one timeout for each answer."""
+
+import socket
+import time
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from kaspar.client.core import MAX_FRAME_BYTES, Answer, ClientCore, UnsupportedByPeer
+from kaspar.protocol.messages.api_versions import ApiVersionsResponse
+from kaspar.protocol.schema import Message
+
+_RECEIVE_BYTES = 256 * 1024
+
+
+class Connection:
+    """Not for several threads at once. After any error it is of no further use: close it."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        client_id: str = "kaspar",
+        timeout_s: float = 30.0,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        negotiate: bool = True,
+    ) -> None:
+        """Raises OSError if nobody is there. With negotiate=False the versions of requests are the caller's to give."""
+        self.timeout_s = timeout_s
+        self.core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes)
+        self._answers: deque[Answer] = deque()
+        self._socket = socket.create_connection((host, port), timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if negotiate:
+            try:
+                self._learn_versions()
+            except BaseException:
+                self.close()
+                raise
+
+    def request(self, message: Message, version: int | None = None) -> Message:
+        """Send the request and wait for its answer; in the newest version that both sides know, if none is given."""
+        assert not self.core.open_requests, "answers of requests sent before are still to be received"
+        self.send(message, version)
+        return self.receive().message
+
+    def send(self, message: Message, version: int | None = None, *, answered: bool = True) -> None:
+        """Send a request without waiting: receive() gives the answers in the order of the requests."""
+        self._socket.settimeout(self.timeout_s)
+        self._socket.sendall(self.core.send(message, version, answered=answered))
+
+    def receive(self) -> Answer:
+        """The next answer. Raises TimeoutError if it does not come in time, ConnectionError if the peer hangs up."""
+        deadline = time.monotonic() + self.timeout_s
+        while not self._answers:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                raise TimeoutError(f"no answer within {self.timeout_s} s")
+            self._socket.settimeout(remaining)
+            data = self._socket.recv(_RECEIVE_BYTES)
+            if not data:
+                raise ConnectionResetError("the peer closed the connection")
+            self._answers.extend(self.core.receive(data))
+        return self._answers.popleft()
+
+    def _learn_versions(self) -> None:
+        for _ in range(2):
+            self._socket.sendall(self.core.api_versions_request())
+            message = self.receive().message
+            assert isinstance(message, ApiVersionsResponse)
+            if self.core.learn_versions(message):
+                return
+        raise UnsupportedByPeer("the peer refuses the version of ApiVersions that it named itself")
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
