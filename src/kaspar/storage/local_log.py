@@ -251,6 +251,11 @@ class LocalLog:
             self._folder_dirty = False
             files.fsync_dir(self.folder)
 
+    def sync_with_next_flush(self, segments_with_new_indexes: list[Segment], *, names: bool) -> None:
+        """A log was opened: what a crash may have left unsynced, or recovery has made, is durable after the next flush."""
+        self._unsynced_indexes.extend(segments_with_new_indexes)
+        self._folder_dirty = names
+
     # Cutting and giving up
 
     def _cut(self, offset: int) -> None:

@@ -103,8 +103,12 @@ class Log(LocalLog):
             producers=ProducerState(topic_partition),
             snapshots=set(),
         )
-        created._folder_dirty = True
+        created.sync_with_next_flush([], names=True)
         return created
+
+    @property
+    def segment_count(self) -> int:
+        return len(self.segments.all)
 
     @property
     def unflushed_messages(self) -> int:

@@ -41,6 +41,10 @@ class LogDirectory:
         self.waiting = Source(files.pread, waits=True)
         self.cached = Source(self.pread_now, waits=False)
 
+    @property
+    def online(self) -> bool:
+        return self.offline is None
+
     def fail(self, error: OSError, doing: str) -> StorageFailure | Refused:
         """What to raise for an error of the file system: a refusal where it is no failure of the disk."""
         if error.errno in DISK_FULL:

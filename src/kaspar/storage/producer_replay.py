@@ -51,7 +51,7 @@ def load_newest_snapshot(
     files: Files, folder: str, offsets: Iterable[int], up_to: int, producers: ProducerState, begin: int
 ) -> int:
     """Start from the newest sound snapshot not above `up_to`. The offset it holds up to; `begin` if there is none."""
-    for offset in sorted((offset for offset in offsets if begin < offset <= up_to), reverse=True):
+    for offset in sorted((offset for offset in offsets if begin <= offset <= up_to), reverse=True):
         try:
             producers.restore(read_snapshot(files, folder, offset))
         except (DamagedSnapshot, FileNotFoundError) as error:

@@ -63,7 +63,7 @@ def load_log(
     loading = _Loading(directory.files, folder, topic_partition, config, known, now_ms, progress)
     loading.run()
     loading.producers.expire(now_ms, producer_expiration_ms)
-    return Log(
+    loaded = Log(
         directory,
         folder,
         topic_partition,
@@ -77,6 +77,8 @@ def load_log(
         producers=loading.producers,
         snapshots=loading.content.snapshots,
     )
+    loaded.sync_with_next_flush(loading.rebuilt, names=not known.clean)
+    return loaded
 
 
 class _Loading:
@@ -104,6 +106,8 @@ class _Loading:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
+        self.remembered_up_to = 0
+        self.rebuilt: list[Segment] = []
 
     def run(self) -> None:
         self.content = settle_leftovers(self.files, self.folder)
@@ -204,14 +208,15 @@ class _Loading:
                 log.info("an index is made anew", file=segments[slot].path(OFFSET_INDEX))
                 self._scan(segments[slot], 0, [], cut=False)
         position, checked_from, kept = self._known_part(segments[first], recovery_point)
-        begin = self._load_snapshot(checked_from)
-        producer_replay.replay(self.files, segments, begin, checked_from, self.producers)
+        # A snapshot above the place where the check begins, but not above the recovery point, saves reading to there.
+        self.remembered_up_to = self._load_snapshot(max(checked_from, recovery_point))
+        producer_replay.replay(self.files, segments, self.remembered_up_to, checked_from, self.producers)
 
+        compacted = "compact" in self.config.cleanup_policy
         end = segments[first].base_offset
         sound = True
         for slot in range(first, len(segments)):
             segment = segments[slot]
-            compacted = "compact" in self.config.cleanup_policy
             gap = slot > first and segment.base_offset != end and not compacted
             if not sound or gap or segment.base_offset < end:
                 self._remove(segment)
@@ -220,6 +225,10 @@ class _Loading:
                 continue
             end, sound = self._scan(segment, position if slot == first else 0, kept if slot == first else [], cut=True)
         self.log_end_offset = end
+        if end < self.remembered_up_to:
+            # Even synced records are gone, so the snapshot knows of batches that are no more.
+            begin = self._load_snapshot(end)
+            producer_replay.replay(self.files, self.segments, begin, end, self.producers)
 
     def _index_is_sound(self, segment: Segment) -> bool:
         return OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)).is_sound(segment.size)
@@ -280,7 +289,8 @@ class _Loading:
                 if cut:
                     if header.leader_epoch > self.leader_epochs.latest_epoch:
                         self.leader_epochs.assign(header.leader_epoch, header.base_offset)
-                    producer_replay.remember_batch(self.producers, header, batch)
+                    if header.base_offset >= self.remembered_up_to:
+                        producer_replay.remember_batch(self.producers, header, batch)
                 unreported += header.size
                 if self.progress is not None and unreported >= 16 << 20:
                     self.progress(unreported)
@@ -326,6 +336,7 @@ class _Loading:
         offsets.write(self.files, segment.path(OFFSET_INDEX), everything=True)
         times.write(self.files, segment.path(TIME_INDEX), everything=True)
         segment.time_index = times
+        self.rebuilt.append(segment)
 
     def _remove(self, segment: Segment) -> None:
         log.warning("removed a segment that does not go on where the log ends", file=segment.path(LOG))

@@ -1,0 +1,281 @@
+"""The log against a list: whatever is done to it, in any order, with power cuts in between.
+
+The model is the list of batches that were ever appended and not truncated, and how many of them are surely on the disk.
+After a power cut the log must be a first part of that list, byte for byte, that holds at least what was synced.
+"""
+
+import os
+import random
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.unit.storage.forgetful_files import ForgetfulFiles
+from tests.unit.storage.logs import NOW_MS, PARTITION, broker_config, log_config, make_batch, open_manager
+
+from kaspar.base.clock import ManualClock
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import random_uuid
+from kaspar.records import iter_headers
+from kaspar.storage import WOULD_BLOCK, Log, LogManager, prepare
+
+BROKER = broker_config("/data")
+
+
+class Batch:
+    """One batch of the model: its place, its bytes, and who sent it."""
+
+    def __init__(self, base_offset: int, content: bytes, count: int, producer_id: int, base_sequence: int) -> None:
+        self.base_offset = base_offset
+        self.content = content
+        self.next_offset = base_offset + count
+        self.count = count
+        self.producer_id = producer_id
+        self.base_sequence = base_sequence
+
+
+class LogAgainstList(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.files = ForgetfulFiles()
+        self.clock = ManualClock(NOW_MS)
+        self.batches: list[Batch] = []
+        self.synced = 0
+        self.start = 0
+        self.end = 0
+        self.epoch = 0
+
+    @initialize(segment_bytes=st.sampled_from([300, 600, 2_000]), interval=st.sampled_from([0, 100, 500]))
+    def create(self, segment_bytes: int, interval: int) -> None:
+        self.config = log_config(segment_bytes=segment_bytes, index_interval_bytes=interval)
+        self.manager = self._open()
+        self.log = self.manager.create(PARTITION, random_uuid(), self.config)
+
+    def _open(self) -> LogManager:
+        return open_manager(BROKER, self.config, self.files, self.clock)
+
+    def _reopened(self) -> Log:
+        log = self.manager.get(PARTITION)
+        assert log is not None
+        return log
+
+    def _append(self, count: int, size: int, producer_id: int, base_sequence: int) -> None:
+        buffer = make_batch(
+            [bytes([len(self.batches) % 256]) * size] * count,
+            timestamp=self.clock.now_ms(),
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=base_sequence,
+        )
+        prepared = prepare(buffer, 0, len(buffer), self.config, self.clock.now_ms())
+        appended = self.log.append_as_leader(prepared, leader_epoch=self.epoch, now_ms=self.clock.now_ms())
+        assert not appended.duplicate
+        assert (appended.base_offset, appended.last_offset) == (self.end, self.end + count - 1)
+        self.batches.append(Batch(self.end, bytes(buffer), count, producer_id, base_sequence))
+        self.end += count
+
+    def _of_producer(self, producer_id: int) -> list[Batch]:
+        return [batch for batch in self.batches if batch.producer_id == producer_id]
+
+    def _next_sequence(self, producer_id: int) -> int:
+        mine = self._of_producer(producer_id)
+        return mine[-1].base_sequence + mine[-1].count if mine else 0
+
+    @rule(count=st.integers(1, 5), size=st.integers(0, 30))
+    def append(self, count: int, size: int) -> None:
+        self._append(count, size, -1, -1)
+
+    @rule(count=st.integers(1, 4), producer_id=st.integers(7, 9))
+    def append_in_sequence(self, count: int, producer_id: int) -> None:
+        self._append(count, 10, producer_id, self._next_sequence(producer_id))
+
+    @rule(producer_id=st.integers(7, 9))
+    def repeat_the_last_batch_of_a_producer(self, producer_id: int) -> None:
+        mine = self._of_producer(producer_id)
+        if mine:
+            last = mine[-1]
+            buffer = make_batch(
+                [b"again"] * last.count, producer_id=producer_id, producer_epoch=0, base_sequence=last.base_sequence
+            )
+            prepared = prepare(buffer, 0, len(buffer), self.config, NOW_MS)
+            appended = self.log.append_as_leader(prepared, leader_epoch=self.epoch, now_ms=NOW_MS)
+            assert appended.duplicate
+            assert (appended.base_offset, appended.last_offset) == (last.base_offset, last.next_offset - 1)
+
+    @rule(producer_id=st.integers(7, 9), gap=st.integers(1, 3))
+    def leave_out_a_sequence(self, producer_id: int, gap: int) -> None:
+        if self._of_producer(producer_id):
+            sequence = self._next_sequence(producer_id) + gap
+            buffer = make_batch([b"too early"], producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
+            prepared = prepare(buffer, 0, len(buffer), self.config, NOW_MS)
+            try:
+                self.log.append_as_leader(prepared, leader_epoch=self.epoch, now_ms=NOW_MS)
+            except Refused as refused:
+                assert refused.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            else:
+                raise AssertionError("a gap in the sequence was taken")
+
+    @rule(ms=st.integers(1, 1000))
+    def time_passes(self, ms: int) -> None:
+        self.clock.advance(ms)
+
+    @rule()
+    def a_new_leader_epoch(self) -> None:
+        self.epoch += 1
+
+    @rule()
+    def flush(self) -> None:
+        assert self.log.flush() == self.end
+        self.synced = self.end
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.manager.checkpoint()
+
+    @rule()
+    def roll(self) -> None:
+        self.log.roll(now_ms=self.clock.now_ms())
+
+    @rule()
+    def remove_old_files(self) -> None:
+        self.manager.maintain(self.clock.now_ms() + 120_000)
+        self.manager.maintain(self.clock.now_ms() + 240_000)
+
+    @rule()
+    def let_descriptors_go(self) -> None:
+        self.log.close_writer()
+        self.log.directory.readers.close_idle()
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data())
+    def truncate(self, data: st.DataObject) -> None:
+        """A follower never cuts below the start of the log, for that is not above the high watermark."""
+        allowed = [number for number, batch in enumerate(self.batches) if batch.base_offset >= self.start]
+        if not allowed:
+            return
+        kept = data.draw(st.sampled_from(allowed))
+        offset = self.batches[kept].base_offset
+        self.log.truncate_to(offset, now_ms=self.clock.now_ms())
+        del self.batches[kept:]
+        self.end = offset
+        self.synced = min(self.synced, offset)
+
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.start, self.end))
+        self.log.advance_log_start_offset(offset)
+        self.start = max(self.start, offset)
+
+    @rule()
+    def stop_and_start(self) -> None:
+        self.manager.close()
+        self.manager = self._open()
+        self.log = self._reopened()
+        self.synced = self.end
+        assert self.log.recovery_point == self.end
+
+    @rule()
+    def kill_and_start(self) -> None:
+        """The process dies, the machine does not: nothing that was written is lost."""
+        self.manager.abandon()
+        self.manager = self._open()
+        self.log = self._reopened()
+        self._start_may_have_gone_back()
+
+    @rule(seed=st.integers(0, 1 << 30))
+    def cut_the_power(self, seed: int) -> None:
+        self.manager.abandon()
+        self.files.crash(random.Random(seed))
+        self.manager = self._open()
+        self.log = self._reopened()
+        end = self.log.log_end_offset
+        assert self.synced <= end <= self.end, "what was synced is there, and nothing that never was"
+        self.batches = [batch for batch in self.batches if batch.next_offset <= end]
+        if end == self.log.log_start_offset:
+            self.batches = []  # nothing is left above the start, and the log goes on there
+        else:
+            assert end == self.batches[-1].next_offset, "the log ends with a whole batch"
+        self.end = end
+        self._start_may_have_gone_back()
+
+    def _start_may_have_gone_back(self) -> None:
+        """Deleted records may come back after a crash, if the new start was not written down: they are as they were."""
+        assert self.log.log_start_offset <= self.start
+        self.start = self.log.log_start_offset
+
+    @invariant()
+    def offsets_are_the_models(self) -> None:
+        if hasattr(self, "log"):
+            assert self.log.log_end_offset == self.end
+            assert self.log.log_start_offset == self.start
+            assert self.log.recovery_point <= self.end
+
+    @invariant()
+    def what_is_read_is_what_was_written(self) -> None:
+        if hasattr(self, "log"):
+            found = b""
+            offset = self.start
+            while part := self.log.read(offset, 300, self.end):
+                whole = list(iter_headers(part, 0, len(part)))
+                found += bytes(part[: whole[-1][0] + whole[-1][1].size])
+                offset = whole[-1][1].next_offset
+            assert found == b"".join(batch.content for batch in self.batches if batch.next_offset > self.start)
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data(), max_bytes=st.integers(0, 400), whole=st.booleans(), cached=st.booleans())
+    def read(self, data: st.DataObject, max_bytes: int, whole: bool, cached: bool) -> None:
+        offset = data.draw(st.integers(self.start, self.end))
+        upper = data.draw(st.sampled_from([self.end, *[batch.base_offset for batch in self.batches]]))
+        self.files.cached = cached
+        direct = self.log.try_read(offset, max_bytes, upper, whole_first_batch=whole)
+        self.files.cached = True
+        threaded = self.log.read(offset, max_bytes, upper, whole_first_batch=whole)
+        assert direct == threaded or (direct is WOULD_BLOCK and not cached) or self.log.segments.all[-1].index is None
+        expected = b"".join(b.content for b in self.batches if b.next_offset > offset and b.next_offset <= upper)
+        assert expected.startswith(bytes(threaded))
+        first = next((b for b in self.batches if b.next_offset > offset and b.next_offset <= upper), None)
+        if first is None:
+            assert not threaded
+        elif len(first.content) <= max_bytes:
+            assert len(first.content) <= len(threaded) <= max_bytes
+        else:
+            assert len(threaded) == (len(first.content) if whole else 0)
+
+    @rule(seed=st.integers(0, 1 << 30))
+    def flip_a_bit_behind_what_is_synced(self, seed: int) -> None:
+        """A torn or rotten tail: the log ends before it, and never serves it."""
+        chance = random.Random(seed)
+        last = self.log.segments.all[-1]
+        path = os.path.join(self.log.folder, f"{last.base_offset:020d}.log")
+        unsynced = [batch for batch in self.batches if batch.base_offset >= max(self.synced, last.base_offset)]
+        if not unsynced:
+            return
+        hit = chance.choice(unsynced)
+        at = self.files.content(path).find(hit.content)
+        assert at >= 0
+        # The offset and the leader epoch are outside the checksum, as in Kafka.
+        position = at + chance.randrange(16, len(hit.content))
+        self.manager.abandon()
+        self.files.content(path)[position] ^= 1 << chance.randrange(8)
+        self.manager = self._open()
+        self.log = self._reopened()
+        self.batches = [batch for batch in self.batches if batch.base_offset < hit.base_offset]
+        self.end = hit.base_offset
+        self.start = min(self.start, self.log.log_start_offset)
+        if self.log.log_end_offset != self.end:
+            # The records below were deleted, so the log begins anew where it was to begin.
+            assert not self.batches or self.start >= self.end
+            self.end = self.log.log_end_offset
+            self.start = self.log.log_start_offset
+            self.batches = []
+
+    def teardown(self) -> None:
+        if hasattr(self, "log"):
+            self.manager.close()
+            assert not self.files._open, "every descriptor is given back"
+
+
+TestLogAgainstList = LogAgainstList.TestCase
+TestLogAgainstList.settings = settings(
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

@@ -1,0 +1,114 @@
+"""Batches, settings and logs for the tests of the storage package."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from kaspar.base.clock import ManualClock
+from kaspar.base.ids import TopicPartition, random_uuid
+from kaspar.config import BrokerConfig, LogConfig
+from kaspar.records import Codec, Record, build_batch, iter_records
+from kaspar.storage import Appended, Files, Log, LogManager, prepare
+
+NOW_MS = 1_700_000_000_000
+PARTITION = TopicPartition("orders", 0)
+
+
+def broker_config(*directories: str | Path, **settings: str) -> BrokerConfig:
+    values = {name.replace("_", "."): value for name, value in settings.items()}
+    return BrokerConfig.of({"node.id": "1", "log.dirs": ",".join(map(str, directories)), **values})
+
+
+UNUSED = broker_config("/unused")
+
+
+def log_config(**settings: str | int) -> LogConfig:
+    """A topic's settings; `segment_bytes` may be as small as a test wants."""
+    values = {name.replace("_", "."): str(value) for name, value in settings.items()}
+    if "segment.bytes" in values:
+        values["internal.segment.bytes"] = values.pop("segment.bytes")
+    return LogConfig.of(UNUSED, values)
+
+
+def open_manager(
+    config: BrokerConfig, topic_config: LogConfig, files: Files | None = None, clock: ManualClock | None = None
+) -> LogManager:
+    manager = LogManager(config, clock or ManualClock(NOW_MS), files, lock_directories=files is None)
+    manager.open()
+    manager.load(lambda topic: topic_config)
+    return manager
+
+
+def make_batch(
+    values: Iterable[bytes] = (b"value",),
+    *,
+    timestamp: int = NOW_MS,
+    codec: Codec = Codec.NONE,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    key: bytes | None = b"key",
+) -> bytearray:
+    return build_batch(
+        [Record(timestamp, key, value) for value in values],
+        codec=codec,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+    )
+
+
+def append(log: Log, batch: bytearray, *, leader_epoch: int = 0, now_ms: int = NOW_MS) -> Appended:
+    prepared = prepare(batch, 0, len(batch), log.config, now_ms)
+    return log.append_as_leader(prepared, leader_epoch=leader_epoch, now_ms=now_ms)
+
+
+def append_values(log: Log, *values: bytes, timestamp: int = NOW_MS) -> Appended:
+    return append(log, make_batch(values, timestamp=timestamp))
+
+
+def read_values(log: Log, offset: int | None = None) -> list[tuple[int, bytes | None]]:
+    """Every (offset, value) from `offset` to the end of the log, by as many reads as it takes."""
+    position = log.log_start_offset if offset is None else offset
+    wanted = position
+    found: list[tuple[int, bytes | None]] = []
+    while position < log.log_end_offset:
+        records = list(iter_records(log.read(position, 1 << 20, log.log_end_offset)))
+        if not records:
+            break
+        found += [(record.offset, record.value) for record in records if record.offset >= wanted]
+        position = records[-1].offset + 1
+    return found
+
+
+class LogFolder:
+    """One log in a data folder, which can be stopped cleanly or not and opened again."""
+
+    def __init__(self, path: Path, config: LogConfig | None = None, files: Files | None = None) -> None:
+        self.path = path
+        self.config = config or log_config()
+        self.files = files
+        self.clock = ManualClock(NOW_MS)
+        self.manager = self._open()
+        self.log = self.manager.create(PARTITION, random_uuid(), self.config)
+
+    def _open(self) -> LogManager:
+        return open_manager(broker_config(self.path), self.config, self.files, self.clock)
+
+    def reopen(self, *, clean: bool) -> Log:
+        if clean:
+            self.manager.close()
+        else:
+            self.manager.checkpoint()
+            self.manager.abandon()
+        self.manager = self._open()
+        log = self.manager.get(PARTITION)
+        assert log is not None
+        self.log = log
+        return log
+
+    def names(self, *suffixes: str) -> list[str]:
+        """The names of the files in the log's folder, of the given kinds."""
+        return sorted(name for name in os.listdir(self.log.folder) if not suffixes or name.endswith(suffixes))
