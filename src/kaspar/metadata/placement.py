@@ -1,52 +1,19 @@
 """Chooses brokers for new partitions: distinct brokers, distinct racks while there are some, and as even as can be.
 
-Replicas walk round the racks, and inside a rack round its brokers; each partition starts one rack further. So with
-racks A, B and C the first partition's leader is in A, the second's in B, the third's in C, and so on. Where the walk
-begins is random, so that topics with few partitions do not all land on the same broker; partitions added to a topic
-go on where it stopped.
+The brokers stand in a circle in which neighbours are of different racks. The leader of each partition is one broker
+further than that of the partition before, so leaders are even. Its followers come after it in the circle, from racks
+that it does not have yet; after each full round they are taken from further away, so that the load of a failed leader
+spreads over all the others. Where the first topic's round begins is random, so that small topics do not all land on
+the same broker; partitions added to a topic go on where it stopped.
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.metadata.image import BrokerRegistration
-
-
-class _Rack:
-    """The brokers of one rack in a circle. Each partition starts one broker further than the one before."""
-
-    def __init__(self, brokers: Iterable[BrokerId], chance: random.Random) -> None:
-        self._brokers = sorted(brokers)
-        self._chance = chance
-        self._start = chance.randrange(len(self._brokers))
-        self._given = 0
-        self._turns = 0
-
-    def continue_after(self, broker: BrokerId) -> None:
-        self._start = self._brokers.index(broker)
-
-    def next_partition(self) -> None:
-        if not self._given:
-            return
-        self._given = 0
-        self._start += 1
-        self._turns += 1
-        if self._turns == len(self._brokers):
-            # Every broker had its turn to be first. Another order gives every leader other followers in the next round.
-            self._turns = 0
-            self._chance.shuffle(self._brokers)
-
-    def next_broker(self) -> BrokerId | None:
-        if self._given == len(self._brokers):
-            return None
-        broker = self._brokers[(self._start + self._given) % len(self._brokers)]
-        self._given += 1
-        return broker
-
-    def __contains__(self, broker: BrokerId) -> bool:
-        return broker in self._brokers
 
 
 def place(
@@ -57,39 +24,48 @@ def place(
     existing: Sequence[Sequence[BrokerId]] = (),
 ) -> list[tuple[BrokerId, ...]]:
     """The replicas of each new partition, the leader first. `existing` are those of the topic's earlier partitions."""
-    by_rack: dict[str, list[BrokerId]] = {}
-    for broker in brokers:
-        by_rack.setdefault(broker.rack or "", []).append(broker.broker_id)
-    available = sum(map(len, by_rack.values()))
-    _check_factor(replication_factor, available)
-    racks = [_Rack(by_rack[name], chance) for name in sorted(by_rack)]
-    start = _continue(racks, existing) if existing else chance.randrange(len(racks))
-    return [_place_one(racks, start + number, replication_factor) for number in range(partition_count)]
+    circle = _circle(brokers)
+    _check_factor(replication_factor, len(circle))
+    leaders = [broker.broker_id for broker in circle]
+    if existing and existing[0][0] in leaders:
+        start = leaders.index(existing[0][0])
+    else:
+        start = chance.randrange(len(circle))
+    shift = chance.randrange(len(circle))
+    return [
+        _replicas(circle, (start + number) % len(circle), shift + number // len(circle), replication_factor)
+        for number in range(len(existing), len(existing) + partition_count)
+    ]
 
 
-def _place_one(racks: Sequence[_Rack], start: int, replication_factor: int) -> tuple[BrokerId, ...]:
-    for rack in racks:
-        rack.next_partition()
-    replicas: list[BrokerId] = []
-    position = start
-    while len(replicas) < replication_factor:
-        broker = racks[position % len(racks)].next_broker()
-        if broker is not None:
-            replicas.append(broker)
-        position += 1
-    return tuple(replicas)
+def _circle(brokers: Iterable[BrokerRegistration]) -> list[BrokerRegistration]:
+    """The brokers in an order that goes round the racks: the first of each rack, the second of each, and so on."""
+    by_rack: dict[str, list[BrokerRegistration]] = {}
+    for broker in sorted(brokers, key=lambda broker: broker.broker_id):
+        by_rack.setdefault(broker.rack or "", []).append(broker)
+    racks = [by_rack[name] for name in sorted(by_rack)]
+    longest = max(map(len, racks), default=0)
+    return [rack[turn] for turn in range(longest) for rack in racks if turn < len(rack)]
 
 
-def _continue(racks: Sequence[_Rack], existing: Sequence[Sequence[BrokerId]]) -> int:
-    """Start each rack one broker after the last it gave, and the walk one rack after the last leader's."""
-    for rack in racks:
-        last = next((broker for replicas in reversed(existing) for broker in replicas if broker in rack), None)
-        if last is not None:
-            rack.continue_after(last)
-            rack.next_broker()
-    last_leader = existing[-1][0]
-    position = next((number for number, rack in enumerate(racks) if last_leader in rack), -1)
-    return position + 1
+def _replicas(
+    circle: Sequence[BrokerRegistration], leader: int, shift: int, replication_factor: int
+) -> tuple[BrokerId, ...]:
+    rack_count = len({broker.rack for broker in circle})
+    followers = list(_followers(circle, leader, shift * rack_count))
+    chosen = [circle[leader]]
+    used = Counter([circle[leader].rack])
+    while len(chosen) < replication_factor:
+        follower = min((each for each in followers if each not in chosen), key=lambda each: used[each.rack])
+        chosen.append(follower)
+        used[follower.rack] += 1
+    return tuple(broker.broker_id for broker in chosen)
+
+
+def _followers(circle: Sequence[BrokerRegistration], leader: int, shift: int) -> Iterator[BrokerRegistration]:
+    """Everyone but the leader, beginning `shift` after it."""
+    others = len(circle) - 1
+    return (circle[(leader + 1 + (shift + number) % others) % len(circle)] for number in range(others))
 
 
 def _check_factor(replication_factor: int, available: int) -> None:
