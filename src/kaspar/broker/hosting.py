@@ -99,6 +99,9 @@ class Hosting:
                         f"the folder of {topic_partition} belongs to another topic of that name: move it away"
                     )
                 found.append(one or self._broker.logs.create(topic_partition, topic_id, config))
+                if one is not None and config.flush_messages == 1 and one.unflushed_messages:
+                    # Readers may have seen what the recovery point does not cover yet: the high watermark must not go back.
+                    one.flush()
             except (Refused, StorageFailure, KasparError) as problem:
                 log.error("a partition has no log", partition=topic_partition, reason=str(problem))
                 if isinstance(problem, StorageFailure):

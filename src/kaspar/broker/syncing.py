@@ -49,7 +49,10 @@ class Syncing:
                 self._synced(loop.time() - started)
                 if partition.syncs_before_commit:
                     partition.durable_up_to(Offset(one.recovery_point))
-                elif one.unflushed_messages < one.config.flush_messages:
+                    continue
+                # Perhaps since a moment ago: then somebody may be waiting for a sync that nobody does any longer.
+                partition.durable_up_to(Offset(one.log_end_offset))
+                if one.unflushed_messages < one.config.flush_messages:
                     break
         except StorageFailure as failure:
             self._failed(failure)
