@@ -1,10 +1,8 @@
 """`python -m bench`: the command line, and what a run prints and writes."""
 
 import argparse
-import datetime
 import fnmatch
-import os
-import platform
+import signal
 import sys
 import tempfile
 import time
@@ -15,13 +13,14 @@ from bench import programs, report
 from bench.bench import Bench
 from bench.cases import Case, all_cases
 from bench.runner import Results, run_cases
-from bench.sides import KAFKA_HEAP, Side, java_version, kafka, kafka_again, kaspar
+from bench.sides import Side, kafka, kafka_again, kaspar
 from tests.peers.downloads import DownloadError, ToolMissingError
 
 _ROOT = Path(__file__).parent.parent
 _DOCUMENT = _ROOT / "docs" / "benchmarks.md"
 _TMPFS = Path("/dev/shm")
 _ROUNDS = 3
+_PATIENCE = 2
 _QUICK_SCALE = 0.25
 
 
@@ -57,48 +56,27 @@ def _chosen_sides(arguments: argparse.Namespace) -> list[Side]:
     return {"both": [kaspar(), kafka()], "kaspar": [kaspar()], "kafka": [kafka()]}[arguments.target]
 
 
-def _conditions(arguments: argparse.Namespace, rounds: int, bench: Bench, minutes: float) -> str:
-    """What a reader must know to judge the figures, or to get them again."""
-    with open("/proc/cpuinfo") as file:
-        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "unknown CPU")
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    others = bench.others_shares
-    place = "a tmpfs" if bench.on_tmpfs else "the disk"
-    command = " ".join(["python -m bench", *sys.argv[1:]])
-    lines = [
-        f"- {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, `{command}`, {minutes:.0f} minutes",
-        f"- {os.cpu_count()} cores ({model}) that brokers and load share, {memory:.0f} GB of memory,"
-        f" Linux {platform.release()}",
-        f"- data on {place}; {rounds} rounds, in turn, after a warm-up; figures are medians",
-        f"- Python {platform.python_version()}; {java_version()}, heap {KAFKA_HEAP}; {programs.librdkafka_version()}",
-    ]
-    if others:
-        average, worst = sum(others) / len(others), max(others)
-        lines.append(f"- other processes took {average:.0%} of the machine on average, {worst:.0%} at worst")
-    return "\n".join(lines)
-
-
 def _run(arguments: argparse.Namespace, cases: Sequence[Case], sides: Sequence[Side]) -> tuple[Results, str]:
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
     on_tmpfs = not arguments.disk
     parent = _TMPFS if on_tmpfs else _ROOT / "build" / "bench"
     parent.mkdir(parents=True, exist_ok=True)
     tools = programs.Programs.build()
-    bench = Bench(
-        tools,
-        Path(tempfile.mkdtemp(prefix="kaspar-bench-", dir=parent)),
-        on_tmpfs,
-        _QUICK_SCALE if arguments.quick else 1.0,
-    )
+    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-", dir=parent))
+    scale, patience = (_QUICK_SCALE, 0) if arguments.quick else (1.0, _PATIENCE)
+    bench = Bench(tools, folder, on_tmpfs, scale, patience)
     began = time.monotonic()
     try:
         results = run_cases(bench, sides, cases, rounds)
     finally:
         bench.close()
-    return results, _conditions(arguments, rounds, bench, (time.monotonic() - began) / 60)
+    minutes = (time.monotonic() - began) / 60
+    return results, report.conditions(sides, rounds, minutes, on_tmpfs=on_tmpfs, others=results.others_shares)
 
 
 def main() -> int:
+    # SIGTERM ends the run as Ctrl-C does, so that brokers are stopped and their data removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = _arguments()
     cases = _chosen_cases(arguments.only)
     if arguments.list:

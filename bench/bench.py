@@ -23,6 +23,7 @@ class Bench:
     folder: Path  # holds the data of all brokers, and is removed at the end
     on_tmpfs: bool
     scale: float  # 1.0 is the whole load
+    patience: int  # how often a measurement is repeated that other processes disturbed
     _warm: dict[str, BrokerProcess] = field(default_factory=dict)
     others_shares: list[float] = field(default_factory=list)  # for each load, the machine's share that went elsewhere
 
@@ -31,12 +32,16 @@ class Bench:
 
     def warm_broker(self, side: Side) -> BrokerProcess:
         """The side's long-running broker. It is started on first use and has then taken in load of every kind."""
-        if side.name not in self._warm:
-            broker = side.make(self.folder / f"{side.name}-warm")
-            self._warm[side.name] = broker
-            broker.start()
-            self._warm_up(broker)
-        return self._warm[side.name]
+        broker = self._warm.get(side.name)
+        if broker is not None and broker.running:
+            return broker
+        if broker is not None:  # it broke in an earlier case, which has failed; this one gets a new one
+            shutil.rmtree(broker.folder, ignore_errors=True)
+        broker = self._warm[side.name] = side.make(self.folder / f"{side.name}-warm")
+        broker.start()
+        print(f"    {side.name} runs as process {broker.pid}; warming up", flush=True)
+        self._warm_up(broker)
+        return broker
 
     def _warm_up(self, broker: BrokerProcess) -> None:
         """A JVM compiles what it runs often: give it that. The other broker gets the same."""

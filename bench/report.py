@@ -1,9 +1,14 @@
 """The result table, for the terminal and for docs/benchmarks.md."""
 
+import datetime
+import os
+import platform
 import statistics
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import programs
 from bench.cases import Case
 from bench.rows import Ratio, Row, figure
 from bench.runner import Results
@@ -11,6 +16,26 @@ from bench.sides import Role, Side
 
 _BEGIN = "<!-- begin results: {name} -->"
 _END = "<!-- end results: {name} -->"
+
+
+def conditions(sides: Sequence[Side], rounds: int, minutes: float, *, on_tmpfs: bool, others: Sequence[float]) -> str:
+    """What a reader must know to judge the figures, or to get them again."""
+    with open("/proc/cpuinfo") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "unknown CPU")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    command = " ".join(["python -m bench", *sys.argv[1:]])
+    place = "a tmpfs" if on_tmpfs else "the disk"
+    lines = [
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}, `{command}`, {minutes:.0f} minutes",
+        f"{os.cpu_count()} cores ({model}), shared by brokers and load; {memory:.0f} GB of memory",
+        f"Linux {platform.release()}; data on {place}; rounds: {rounds}, the brokers in turn, after a warm-up",
+        *(f"{side.title}: {side.runtime()}" for side in sides),
+        f"client: {programs.librdkafka_version()}",
+    ]
+    if others:
+        average, worst = statistics.fmean(others), max(others)
+        lines.append(f"other processes took {average:.0%} of the machine on average, {worst:.0%} at worst")
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def table(sides: Sequence[Side], cases: Sequence[Case], results: Results, *, with_goals: bool) -> str:

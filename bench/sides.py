@@ -7,6 +7,7 @@ Apache Kafka gets the heap and JVM flags of its own start script. Kaspar runs wi
 
 import enum
 import importlib.metadata
+import platform
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Side:
     name: str  # a word, for progress lines and --target
     title: str
     make: Callable[[Path], BrokerProcess]
+    runtime: Callable[[], str]  # what it runs on, for people
 
 
 def _make_kaspar(folder: Path) -> BrokerProcess:
@@ -44,19 +46,23 @@ def _make_kafka(folder: Path) -> BrokerProcess:
     return ApacheKafka(folder, heap=KAFKA_HEAP, overrides=SETTINGS, jvm_flags=KAFKA_JVM)
 
 
+def _python() -> str:
+    return f"Python {platform.python_version()}, with its compiled core"
+
+
+def _java() -> str:
+    printed = subprocess.run([require_tool("java"), "-version"], capture_output=True, text=True, check=True).stderr
+    return f"{printed.splitlines()[0]}, heap {KAFKA_HEAP}"
+
+
 def kaspar() -> Side:
-    return Side(Role.CANDIDATE, "kaspar", f"Kaspar {importlib.metadata.version('kaspar')}", _make_kaspar)
+    return Side(Role.CANDIDATE, "kaspar", f"Kaspar {importlib.metadata.version('kaspar')}", _make_kaspar, _python)
 
 
 def kafka() -> Side:
-    return Side(Role.REFERENCE, "kafka", f"Apache Kafka {KAFKA_VERSION}", _make_kafka)
+    return Side(Role.REFERENCE, "kafka", f"Apache Kafka {KAFKA_VERSION}", _make_kafka, _java)
 
 
 def kafka_again() -> Side:
     """Apache Kafka in Kaspar's place: then every ratio should be near 1, and how near shows what a ratio is worth."""
-    return Side(Role.CANDIDATE, "kafka-again", f"Apache Kafka {KAFKA_VERSION} again", _make_kafka)
-
-
-def java_version() -> str:
-    printed = subprocess.run([require_tool("java"), "-version"], capture_output=True, text=True, check=True).stderr
-    return printed.splitlines()[0]
+    return Side(Role.CANDIDATE, "kafka-again", f"Apache Kafka {KAFKA_VERSION} again", _make_kafka, _java)
