@@ -1,7 +1,7 @@
 """Appends whose checks take too long for the event loop: inflating, re-compressing, very large batches.
 
-They are checked in a thread, one queue per partition: while one of a partition's batches is being checked, everything that
-arrives for that partition lines up behind it, so that the log has the order of arrival.
+They are checked in a thread, one queue per partition: while one of a partition's batches is being checked, everything
+that arrives for that partition lines up behind it, so that the log has the order of arrival.
 """
 
 import asyncio

@@ -1,9 +1,10 @@
 """One client's connection: frames in, responses out in request order.
 
 Rules:
-- A frame's memory is taken as its bytes arrive, never on the word of its length prefix. While no frame is half received a
-  connection owns no buffer at all: it reads into one that all connections of a listener share.
-- A request is decoded, and its records appended, straight from the receive buffer. Whoever keeps bytes longer copies them.
+- A frame's memory is taken as its bytes arrive, never on the word of its length prefix. While no frame is half
+  received a connection owns no buffer at all: it reads into one that all connections of a listener share.
+- A request is decoded, and its records appended, straight from the receive buffer. Whoever keeps bytes longer copies
+  them.
 - Later requests are worked on while earlier ones wait; their responses wait in slots until it is their turn.
 - A client that does not read its responses, or has too many requests under way, is not read from until it catches up.
 - Bytes that are not a request close the connection with one log line.
@@ -127,7 +128,9 @@ class Connection(asyncio.BufferedProtocol):
         self.owner.closed(self)
 
     def eof_received(self) -> bool:
-        """The client sends no more, but may still be reading: what is under way is answered, then the connection closes."""
+        """The client sends no more, but may still be reading: what is under way is answered, then the connection
+        closes.
+        """
         self.closing = True
         return bool(self._slots)
 
@@ -179,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
                 size: int = _FRAME_SIZE.unpack_from(buffer, position)[0]
                 if size < 0 or size > owner.max_request_bytes:
                     raise MalformedBytes(
-                        f"a request of {size} bytes was announced; socket.request.max.bytes is {owner.max_request_bytes}"
+                        f"a request of {size} bytes is announced; socket.request.max.bytes is {owner.max_request_bytes}"
                     )
                 frame_end = position + 4 + size
                 if frame_end > end:
@@ -224,7 +227,9 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer, self._start, self._end = buffer, 0, have
 
     def _make_room(self, buffer: bytearray) -> bytearray:
-        """The buffer is full and its frame is not complete: move the frame to the front, into a larger buffer if needed."""
+        """The buffer is full and its frame is not complete: move the frame to the front, into a larger buffer if
+        needed.
+        """
         have = self._end - self._start
         capacity = self._capacity_for(buffer, self._start, have)
         if capacity <= len(buffer) and self._start > 0:

@@ -1,7 +1,8 @@
-"""Incremental fetch sessions (KIP-227) as a pure core: what a client fetches is remembered, so that it names only changes.
+"""Incremental fetch sessions (KIP-227) as a pure core: what a client fetches is remembered, so that it names only
+changes.
 
-A session belongs to whoever knows its id. Each request carries the epoch after the one before; anything else is refused, and
-the client starts over with a full fetch. Which sessions are kept when there is no room for all of them:
+A session belongs to whoever knows its id. Each request carries the epoch after the one before; anything else is
+refused, and the client starts over with a full fetch. Which sessions are kept when there is no room for all of them:
 a follower's before a consumer's, one in use before an idle one, a large one before a small one.
 """
 

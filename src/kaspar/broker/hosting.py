@@ -1,8 +1,9 @@
 """Keeps the partitions on this broker in step with the cluster's image: logs made, given their settings, and removed.
 
-The controller waits for this before it answers whoever changed the image, so a topic that was just created can be written to.
-Logs of a deleted topic are removed when the image says so, also if that was before a crash; whoever removed them reports it,
-and then the topic is forgotten. Logs that the image has never heard of are left alone: a lost metadata file must not cost data.
+The controller waits for this before it answers whoever changed the image, so a topic that was just created can be
+written to. Logs of a deleted topic are removed when the image says so, also if that was before a crash; whoever
+removed them reports it, and then the topic is forgotten. Logs that the image has never heard of are left alone: a
+lost metadata file must not cost data.
 """
 
 import uuid
@@ -100,7 +101,8 @@ class Hosting:
                     )
                 found.append(one or self._broker.logs.create(topic_partition, topic_id, config))
                 if one is not None and config.flush_messages == 1 and one.unflushed_messages:
-                    # Readers may have seen what the recovery point does not cover yet: the high watermark must not go back.
+                    # Readers may have seen what the recovery point does not cover yet: the high watermark must not go
+                    # back.
                     one.flush()
             except (Refused, StorageFailure, KasparError) as problem:
                 log.error("a partition has no log", partition=topic_partition, reason=str(problem))

@@ -1,7 +1,8 @@
 """A listening socket, its limits, and the connections it has taken.
 
-It accepts by itself rather than through asyncio's server, because it must be able to stop accepting: at `max.connections`
-newcomers wait in the kernel's queue as with Kafka, and when the process has no file handle left it waits instead of spinning.
+It accepts by itself rather than through asyncio's server, because it must be able to stop accepting: at
+`max.connections` newcomers wait in the kernel's queue as with Kafka, and when the process has no file handle left it
+waits instead of spinning.
 """
 
 import asyncio
@@ -24,7 +25,9 @@ SWEEP_S: Final = 2.0
 
 
 class ConnectionLimits:
-    """`max.connections` and `max.connections.per.ip`, counted over all listeners of a broker; changeable while running."""
+    """`max.connections` and `max.connections.per.ip`, counted over all listeners of a broker; changeable while
+    running.
+    """
 
     def __init__(self, *, max_connections: int, max_per_ip: int, per_ip_overrides: Mapping[str, int]) -> None:
         self.max_connections = max_connections
@@ -226,7 +229,9 @@ class Listener:
     # -- idle connections --------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        """Close connections that have been idle for `connections.max.idle.ms`, and take back the memory of quiet ones."""
+        """Close connections that have been idle for `connections.max.idle.ms`, and take back the memory of quiet
+        ones.
+        """
         assert self._loop is not None
         now = time.perf_counter()
         for connection in tuple(self.connections):

@@ -287,7 +287,9 @@ class Broker:
         return partition.leader, partition.leader_epoch
 
     async def auto_create_topics(self, names: list[str]) -> None:
-        """Make topics with the broker's defaults. A name that is no topic's is passed over: the client is told elsewhere."""
+        """Make topics with the broker's defaults. A name that is no topic's is passed over: the client is told
+        elsewhere.
+        """
         try:
             await self.controller.submit(CreateTopics(tuple(NewTopic(name) for name in dict.fromkeys(names))))
         except Refused as refusal:

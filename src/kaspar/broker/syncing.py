@@ -1,8 +1,8 @@
 """Group commit: many appends share one fsync.
 
-Of each partition at most one sync is under way. What is appended meanwhile is covered by the next one, so the slower the disk,
-the more records each sync carries. A partition with `flush.messages=1` commits only what a sync has covered; with a larger
-number, or `flush.ms`, syncing happens in the background and nobody waits for it.
+Of each partition at most one sync is under way. What is appended meanwhile is covered by the next one, so the slower
+the disk, the more records each sync carries. A partition with `flush.messages=1` commits only what a sync has
+covered; with a larger number, or `flush.ms`, syncing happens in the background and nobody waits for it.
 """
 
 import asyncio
@@ -57,7 +57,8 @@ class Syncing:
         except StorageFailure as failure:
             self._failed(failure)
         except Refused as refusal:
-            # No space, or no file handle, for what goes with a sync: nothing is committed, and the next append asks again.
+            # No space, or no file handle, for what goes with a sync: nothing is committed, and the next append asks
+            # again.
             log.warning("a log could not be synced now", partition=partition.topic_partition, reason=refusal.message)
         finally:
             del self._under_way[partition]

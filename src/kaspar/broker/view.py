@@ -1,4 +1,6 @@
-"""The broker as its metrics and health pages see it. Called from another thread, so everything is a copy made in one step."""
+"""The broker as its metrics and health pages see it. Called from another thread, so everything is a copy made in one
+step.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

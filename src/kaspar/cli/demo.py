@@ -48,9 +48,7 @@ def run_demo(*, seconds: float | None, rate: int) -> int:
             print(f"Its data is in {broker.data_dir}, and is removed when the demo ends.\n")
             print("Connect with any Kafka client, for example:")
             print(f"  kcat -b {broker.bootstrap_servers} -t {TOPIC} -C -o -5")
-            print(
-                f"  kafka-console-consumer.sh --bootstrap-server {broker.bootstrap_servers} --topic {TOPIC} --partition 0\n"
-            )
+            print(f"  kafka-get-offsets.sh --bootstrap-server {broker.bootstrap_servers} --topic {TOPIC}\n")
             _create_topic(broker.bootstrap_servers)
             figures = Figures()
             workers = [
@@ -161,9 +159,8 @@ def _watch(figures: Figures, stop: threading.Event, until: float | None) -> None
         if in_place:
             for partition in range(PARTITIONS):
                 end, read = figures.end_offsets[partition], figures.read_offsets[partition]
-                lines.append(
-                    f"  partition {partition}   end offset {end:>9,}   read up to {read:>9,}   lag {max(0, end - read):>6,}"
-                )
+                lag = max(0, end - read)
+                lines.append(f"  partition {partition}   end offset {end:>9,}   read up to {read:>9,}   lag {lag:>6,}")
             lines.append(f"  last event  {figures.last_value}"[:110])
             if drawn:
                 print(f"\x1b[{drawn}A", end="")

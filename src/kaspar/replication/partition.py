@@ -1,7 +1,7 @@
 """A partition on this broker: its log and its state together, and who waits for it.
 
-Owned by the event loop's thread. It does not know how its waiters wait: a fetch is told how many more bytes can be read, a
-produce that its offset is committed.
+Owned by the event loop's thread. It does not know how its waiters wait: a fetch is told how many more bytes can be
+read, a produce that its offset is committed.
 """
 
 import heapq
@@ -18,7 +18,9 @@ from kaspar.storage import Appended, Log, PreparedBatch
 
 class FetchWaiter(Protocol):
     def readable(self, partition: "Partition", size: int) -> None:
-        """`size` more bytes of a partition this fetch asked for can be read; zero: look again, something else changed."""
+        """`size` more bytes of a partition this fetch asked for can be read; zero: look again, something else
+        changed.
+        """
         ...
 
 
@@ -60,7 +62,9 @@ class Partition:
 
     @property
     def syncs_before_commit(self) -> bool:
-        """`flush.messages=1`: a record is committed only when it is on the disk, and one sync serves all that came before it."""
+        """`flush.messages=1`: a record is committed only when it is on the disk, and one sync serves all that came
+        before it.
+        """
         return self.log.config.flush_messages == 1
 
     def lead_or_follow(self, leadership: Leadership) -> None:
@@ -86,7 +90,9 @@ class Partition:
         return appended
 
     def durable_up_to(self, offset: Offset) -> None:
-        """The leader's log is as durable as its settings ask for, up to `offset`: commit, and wake whoever waited for that."""
+        """The leader's log is as durable as its settings ask for, up to `offset`: commit, and wake whoever waited for
+        that.
+        """
         if self.state.local_end_moved(offset):
             self._committed()
 

@@ -2,7 +2,8 @@
 
 Rules:
 - The high watermark is the smallest end offset among the in-sync replicas, and never goes back under one leader epoch.
-- The leader's own end counts only as far as its log is durable in the sense its settings ask for (`flush.messages=1`: synced).
+- The leader's own end counts only as far as its log is durable in the sense its settings ask for (`flush.messages=1`:
+  synced).
 - Within one leader epoch there is one leader; an older epoch never replaces a newer one.
 """
 
@@ -45,7 +46,9 @@ class PartitionState:
     _follower_ends: dict[BrokerId, Offset] = field(default_factory=dict)
 
     def decide_role(self, leadership: Leadership, *, durable_end: Offset) -> bool:
-        """Take over what the controller decided; says whether the leader epoch moved. An older decision changes nothing."""
+        """Take over what the controller decided; says whether the leader epoch moved. An older decision changes
+        nothing.
+        """
         current = self.leadership
         if (leadership.leader_epoch, leadership.partition_epoch) <= (current.leader_epoch, current.partition_epoch):
             return False

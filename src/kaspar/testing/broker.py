@@ -32,7 +32,8 @@ class Broker:
     """A running broker; `bootstrap_servers` is what clients connect to.
 
     `data_dir`: keeps the data there (and leaves it there); without it a temporary folder is used and removed.
-    `process=True` runs it as a process of its own, which can be killed. Any other keyword or `overrides` entry is a setting.
+    `process=True` runs it as a process of its own, which can be killed. Any other keyword or `overrides` entry is a
+    setting.
     """
 
     def __init__(
@@ -60,7 +61,9 @@ class Broker:
         self.close()
 
     def start(self) -> None:
-        """Start, and return when clients can connect. After `stop()` it starts again on the same data and the same port."""
+        """Start, and return when clients can connect. After `stop()` it starts again on the same data and the same
+        port.
+        """
         if self._running is not None:
             return
         values = {

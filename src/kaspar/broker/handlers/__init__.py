@@ -1,7 +1,7 @@
 """One module for each API, and the table that says which APIs are served, at which versions.
 
-A module has `handle(broker, context, request) -> response`, plain or async. It is imported when the first request for it comes,
-so that a start pays for nothing it does not need. What ApiVersions announces is this table.
+A module has `handle(broker, context, request) -> response`, plain or async. It is imported when the first request for
+it comes, so that a start pays for nothing it does not need. What ApiVersions announces is this table.
 """
 
 import importlib

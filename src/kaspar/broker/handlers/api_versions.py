@@ -11,7 +11,8 @@ from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
-# Kafka announces Produce 0 to 2 without serving them, because librdkafka before 2.x looks there to learn what a broker can do.
+# Kafka announces Produce 0 to 2 without serving them, because librdkafka before 2.x looks there to learn what a
+# broker can do.
 ANNOUNCED_FROM = {ApiKey.PRODUCE: 0}
 
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -35,7 +36,9 @@ def handle(broker: "Broker", context: RequestContext, request: ApiVersionsReques
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The answer, at version 0, to a version of ApiVersions that is not known here: the client tries again with one that is."""
+    """The answer, at version 0, to a version of ApiVersions that is not known here: the client tries again with one
+    that is.
+    """
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=tuple(api for api in announced() if api.api_key == ApiKey.API_VERSIONS),

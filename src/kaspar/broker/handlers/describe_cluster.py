@@ -26,7 +26,9 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeClusterRe
             if request.endpoint_type == CONTROLLERS
             else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         )
-        message = f"The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type {request.endpoint_type}"
+        message = (
+            f"The request was sent to an endpoint of type BROKER, and it wants one of type {request.endpoint_type}"
+        )
         return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=())
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,

@@ -1,8 +1,8 @@
 """Fetch: bytes of partitions, as they are on disk, now or when there is enough of them.
 
-A partition whose bytes are in the page cache is read on the spot; one that would have to wait for the disk is read in a thread,
-so that a reader of old data holds up nobody. If there is less than `min_bytes`, the request waits at its partitions, up to
-`max_wait_ms`, and looks again only at those that moved.
+A partition whose bytes are in the page cache is read on the spot; one that would have to wait for the disk is read in
+a thread, so that a reader of old data holds up nobody. If there is less than `min_bytes`, the request waits at its
+partitions, up to `max_wait_ms`, and looks again only at those that moved.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ FIRST_WITH_TOPIC_ID: Final = 13
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 
-# An answer is copied twice on its way out, on the loop: this much takes about a millisecond. A client that asks for more gets
-# the rest with its next request, which costs it less than the others' waiting would cost them.
+# An answer is copied twice on its way out, on the loop: this much takes about a millisecond. A client that asks for
+# more gets the rest with its next request, which costs it less than the others' waiting would cost them.
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -251,7 +251,9 @@ class Fetch:
 
     @property
     def _nothing_read_yet(self) -> bool:
-        """The first batch of an answer is given whole even where it is larger than the limits, so that a reader gets on."""
+        """The first batch of an answer is given whole even where it is larger than the limits, so that a reader gets
+        on.
+        """
         return self._missing_bytes == self._request.min_bytes
 
     def _check(self, partition: Partition, wanted: FetchedPartition) -> int:

@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpoch: where a leader epoch ended, so that a client can tell whether its position was truncated away."""
+"""OffsetForLeaderEpoch: where a leader epoch ended, so that a client can tell whether its position was truncated
+away.
+"""
 
 from typing import TYPE_CHECKING
 

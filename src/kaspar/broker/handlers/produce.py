@@ -1,8 +1,8 @@
 """Produce: append record batches, and answer when they are as safe as `acks` asks for.
 
-The hot path: a batch that is quick to check is appended on the spot, straight from the receive buffer, and its answer goes
-out with the same turn of the loop. What takes longer (see broker/appends.py), or must wait to be committed, becomes a
-`PendingProduce`. One bad partition never fails its neighbours.
+The hot path: a batch that is quick to check is appended on the spot, straight from the receive buffer, and its answer
+goes out with the same turn of the loop. What takes longer (see broker/appends.py), or must wait to be committed,
+becomes a `PendingProduce`. One bad partition never fails its neighbours.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from kaspar.protocol.produce import (
 from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec
 from kaspar.replication.partition import Partition
-from kaspar.storage import Appended, RecordsRefused, PreparedBatch, prepare, runs_inline
+from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare, runs_inline
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -200,8 +200,8 @@ class PendingProduce:
         "_slot",
         "_timeout_ms",
         "_timer",
-        "_uncommitted",
         "_unchecked",
+        "_uncommitted",
         "_version",
     )
 
