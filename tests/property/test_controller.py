@@ -1,0 +1,228 @@
+"""The controller under random events, unknown outcomes, lost sessions, late watches and crashes.
+
+Whatever happens: the published image is the stored one, an answered change is never lost, no producer id is given
+twice, leader epochs never go back, and every partition keeps distinct replicas, a leader among its in-sync replicas,
+or none.
+"""
+
+import asyncio
+import random
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import BrokerId
+from kaspar.config import AlterOperation, BrokerSettings
+from kaspar.metadata.controller import Controller
+from kaspar.metadata.events import (
+    AllocateProducerIds,
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    CreatePartitions,
+    CreateTopics,
+    DeleteTopics,
+    LogsRemoved,
+    MorePartitions,
+    NewTopic,
+    ResourceType,
+    TopicReference,
+)
+from kaspar.metadata.faults import Fault, FaultyStore
+from kaspar.metadata.image import NO_LEADER, AdvertisedEndpoint, BrokerRegistration, ClusterImage
+from kaspar.metadata.loading import load_brokers, load_image, prepare_store
+from kaspar.metadata.shell import ControllerShell, register_broker
+from kaspar.metadata.sqlite import SqliteMetadata
+from kaspar.metadata.store import SessionLost, UnknownOutcome
+
+T = TypeVar("T")
+
+NAMES = ["a", "b", "a.b", "a_b", "big", "bad name"]
+BROKERS = [BrokerId(1), BrokerId(2), BrokerId(3)]
+FAULTS = [Fault.NOT_SENT, Fault.NO_ANSWER, Fault.SESSION_LOST, Fault.SESSION_LOST_AFTER]
+
+
+def tuples(strategy: st.SearchStrategy[T], most: int) -> st.SearchStrategy[tuple[T, ...]]:
+    return st.lists(strategy, min_size=1, max_size=most).map(tuple)
+
+
+names = st.sampled_from(NAMES)
+topics = st.builds(
+    NewTopic,
+    names,
+    st.sampled_from([-1, 0, 1, 3, 501]),
+    st.sampled_from([-1, 1, 2, 3]),
+    configs=st.sampled_from([(), (("segment.ms", "5"),), (("nonsense", "1"),)]),
+)
+operations = st.builds(
+    ConfigOperation,
+    st.sampled_from(["segment.ms", "cleanup.policy", "max.connections", "log.dirs"]),
+    st.sampled_from(list(AlterOperation)),
+    st.sampled_from(["5", "compact", "delete", "x"]),
+)
+resources = st.one_of(
+    st.builds(ConfigResource, st.just(ResourceType.TOPIC), names),
+    st.builds(ConfigResource, st.just(ResourceType.BROKER), st.sampled_from(["", "1"])),
+    st.builds(ConfigResource, st.just(ResourceType.GROUP), st.sampled_from(["", "g/1"])),
+)
+events = st.one_of(
+    st.builds(CreateTopics, tuples(topics, 4), st.booleans()),
+    st.builds(DeleteTopics, tuples(st.builds(TopicReference, names), 2)),
+    st.builds(CreatePartitions, tuples(st.builds(MorePartitions, names, st.sampled_from([2, 4, 600])), 2)),
+    st.builds(AlterConfigs, tuples(st.builds(ConfigChange, resources, tuples(operations, 2), st.booleans()), 2)),
+    st.just(AllocateProducerIds(BrokerId(1))),
+)
+steps = st.one_of(events, st.sampled_from(["broker 2", "broker 3", "logs removed", "watches", "restart", "crash"]))
+
+
+class Cluster:
+    """A controller in broker 1 over a store that misbehaves, two further brokers, and what must stay true of them."""
+
+    def __init__(self, metadata: SqliteMetadata, chance: random.Random, fault_rate: float) -> None:
+        self.metadata = metadata
+        self.chance = chance
+        self.fault_rate = fault_rate
+        self.others: dict[BrokerId, FaultyStore] = {}
+        self.producer_ids: set[int] = set()
+        self.epochs: dict[tuple[str, int], int] = {}
+        self.published: ClusterImage | None = None
+
+    def choose(self) -> Fault:
+        return self.chance.choice(FAULTS) if self.chance.random() < self.fault_rate else Fault.NONE
+
+    async def start(self) -> None:
+        """A new life of broker 1: as often as it takes, for sessions are lost during the start too."""
+        while True:
+            self.store = FaultyStore(self.metadata.connect(), self.choose)
+            core = Controller(BrokerSettings.of({"node.id": "1", "num.partitions": "2"}), chance=self.chance)
+            self.shell = ControllerShell(self.store, core, retry_delay_s=0)
+            self.shell.add_listener(self.on_image)
+            self.published = None
+            try:
+                await self.until_answered(lambda: prepare_store(self.store))
+                await register_broker(self.store, registration(BrokerId(1)), retry_delay_s=0)
+                await self.shell.start()
+                return
+            except (Refused, SessionLost):
+                await self.stop()
+
+    async def until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await call()
+            except UnknownOutcome:
+                continue
+
+    async def stop(self) -> None:
+        await self.shell.stop()
+        await self.store.close()
+
+    def on_image(self, old: ClusterImage, new: ClusterImage, changed: frozenset[str]) -> None:
+        assert self.published is None or self.published is old
+        self.published = new
+        for name in old.topics.keys() | new.topics.keys():
+            if name not in changed:
+                assert old.topics.get(name) is new.topics.get(name)
+
+    async def play(self, step: object) -> None:
+        match step:
+            case "broker 2" | "broker 3":
+                await self.toggle(BrokerId(int(str(step)[-1])))
+            case "watches":
+                self.store.deliver_watches()
+            case "restart":
+                await self.stop()
+                await self.start()
+            case "crash":
+                await self.store.close()
+            case "logs removed":
+                await self.submit(LogsRemoved(BrokerId(1), tuple(self.shell.image.deleted_topics)))
+            case _:
+                await self.submit(step)
+        await self.check()
+
+    async def toggle(self, broker_id: BrokerId) -> None:
+        store = self.others.pop(broker_id, None)
+        if store is not None:
+            await store.close()
+            return
+        store = FaultyStore(self.metadata.connect())
+        await register_broker(store, registration(broker_id))
+        self.others[broker_id] = store
+
+    async def submit(self, event: object) -> None:
+        try:
+            reply = await cast(Any, self.shell).submit(event)
+        except Refused as refused:
+            if refused.code == ErrorCode.NOT_CONTROLLER:
+                await self.stop()
+                await self.start()
+            return
+        if isinstance(event, AllocateProducerIds):
+            assert reply.first not in self.producer_ids, "a producer id was given twice"
+            self.producer_ids.add(reply.first)
+        if isinstance(event, CreateTopics) and not event.validate_only:
+            for created in reply:
+                if created.outcome.error == ErrorCode.NONE:
+                    assert self.shell.image.topics[created.name].topic_id == created.topic_id
+
+    async def check(self) -> None:
+        if self.shell.ended.is_set() or self.store.is_lost:
+            await self.stop()
+            await self.start()
+        image = self.shell.image
+        plain = self.metadata.connect()
+        stored = await load_image(plain)
+        assert replace(stored, brokers=image.brokers) == image, "the published image is the stored one"
+        self.check_partitions(image)
+        self.store.deliver_watches()
+        try:
+            await self.shell.look_at_brokers()
+        except Refused:
+            await self.stop()
+            await self.start()
+        assert self.shell.image.brokers == await load_brokers(plain)
+        await plain.close()
+
+    def check_partitions(self, image: ClusterImage) -> None:
+        seen: dict[tuple[str, int], int] = {}
+        for name, topic in image.topics.items():
+            assert image.topic_names[topic.topic_id] == name
+            for number, partition in enumerate(topic.partitions):
+                assert len(set(partition.replicas)) == len(partition.replicas) == topic.replication_factor
+                assert partition.isr
+                assert set(partition.isr) <= set(partition.replicas)
+                assert partition.leader in (NO_LEADER, *partition.isr)
+                key = (str(topic.topic_id), number)
+                assert partition.leader_epoch >= self.epochs.get(key, 0)
+                seen[key] = partition.leader_epoch
+        assert len(image.topic_names) == len(image.topics)
+        self.epochs.update(seen)
+
+
+def registration(broker_id: BrokerId) -> BrokerRegistration:
+    return BrokerRegistration(broker_id, 0, (AdvertisedEndpoint("PLAINTEXT", "host", 9092, "PLAINTEXT"),))
+
+
+async def play(script: list[object], seed: int, fault_rate: float, folder: Path) -> None:
+    metadata = await SqliteMetadata.open(folder)
+    cluster = Cluster(metadata, random.Random(seed), fault_rate)
+    await cluster.start()
+    for step in script:
+        await cluster.play(step)
+    await cluster.stop()
+    await metadata.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(steps, max_size=15), st.integers(0, 2**32), st.sampled_from([0.0, 0.1, 0.3]))
+def test_the_image_is_the_stored_one_whatever_happens(script: list[object], seed: int, fault_rate: float) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(play(script, seed, fault_rate, Path(folder)))
