@@ -44,7 +44,7 @@ def forms() -> dict[str, str]:
     result = {}
     for module in COMPILED_MODULES:
         package, _, name = module.rpartition(".")
-        if any(re.fullmatch(rf"{re.escape(package)}\._{name}_[0-9a-f]{{12}}", loaded) for loaded in sys.modules):
+        if any(re.fullmatch(rf"{re.escape(package)}\._{name}_[0-9a-f]{{12}}", loaded) for loaded in tuple(sys.modules)):
             result[module] = "compiled"
         else:
             result[module] = "interpreted" if module in sys.modules else "not loaded"
