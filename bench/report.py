@@ -56,7 +56,7 @@ def table(sides: Sequence[Side], cases: Sequence[Case], results: Results, *, wit
 def _line(row: Row, sides: Sequence[Side], results: Results) -> list[str]:
     start = [row.title, row.unit]
     if row.name in results.failures:
-        reason = " ".join(results.failures[row.name].split())[:200].replace("|", "/")
+        reason = results.failures[row.name][:300].replace("|", "/")
         return [*start, f"failed: {reason}"] + [""] * (len(sides) - 1 + (5 if len(sides) == 2 else 0))
     values = {side.role: results.values[side.role][row.name] for side in sides}
     line = start + [figure(statistics.median(values[side.role])) for side in sides]

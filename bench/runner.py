@@ -55,9 +55,8 @@ def run_cases(bench: Bench, sides: Sequence[Side], cases: Sequence[Case], rounds
                 for side in sides if round_number % 2 == 0 else reversed(sides):
                     _measure(bench, case, side, round_number, results)
         except _FAILURES as error:
-            reason = f"{side.name}: {error}"
-            results.fail(case, reason)
-            print(f"    FAILED {reason}", flush=True)
+            results.fail(case, f"{side.name}: {_in_one_line(error)}")
+            print(f"    FAILED {side.name}: {error}", flush=True)
         finally:
             _tear_down(bench, case, sides)
     return results
@@ -83,6 +82,12 @@ def _measure(bench: Bench, case: Case, side: Side, round_number: int, results: R
 def _shown(case: Case, values: Mapping[str, float]) -> str:
     parts = ((row.name.removeprefix(case.name).strip("_"), figure(values[row.name]), row.unit) for row in case.rows)
     return "  ".join(f"{name} {value} {unit}".strip() for name, value, unit in parts)
+
+
+def _in_one_line(error: BaseException) -> str:
+    """The first and the last line: what happened, and the end of the broker's log if the text holds it."""
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
 
 
 def _tear_down(bench: Bench, case: Case, sides: Sequence[Side]) -> None:

@@ -12,6 +12,7 @@ from tests.peers.process import BrokerProcess
 
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.02
+_ERRORS_ONLY = 3  # of syslog's levels
 _numbers = itertools.count(1)
 
 
@@ -20,7 +21,7 @@ class Topics:
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._broker = broker
-        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": _ERRORS_ONLY})
         self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement holds it
 
     def create(self, partitions: int, name: str | None = None) -> str:
@@ -42,3 +43,8 @@ class Topics:
         name = self.create(partitions)
         yield name
         self.delete(name)
+
+
+def topic_bytes(broker: BrokerProcess, name: str) -> int:
+    """How many bytes the topic's segments hold."""
+    return sum(segment.stat().st_size for segment in broker.data_dir.glob(f"{name}-*/*.log"))

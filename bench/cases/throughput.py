@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from bench.bench import Bench, Load
 from bench.cases.case import Case
+from bench.programs import LoadError
 from bench.rows import Better, Row
 from bench.sides import Side
-from bench.topics import Topics
+from bench.topics import Topics, topic_bytes
 
 _GIGABYTE = 1_000_000_000
 _WARM_UP_SHARE = 0.3
+_COMPRESSED_SHARE = 0.8
 _PRODUCE_GOALS = {1000: 1.5, 100: 1.3}
 _CONSUME_GOAL = 1.0
 _CPU_IN_GOAL = 0.6
@@ -108,4 +110,9 @@ class Consume(Case):
 def produce(bench: Bench, side: Side, topic: str, shape: Shape, acks: str, records: int) -> Load:
     broker = bench.warm_broker(side)
     arguments = (broker.bootstrap, topic, shape.partitions, records, shape.record_bytes, acks, shape.codec)
-    return bench.run_load(broker, bench.tools.client, "produce", *arguments)
+    load = bench.run_load(broker, bench.tools.client, "produce", *arguments)
+    stored = topic_bytes(broker, topic)
+    if (stored < _COMPRESSED_SHARE * load["bytes"]) != (shape.codec != "none"):
+        # librdkafka quietly sends lz4 batches uncompressed to a broker that does not announce FindCoordinator.
+        raise LoadError(f"codec {shape.codec}, but {stored} bytes are stored for {load['bytes']:.0f} bytes of records")
+    return load

