@@ -13,7 +13,7 @@ from kaspar.config.describe import BrokerSettings, ConfigEntry, ConfigSource, Co
 from kaspar.config.endpoints import Endpoint
 from kaspar.config.files import load_settings, read_properties, warnings_about
 from kaspar.config.kinds import ConfigType
-from kaspar.config.resources import ClientMetricsConfig, GroupConfig, validate_resource
+from kaspar.config.resources import ClientMetricsConfig, GroupConfig, validate_client_metrics, validate_group
 from kaspar.config.topic import LogConfig, validate_topic_overrides
 
 __all__ = [
@@ -35,8 +35,9 @@ __all__ = [
     "apply_operation",
     "load_settings",
     "read_properties",
+    "validate_client_metrics",
     "validate_dynamic",
-    "validate_resource",
+    "validate_group",
     "validate_topic_overrides",
     "warnings_about",
 ]

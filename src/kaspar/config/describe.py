@@ -13,6 +13,7 @@ from kaspar.base.log import get_log
 from kaspar.config.broker import BrokerConfig
 from kaspar.config.declaration import Scope, Setting
 from kaspar.config.kinds import ConfigType
+from kaspar.config.resources import ClientMetricsConfig, GroupConfig
 from kaspar.config.topic import LogConfig, resolve
 
 log = get_log(__name__)
@@ -94,8 +95,7 @@ class BrokerSettings:
             for declaration in BrokerConfig.declared.values()
             if not declaration.internal
         ]
-        entries += [_unknown_entry(name, value) for name, value in self._undeclared(self.static, self.dynamic_broker)]
-        return entries
+        return entries + list(self._undeclared())
 
     def describe_cluster_default(self) -> list[ConfigEntry]:
         """What is set for all brokers of the cluster, and nothing else."""
@@ -112,6 +112,26 @@ class BrokerSettings:
             self._topic_entry(declaration, declaration.format(values[declaration.attribute]), name in overrides)
             for name, declaration in LogConfig.declared.items()
             if not declaration.internal
+        ]
+
+    def describe_group(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every setting of a group with these overrides."""
+        entries = []
+        for declaration in GroupConfig.declared.values():
+            names = tuple(synonym.name for synonym in declaration.synonyms)
+            if names:
+                others = self._synonyms(names[0], names)
+            else:
+                others = [ConfigSynonym(declaration.name, declaration.default_text, ConfigSource.DEFAULT_CONFIG)]
+            entries.append(_with_override(declaration, overrides, ConfigSource.GROUP_CONFIG, others))
+        return entries
+
+    @staticmethod
+    def describe_client_metrics(overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every setting of a client-metrics subscription with these overrides."""
+        return [
+            _with_override(declaration, overrides, ConfigSource.CLIENT_METRICS_CONFIG, [])
+            for declaration in ClientMetricsConfig.declared.values()
         ]
 
     def _topic_entry(self, declaration: Setting, value: str | None, is_override: bool) -> ConfigEntry:
@@ -162,10 +182,17 @@ class BrokerSettings:
         node_id = self.static.get("node.id", self.static.get("broker.id"))
         return self.static if node_id is None else {**self.static, "node.id": node_id, "broker.id": node_id}
 
-    @staticmethod
-    def _undeclared(*layers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        for layer in layers:
-            yield from ((name, value) for name, value in layer.items() if name not in BrokerConfig.declared)
+    def _undeclared(self) -> Iterator[ConfigEntry]:
+        """A setting nobody knows may be anything, a password too: it is told to be there, and its value is not told."""
+        layers = (
+            (self.static, ConfigSource.STATIC_BROKER_CONFIG),
+            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self.dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        )
+        sources = {name: source for layer, source in layers for name in layer if name not in BrokerConfig.declared}
+        for name, source in sources.items():
+            synonyms = (ConfigSynonym(name, None, source),)
+            yield ConfigEntry(name, None, source, True, True, synonyms, ConfigType.UNKNOWN, None)
 
 
 SAME_MEANING = {
@@ -190,10 +217,16 @@ def _entry(declaration: Setting, value: str | None, synonyms: list[ConfigSynonym
     )
 
 
-def _unknown_entry(name: str, value: str) -> ConfigEntry:
-    """A setting nobody knows may be anything, a password too: so it is told to be there, and its value is not told."""
-    synonym = ConfigSynonym(name, None, ConfigSource.STATIC_BROKER_CONFIG)
-    return ConfigEntry(name, None, synonym.source, True, True, (synonym,), ConfigType.UNKNOWN, None)
+def _with_override(
+    declaration: Setting, overrides: Mapping[str, str], source: ConfigSource, others: list[ConfigSynonym]
+) -> ConfigEntry:
+    """A setting that its resource may give itself."""
+    synonyms = list(others)
+    if declaration.name in overrides:
+        value = declaration.format(declaration.parse(overrides[declaration.name]))
+        synonyms.insert(0, ConfigSynonym(declaration.name, value, source))
+    value = synonyms[0].value if synonyms else declaration.default_text
+    return _entry(declaration, value, synonyms, read_only=False)
 
 
 def _usable(values: Mapping[str, str]) -> dict[str, str]:

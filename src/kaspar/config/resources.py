@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from kaspar.base.errors import InvalidSetting
+from kaspar.base.errors import ErrorCode, InvalidSetting, Refused
+from kaspar.config.broker import BrokerConfig
 from kaspar.config.checks import Check, at_least, between, one_of
 from kaspar.config.declaration import Settings, Synonym, setting
 from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
@@ -150,9 +151,65 @@ class ClientMetricsConfig(Settings, not_honoured="Client telemetry is not taken 
     )
 
 
-def validate_resource(kind: type[Settings], what: str, values: Mapping[str, str]) -> None:
-    """Refuses settings that a group or a subscription cannot have. Raises InvalidSetting with a sentence."""
+def validate_group(broker: BrokerConfig, values: Mapping[str, str]) -> None:
+    """Refuses settings that a group cannot have. Raises InvalidSetting with Kafka's sentence."""
     for name in sorted(values):
-        if name not in kind.declared:
-            raise InvalidSetting(f"Unknown {what} config name: {name}")
-        kind.declared[name].parse(values[name])
+        if name not in GroupConfig.declared:
+            raise InvalidSetting(f"Unknown group config name: {name}")
+    for name, text in values.items():
+        value = GroupConfig.declared[name].parse(text)
+        for bound in _bounds_of(name):
+            limit = getattr(broker, bound.replace(".", "_"))
+            if ".min." in bound and value < limit:
+                raise InvalidSetting(f"{name} must be greater than or equal to {bound}")
+            if ".max." in bound and value > limit:
+                raise InvalidSetting(f"{name} must be less than or equal to {bound}")
+
+
+def _bounds_of(name: str) -> list[str]:
+    """The broker settings that bound what a group may choose: group.consumer.min.session.timeout.ms and its like."""
+    kind, _, rest = name.partition(".")
+    candidates = (
+        f"group.{kind}.min.{rest}",
+        f"group.{kind}.max.{rest}",
+        f"group.{kind}.max.{rest.removeprefix('num.')}",
+    )
+    return [bound for bound in dict.fromkeys(candidates) if bound in BrokerConfig.declared]
+
+
+def validate_client_metrics(values: Mapping[str, str]) -> None:
+    """Refuses settings that a subscription cannot have. Raises Refused with Kafka's codes and sentences."""
+    for name in values:
+        if name not in ClientMetricsConfig.declared:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+    interval = values.get("interval.ms")
+    try:
+        if interval is not None:
+            ClientMetricsConfig.declared["interval.ms"].parse(interval)
+    except InvalidSetting:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+        ) from None
+    for pattern in LIST.parse(values.get("match", "")):
+        parameter, equals, expression = pattern.partition("=")
+        if parameter.strip() not in _MATCH_PARAMETERS or not equals or not _is_expression(expression.strip()):
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return bool(text)
+
+
+_MATCH_PARAMETERS = {
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+}

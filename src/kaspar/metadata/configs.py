@@ -15,8 +15,9 @@ from kaspar.config import (
     LogConfig,
     Setting,
     apply_operation,
+    validate_client_metrics,
     validate_dynamic,
-    validate_resource,
+    validate_group,
     validate_topic_overrides,
 )
 from kaspar.metadata.decision import Decision, Draft
@@ -76,12 +77,8 @@ class ConfigDecisions:
             self._check_broker_name(name)
         code = ErrorCode.INVALID_REQUEST if kind == ResourceType.BROKER else ErrorCode.INVALID_CONFIG
         configs = dict(EMPTY_CONFIGS if change.replace else _current(draft, change))
-        try:
-            for step in change.operations:
-                operation = AlterOperation(step.operation)
-                configs = apply_operation(_DECLARED[kind], configs, step.name, operation, step.value)
-        except InvalidSetting as problem:
-            raise Refused(ErrorCode.INVALID_CONFIG, str(problem)) from None
+        for step in change.operations:
+            configs = _with_step(configs, kind, step)
         try:
             self._validate(draft, change, configs)
         except InvalidSetting as problem:
@@ -92,6 +89,8 @@ class ConfigDecisions:
         name = change.resource.name
         match change.resource.type:
             case ResourceType.TOPIC:
+                if not name:
+                    raise _invalid("Default topic resources are not allowed.")
                 check_topic_name(name)
                 validate_topic_overrides(self.settings.config, configs)
                 if draft.topic(name) is None:
@@ -106,11 +105,11 @@ class ConfigDecisions:
             case ResourceType.GROUP:
                 if not name:
                     raise _invalid("Default group resources are not allowed.")
-                validate_resource(GroupConfig, "group", configs)
+                validate_group(self.settings.config, configs)
             case ResourceType.CLIENT_METRICS:
                 if not name:
                     raise _invalid("Subscription name can't be empty")
-                validate_resource(ClientMetricsConfig, "client metrics", configs)
+                validate_client_metrics(configs)
 
     def _check_broker_name(self, name: str) -> None:
         try:
@@ -133,6 +132,20 @@ def _check_form(change: ConfigChange) -> None:
     for step in change.operations:
         if step.operation not in list(AlterOperation):
             raise _invalid(f"Unknown operations type {step.operation}")
+
+
+def _with_step(configs: dict[str, str], kind: int, step: ConfigOperation) -> dict[str, str]:
+    operation = AlterOperation(step.operation)
+    try:
+        return apply_operation(_DECLARED[kind], configs, step.name, operation, step.value)
+    except InvalidSetting as problem:
+        sentence = str(problem)
+    if kind == ResourceType.BROKER:
+        # Kafka checks these on the broker, in words of its own.
+        known = step.name in BrokerConfig.declared
+        not_allowed = f"Config value {operation.name.lower()} is not allowed for config key: {step.name}"
+        sentence = not_allowed if known else f"Unknown config name: {step.name}"
+    raise Refused(ErrorCode.INVALID_CONFIG, sentence)
 
 
 def _needs_value(step: ConfigOperation) -> bool:

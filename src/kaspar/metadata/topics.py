@@ -54,8 +54,6 @@ class TopicDecisions:
                 created = self._new_topic(image, topic)
                 if not event.validate_only:
                     draft.put_topic(created)
-                if _may_collide(topic.name):
-                    collisions.setdefault(collision_key(topic.name), topic.name)
                 replies.append(_created(created))
             except Refused as refused:
                 replies.append(CreatedTopic(topic.name, Outcome.of(refused)))
@@ -87,9 +85,8 @@ class TopicDecisions:
             try:
                 topic = draft.topic(wanted.name)
                 if topic is None:
-                    raise Refused(
-                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-                    )
+                    replies.append(NamedOutcome(wanted.name, Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+                    continue
                 grown = self._grown_topic(image, topic, wanted)
                 if not event.validate_only:
                     draft.put_topic(grown)

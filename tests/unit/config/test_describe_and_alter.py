@@ -80,6 +80,23 @@ def test_secrets_and_strangers_are_not_told() -> None:
     assert all("hunter2" not in repr(described) for described in entries)
 
 
+def test_a_group_and_a_subscription_tell_where_their_settings_come_from() -> None:
+    settings = BrokerSettings.of({"group.consumer.heartbeat.interval.ms": "6000"})
+    group = settings.describe_group({"consumer.session.timeout.ms": "50000"})
+    own = entry(group, "consumer.session.timeout.ms")
+    assert own.synonyms == (
+        ConfigSynonym("consumer.session.timeout.ms", "50000", ConfigSource.GROUP_CONFIG),
+        ConfigSynonym("group.consumer.session.timeout.ms", "45000", ConfigSource.DEFAULT_CONFIG),
+    )
+    inherited = entry(group, "consumer.heartbeat.interval.ms")
+    assert (inherited.value, inherited.source) == ("6000", ConfigSource.STATIC_BROKER_CONFIG)
+    alone = entry(group, "share.isolation.level")
+    assert alone.synonyms == (ConfigSynonym("share.isolation.level", "read_uncommitted", ConfigSource.DEFAULT_CONFIG),)
+    subscription = settings.describe_client_metrics({"metrics": "a,b"})
+    assert entry(subscription, "metrics").source is ConfigSource.CLIENT_METRICS_CONFIG
+    assert (entry(subscription, "interval.ms").value, entry(subscription, "interval.ms").synonyms) == ("300000", ())
+
+
 def test_either_name_of_the_node_id_is_described() -> None:
     entries = BrokerSettings.of({"node.id": "3"}).describe_broker()
     assert entry(entries, "node.id").value == entry(entries, "broker.id").value == "3"

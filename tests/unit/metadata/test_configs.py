@@ -169,6 +169,52 @@ def test_groups_and_client_metrics_need_not_exist() -> None:
             "Cannot update these configs at default cluster level, broker id must be specified: [listeners]",
         ),
         (
+            change(ConfigResource(ResourceType.TOPIC, ""), ("segment.ms", SET, "5")),
+            ErrorCode.INVALID_REQUEST,
+            "Default topic resources are not allowed.",
+        ),
+        (
+            change(BROKER, ("max.connections", APPEND, "5")),
+            ErrorCode.INVALID_CONFIG,
+            "Config value append is not allowed for config key: max.connections",
+        ),
+        (change(BROKER, ("foo.bar", SUBTRACT, "5")), ErrorCode.INVALID_CONFIG, "Unknown config name: foo.bar"),
+        (
+            change(ConfigResource(ResourceType.GROUP, "g"), ("consumer.session.timeout.ms", SET, "5")),
+            ErrorCode.INVALID_CONFIG,
+            "consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            change(ConfigResource(ResourceType.GROUP, "g"), ("streams.num.standby.replicas", SET, "3")),
+            ErrorCode.INVALID_CONFIG,
+            "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
+        ),
+        (
+            change(ConfigResource(ResourceType.CLIENT_METRICS, ""), ("interval.ms", SET, "1000")),
+            ErrorCode.INVALID_REQUEST,
+            "Subscription name can't be empty",
+        ),
+        (
+            change(ConfigResource(ResourceType.CLIENT_METRICS, "s"), ("interval.ms", SET, "1")),
+            ErrorCode.INVALID_REQUEST,
+            "Invalid value 1 for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+        ),
+        (
+            change(ConfigResource(ResourceType.CLIENT_METRICS, "s"), ("foo", SET, "1")),
+            ErrorCode.INVALID_REQUEST,
+            "Unknown client metrics configuration: foo",
+        ),
+        (
+            change(ConfigResource(ResourceType.CLIENT_METRICS, "s"), ("match", SET, "client_id")),
+            ErrorCode.INVALID_CONFIG,
+            "Illegal client matching pattern: client_id",
+        ),
+        (
+            change(ConfigResource(ResourceType.CLIENT_METRICS, "s"), ("match", SET, "client_id=[")),
+            ErrorCode.INVALID_CONFIG,
+            "Illegal client matching pattern: client_id=[",
+        ),
+        (
             change(ConfigResource(ResourceType.GROUP, "g"), ("foo", SET, "1")),
             ErrorCode.INVALID_CONFIG,
             "Unknown group config name: foo",

@@ -183,11 +183,11 @@ def test_a_name_given_twice_is_refused_once() -> None:
     ]
 
 
-def test_names_of_one_request_collide_too() -> None:
+def test_names_of_one_request_do_not_collide() -> None:
+    """As in Kafka, where a name collides only with topics that are there already."""
     image = cluster()
     first, second = controller().decide(image, CreateTopics((NewTopic("a.b"), NewTopic("a_b")))).reply
-    assert first.outcome == DONE
-    assert second.outcome.message == "Topic 'a_b' collides with existing topic: a.b"
+    assert first.outcome == second.outcome == DONE
 
 
 def test_too_many_partitions_in_one_request_are_refused() -> None:
@@ -294,7 +294,7 @@ def test_deletion_can_be_switched_off() -> None:
         (
             MorePartitions("nope", 5),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            "This server does not host this topic-partition.",
+            None,
         ),
         (MorePartitions("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
         (
@@ -325,7 +325,7 @@ def test_deletion_can_be_switched_off() -> None:
         ),
     ],
 )
-def test_wrong_partition_counts_are_refused(wanted: MorePartitions, code: ErrorCode, sentence: str) -> None:
+def test_wrong_partition_counts_are_refused(wanted: MorePartitions, code: ErrorCode, sentence: str | None) -> None:
     image = with_topic(with_topic(cluster(broker(1), broker(2)), "t", 2), "other")
     decision = controller().decide(image, CreatePartitions((wanted, MorePartitions("other", 3))))
     refused, other = decision.reply
