@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kaspar.base.errors import MalformedBytes
 from kaspar.protocol import fetch, produce
 from kaspar.protocol.api import SERVED_VERSIONS, ApiKey
-from kaspar.protocol.codec import read, write
+from kaspar.protocol.codec import array_length, read, write
 from kaspar.protocol.messages import fetch as fetch_messages
 from kaspar.protocol.messages import produce as produce_messages
 from kaspar.protocol.shapes import (
@@ -286,3 +286,11 @@ def test_refused_fetch_names_partitions_only_to_clients_that_look_there() -> Non
     request = FetchRequest(1, 1, 1, 0, 0, -1, [("topic", [FetchPartition(3, 0, 100)])], [], "", -1, -1, None)
     assert fetch.refused(request, 13, 3) == []
     assert fetch.refused(request, 12, 3) == [("topic", [PartitionData(3, 3, aborted_transactions=())])]
+
+
+def test_requests_full_of_tiny_topics_are_refused() -> None:
+    """Two million empty topics in six megabytes."""
+    count = 2_000_000
+    data = b"\x00\xff\xff\x00\x00\x00\x01" + array_length(count, True) + b"\x01\x01\x00" * count + b"\x00"
+    with pytest.raises(MalformedBytes, match="more elements than any client sends"):
+        produce.read_request(9, data, 0)

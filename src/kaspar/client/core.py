@@ -18,6 +18,7 @@ from kaspar.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 from kaspar.protocol.schema import Message, VersionRange
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
+MAX_ANSWER_ELEMENTS = 1 << 25  # the metadata of a very large cluster
 _LAST_CORRELATION_ID = 0x7FFF_FFFF
 
 
@@ -121,7 +122,9 @@ class ClientCore:
             raise MalformedBytes(f"an answer to request {correlation_id}, and {request.correlation_id} is the oldest")
         if request.api_key is ApiKey.API_VERSIONS and _refuses_version(answer_frame, position):
             version = 0
-        message, _ = read(response_class(request.api_key), version, answer_frame, position)
+        message, _ = read(
+            response_class(request.api_key), version, answer_frame, position, max_elements=MAX_ANSWER_ELEMENTS
+        )
         return Answer(request, message)
 
 

@@ -4,8 +4,9 @@
     body = write(MetadataResponse(brokers=..., topics=...), 12)
 
 Reading raises MalformedBytes for whatever is not such a message, and takes no memory that the bytes do not account
-for. Tagged fields that are not known are skipped, as Kafka does. Writing raises ValueError for a null that the version
-cannot carry and struct.error for a number that does not fit: those are mistakes of the program.
+for, nor for more than `max_elements` elements of arrays. Tagged fields that are not known are skipped, as Kafka does.
+Writing raises ValueError for a null that the version cannot carry and struct.error for a number that does not fit:
+those are mistakes of the program.
 """
 
 from kaspar.protocol.core import structs

@@ -7,7 +7,7 @@ import pytest
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.protocol.codec import array_length, is_flexible, read, write, write_into
-from kaspar.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kaspar.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest
 from kaspar.protocol.messages.metadata import (
     MetadataRequest,
@@ -123,6 +123,27 @@ def test_array_is_refused_before_memory_is_taken_for_it() -> None:
     padding = bytes(1000)
     with pytest.raises(MalformedBytes, match="an array of 998 elements"):
         read(CreateTopicsRequest, 2, struct.pack(">i", 998) + padding)
+
+
+@pytest.mark.parametrize("version", [2, 5])
+def test_elements_of_all_arrays_together_are_limited(version: int) -> None:
+    """Where each array is short and each byte is there, only their sum tells of a frame made to fill the memory."""
+    configs = tuple(CreatableTopicConfig(name="", value=None) for _ in range(10))
+    topic = CreatableTopic(name="", num_partitions=0, replication_factor=0, assignments=(), configs=configs)
+    request = CreateTopicsRequest(topics=(topic,) * 5)
+    data = write(request, version)
+    assert read(CreateTopicsRequest, version, data, max_elements=55)[0] == request
+    with pytest.raises(MalformedBytes, match="more elements than any client sends"):
+        read(CreateTopicsRequest, version, data, max_elements=54)
+
+
+def test_tagged_fields_count_as_elements() -> None:
+    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=5)
+    tags = b"\x03" + b"".join(bytes([tag, 0]) for tag in (20, 21, 22))
+    data = write(request, 4)[:-1] + tags
+    assert read(InitProducerIdRequest, 4, data, max_elements=3)[0] == request
+    with pytest.raises(MalformedBytes, match="more elements"):
+        read(InitProducerIdRequest, 4, data, max_elements=2)
 
 
 def test_null_where_the_version_has_none_is_a_mistake_of_the_program() -> None:

@@ -137,10 +137,15 @@ def plan_of(message_class: type[Message], version: int) -> StructPlan:
 
 
 def read(
-    message_class: type[AnyMessage], version: int, buffer: wire.Buffer, position: int = 0
+    message_class: type[AnyMessage],
+    version: int,
+    buffer: wire.Buffer,
+    position: int = 0,
+    *,
+    max_elements: int = wire.MAX_ELEMENTS,
 ) -> tuple[AnyMessage, int]:
     """The message at that position of the buffer, and the position behind it."""
-    reader = wire.Reader(buffer, position)
+    reader = wire.Reader(buffer, position, max_elements)
     message = _read_struct(reader, plan_of(message_class, version))
     return message, reader.position
 
@@ -170,6 +175,7 @@ def _read_tagged_fields(reader: Any, plan: StructPlan, message: Any) -> object:
         part = reader.part(start, end)
         field.store(message, _read_field(part, field, True))
         part.expect_end()
+        reader.elements_left = part.elements_left
     return None
 
 

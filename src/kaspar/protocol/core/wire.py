@@ -17,6 +17,9 @@ from kaspar.base.errors import MalformedBytes
 
 Buffer = bytes | bytearray | memoryview
 
+# Of all arrays of a message together. The largest request of the largest cluster is far below it, and what a stranger
+# fills a frame with costs no more than some hundred megabytes and a second.
+MAX_ELEMENTS = 1 << 20
 MAX_STRING_BYTES = 0x7FFF
 MAX_UVARINT = 0xFFFF_FFFF
 _FLOAT64 = struct.Struct(">d")
@@ -39,14 +42,18 @@ class Reader:
     view = cython.declare(cython.const[cython.uchar][::1])
     position = cython.declare(cython.Py_ssize_t, visibility="public")
     end = cython.declare(cython.Py_ssize_t, visibility="public")
+    elements_left = cython.declare(cython.longlong, visibility="public")
 
-    def __init__(self, buffer: Buffer, position: cython.Py_ssize_t = 0) -> None:
+    def __init__(
+        self, buffer: Buffer, position: cython.Py_ssize_t = 0, max_elements: cython.longlong = MAX_ELEMENTS
+    ) -> None:
         self.source = buffer
         self.view = buffer
         self.end = len(self.view)
         if position < 0 or position > self.end:
             raise ValueError(f"position {position} is outside a buffer of {self.end} bytes")
         self.position = position
+        self.elements_left = max_elements
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -150,7 +157,18 @@ class Reader:
         count: cython.longlong = self.uvarint() - 1 if compact else self.int32()
         if count < -1 or count * smallest > self.end - self.position:
             raise MalformedBytes(f"an array of {count} elements in {self.end - self.position} bytes")
+        self._count(count)
         return count
+
+    @cython.cfunc
+    @cython.exceptval(check=True)
+    def _count(self, elements: cython.longlong) -> cython.int:
+        """What is about to be read counts against the whole message's limit."""
+        if elements > self.elements_left:
+            raise MalformedBytes("a message with more elements than any client sends")
+        if elements > 0:
+            self.elements_left -= elements
+        return 0
 
     def filled_array_length(self, compact: cython.bint, smallest: cython.Py_ssize_t) -> int:
         """The number of elements of an array that may not be null."""
@@ -194,6 +212,7 @@ class Reader:
             return ()
         if count * 2 > self.end - self.position:
             raise MalformedBytes(f"{count} tagged fields in {self.end - self.position} bytes")
+        self._count(count)
         found = []
         previous: cython.longlong = -1
         tag: cython.longlong
@@ -211,7 +230,7 @@ class Reader:
 
     def part(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Self:
         """A reader of one part alone, such as a tagged field."""
-        reader = type(self)(self.source, start)
+        reader = type(self)(self.source, start, self.elements_left)
         reader.end = end
         return reader
 
