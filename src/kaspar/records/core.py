@@ -18,7 +18,7 @@ IS_COMPILED: bool = cython.compiled
 
 _CODECS = tuple(Codec)
 
-# A walk over fewer bytes ends so soon that giving the GIL away, and waiting for it, costs more than it gives.
+# Fewer bytes are walked over so soon that giving the GIL away, and waiting for it, costs more than it gives.
 _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)
 
 _PROBLEMS = (
@@ -432,7 +432,7 @@ def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     checked.end = end
     checked.header_max_timestamp = checked.max_timestamp
 
-    computed: cython.longlong = crc32c(memoryview(buffer)[start + 21 : end])
+    computed: cython.longlong = crc32c(memoryview(buffer)[start + 21 : end], 0, size >= _GIL_RELEASE_BYTES)
     if computed != checked.crc:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"its crc is {computed}, not {checked.crc} as it says")
     count: cython.longlong = checked.count
@@ -518,11 +518,13 @@ class RecordReader:
         self._position = 0
         self._end = 0
 
-    def read(self, data: bytes, most: int) -> tuple[list[Record], int]:
-        """Up to `most` whole records at the start of `data`, and where the rest begins."""
+    def read(self, data: bytes, most: int) -> tuple[list[Record], int, int]:
+        """Up to `most` whole records at the start of `data`, where the rest begins, and how many bytes the next record
+        takes (0 where that cannot be told yet)."""
         self._view = data
         records: list[Record] = []
         start: cython.Py_ssize_t = 0
+        wanted: cython.Py_ssize_t = 0
         length: cython.longlong
         size: cython.Py_ssize_t = len(data)
         while len(records) < most:
@@ -534,11 +536,12 @@ class RecordReader:
             if length < 6:
                 raise MalformedBytes(f"a record of {length} bytes is too short to be one")
             if length > size - self._position:
+                wanted = self._position + length - start
                 break
             self._end = self._position + length
             start = self._end
             records.append(self._record(data))
-        return records, start
+        return records, start, wanted
 
     @cython.cfunc
     @cython.inline

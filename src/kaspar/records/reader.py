@@ -21,19 +21,25 @@ def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[R
     reader = core.RecordReader(
         header.base_offset, header.base_timestamp, header.max_timestamp if header.is_log_append_time else None
     )
+    if header.count == 0:  # compaction leaves such a batch to remember its producer's last sequence
+        return
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
     left = header.count
-    rest = b""
+    pieces: list[Octets] = []
+    held = wanted = 0
     try:
         for piece in inflate(header.codec, payload):
-            rest += piece
-            records, used = reader.read(rest, left)
+            pieces.append(piece)
+            held += len(piece)
+            if held < wanted:  # joined once the next record is whole, so that a large one is not copied again and again
+                continue
+            data = b"".join(pieces)
+            records, used, wanted = reader.read(data, left)
             left -= len(records)
-            rest = rest[used:]
+            pieces = [data[used:]]
+            held -= used
             yield from records
     except Refused as refused:
         raise MalformedBytes(refused.message) from refused
-    if left or rest:
-        raise MalformedBytes(
-            f"a batch of {header.count} records lacks {left} of them and has {len(rest)} bytes too many"
-        )
+    if left or held:
+        raise MalformedBytes(f"a batch of {header.count} records lacks {left}, with {held} bytes left over")

@@ -143,6 +143,14 @@ def test_reading_goes_on_over_batches_and_stops_at_a_partial_one() -> None:
     assert [record.offset for record in iter_records(whole, 0, len(first) + 5)] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("codec", Codec)
+def test_record_larger_than_many_pieces_is_read(codec: Codec) -> None:
+    records = [Record(NOW_MS, b"small", b"1"), Record(NOW_MS, b"large", bytes(30_000_000)), Record(NOW_MS, b"s", b"3")]
+    assert [record.value for record in iter_records(build_batch(records, codec=codec))] == [
+        record.value for record in records
+    ]
+
+
 @pytest.mark.parametrize(
     "batch",
     [
