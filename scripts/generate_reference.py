@@ -62,7 +62,8 @@ def _shown(table: type[Settings]) -> Iterable[Setting]:
 
 
 def _entry(setting: Setting, changed: str | None) -> str:
-    default = "none" if setting.default is None else f"`{setting.default_text}`" if setting.default_text else "empty"
+    text = setting.format(setting.default)
+    default = "none" if text is None else f"`{text}`" if text else "empty"
     facts = [f"type {setting.kind}", f"default {default}"]
     if setting.check is not None:
         facts.append(f"valid {setting.check.description}")

@@ -46,7 +46,8 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The declaration. `not_honoured` is the reason why a setting has no effect here; empty if it has."""
+    """The declaration. `not_honoured` is the reason why a setting has no effect here; empty if it has. One that
+    `shows_no_default` has none in Kafka; ours is not told as a synonym."""
 
     kind: Kind[Any]
     default: Any
@@ -57,6 +58,7 @@ class Setting:
     synonyms: tuple[Synonym, ...] = ()
     not_honoured: str = ""
     internal: bool = False
+    shows_no_default: bool = False
     name: str = ""
 
     def complete(self, name: str, not_honoured: str) -> None:
@@ -75,7 +77,7 @@ class Setting:
 
     @property
     def default_text(self) -> str | None:
-        return None if self.default is None else self.kind.format(self.default)
+        return None if self.default is None or self.shows_no_default else self.kind.format(self.default)
 
     def parse(self, text: str) -> Any:
         """The value that `text` stands for. Raises InvalidSetting with a sentence."""
@@ -106,9 +108,12 @@ def setting(
     synonyms: tuple[Synonym, ...] = (),
     not_honoured: str = "",
     internal: bool = False,
+    shows_no_default: bool = False,
 ) -> T | D:
     """Declares a setting in the body of a Settings class. To the type checker it is the setting's value."""
-    declaration = Setting(kind, default, check, importance, scope, doc, synonyms, not_honoured, internal)
+    declaration = Setting(
+        kind, default, check, importance, scope, doc, synonyms, not_honoured, internal, shows_no_default
+    )
     return cast(T | D, declaration)
 
 

@@ -152,7 +152,8 @@ class BrokerSettings:
         return _entry(declaration, value, synonyms, read_only=declaration.scope is Scope.READ_ONLY)
 
     def _text(self, declaration: Setting) -> str | None:
-        return self.static.get(declaration.name, declaration.default_text)
+        """As Kafka, which knows no empty text for what has no default."""
+        return self.static.get(declaration.name, declaration.format(declaration.default) or declaration.default_text)
 
     def _synonyms(self, name: str, names: tuple[str, ...]) -> list[ConfigSynonym]:
         """Every value given under one of `names`, the one that counts first. As in Kafka, what stands before the first

@@ -4,9 +4,14 @@ All of SQLite runs in one thread of its own; the event loop only waits. A commit
 with synchronous=FULL). The file belongs to one process: a second one is refused. Ephemeral nodes of earlier processes
 are removed at opening, for their sessions are over. Watches live in memory, in that same thread, so that a read and
 its watch are one step.
+
+On a disk that records have filled, the way out is to delete topics, and that is written here. So both of SQLite's files
+hold space in reserve: free pages in the database, and a log (WAL) long enough for a transaction, which starts again
+from its beginning when it cannot grow.
 """
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +57,7 @@ _SCHEMA = f"""
     COMMIT;
 """
 _NO_SESSION = 0
+_RESERVE_BYTES = 256 * 1024  # many times what one change to a topic takes
 
 
 class SqliteMetadata:
@@ -89,7 +95,9 @@ class SqliteMetadata:
     async def close(self) -> None:
         """Ends every session and lets go of the file. Safe to call twice."""
         for session in list(self._sessions.values()):
-            await session.close()
+            # What it leaves behind on a full disk goes when the file is opened again.
+            with contextlib.suppress(sqlite3.Error):
+                await session.close()
         if not self._closed:
             self._closed = True
             await self.run(self._connection.close)
@@ -118,6 +126,16 @@ class SqliteMetadata:
         return names
 
     def apply(self, operations: Sequence[Operation], session: int) -> None:
+        try:
+            self._commit(operations, session)
+        except sqlite3.OperationalError as problem:
+            if not _is_full(problem):
+                raise
+            self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+            self._commit(operations, session)
+        self._fire(operations)
+
+    def _commit(self, operations: Sequence[Operation], session: int) -> None:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -130,7 +148,6 @@ class SqliteMetadata:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
-        self._fire(operations)
 
     def _apply_one(self, operation: Operation, number: int, session: int) -> None:
         path = operation.path
@@ -234,7 +251,7 @@ class SqliteStore:
         try:
             return await self._metadata.run(work)
         except sqlite3.OperationalError as problem:
-            if problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
+            if _is_full(problem):
                 raise StoreFull(f"the metadata store has no space left: {problem}") from problem
             raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
         except sqlite3.Error as problem:
@@ -282,4 +299,27 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has format version {version}, and this release knows versions up to {FORMAT_VERSION}: "
             "start the newer release that wrote it"
         )
+    _keep_reserve(connection)
     connection.execute("DELETE FROM node WHERE session != 0")
+
+
+def _keep_reserve(connection: sqlite3.Connection) -> None:
+    """Take the reserve before records can. Where there is no space for it even now, we go on without."""
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+    missing = _RESERVE_BYTES - free_pages * page_bytes
+    try:
+        if missing > page_bytes:
+            connection.executescript(
+                f"BEGIN IMMEDIATE; CREATE TABLE reserve (space BLOB); INSERT INTO reserve VALUES (zeroblob({missing}));"
+                "DROP TABLE reserve; COMMIT; PRAGMA wal_checkpoint(RESTART);"
+            )
+    except sqlite3.OperationalError as problem:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if not _is_full(problem):
+            raise
+
+
+def _is_full(problem: sqlite3.OperationalError) -> bool:
+    return problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL

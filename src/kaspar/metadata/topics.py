@@ -77,7 +77,7 @@ class TopicDecisions:
 
     def create_partitions(self, image: ClusterImage, event: CreatePartitions) -> Decision[tuple[NamedOutcome, ...]]:
         names = Counter(topic.name for topic in event.topics)
-        replies: list[NamedOutcome] = []
+        replies = [NamedOutcome(name, _DUPLICATE) for name, times in names.items() if times > 1]
         draft = Draft(image)
         for wanted in event.topics:
             if names[wanted.name] > 1:
@@ -93,7 +93,6 @@ class TopicDecisions:
                 replies.append(NamedOutcome(wanted.name, DONE))
             except Refused as refused:
                 replies.append(NamedOutcome(wanted.name, Outcome.of(refused)))
-        replies += [NamedOutcome(name, _DUPLICATE) for name, times in names.items() if times > 1]
         return draft.decide(tuple(replies))
 
     def _too_many_partitions(self, topics: Sequence[NewTopic]) -> Refused | None:

@@ -31,7 +31,7 @@ def test_a_declaration_is_whole(table: type[Settings], setting: Setting) -> None
     assert setting.doc.endswith(".")
     assert setting.not_honoured == "" or setting.not_honoured.endswith(".")
     if setting.default is not None:
-        assert setting.parse(setting.default_text or "") == setting.default
+        assert setting.parse(setting.format(setting.default) or "") == setting.default
     declared = get_type_hints(table)[setting.attribute]
     kind = PYTHON_TYPES[setting.kind.code]
     assert declared == (kind | None if setting.default is None else kind)

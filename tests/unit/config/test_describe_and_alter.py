@@ -103,6 +103,13 @@ def test_either_name_of_the_node_id_is_described() -> None:
     assert entry(entries, "broker.id").source is ConfigSource.STATIC_BROKER_CONFIG
 
 
+def test_a_default_that_kafka_does_not_have_is_no_synonym() -> None:
+    entries = BrokerSettings.of({}).describe_broker()
+    assert (entry(entries, "node.id").value, entry(entries, "node.id").synonyms) == ("1", ())
+    assert (entry(entries, "log.dirs").value, entry(entries, "log.dirs").synonyms) == (None, ())
+    assert entry(entries, "log.dir").value == "/tmp/kafka-logs"
+
+
 def test_a_null_default_has_no_synonym() -> None:
     rack = entry(BrokerSettings.of(STATIC).describe_broker(), "broker.rack")
     assert (rack.value, rack.synonyms, rack.source, rack.read_only) == (None, (), ConfigSource.DEFAULT_CONFIG, True)

@@ -9,7 +9,12 @@ from kaspar.config.topic import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, NO_RE
 
 class ClusterSettings(Settings):
     node_id: int = setting(
-        INT, 1, at_least(0), importance=Importance.HIGH, doc="The id of this broker, unique in its cluster."
+        INT,
+        1,
+        at_least(0),
+        importance=Importance.HIGH,
+        shows_no_default=True,
+        doc="The id of this broker, unique in its cluster.",
     )
     broker_id: int = setting(
         INT, -1, importance=Importance.HIGH, doc="The older name of `node.id`. If both are given they must agree."
@@ -22,6 +27,7 @@ class ClusterSettings(Settings):
         ("broker", "controller"),
         list_of("broker", "controller"),
         importance=Importance.HIGH,
+        shows_no_default=True,
         doc="The roles of this process. It is always broker and controller in one.",
     )
     auto_create_topics_enable: bool = setting(

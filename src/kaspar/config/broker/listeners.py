@@ -44,6 +44,7 @@ class ListenerSettings(Settings):
         LIST,
         (),
         importance=Importance.HIGH,
+        shows_no_default=True,
         doc="Listeners meant for controllers. The broker does not open them: its controller lives in the same process.",
     )
     early_start_listeners: tuple[str, ...] | None = setting(

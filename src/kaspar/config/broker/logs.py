@@ -16,6 +16,7 @@ class LogSettings(Settings):
         LIST,
         (),
         importance=Importance.HIGH,
+        shows_no_default=True,
         doc="The data folders, comma-separated. A new partition goes to the one with the fewest.",
     )
     cordoned_log_dirs: tuple[str, ...] = setting(

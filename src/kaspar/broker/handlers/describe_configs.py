@@ -1,0 +1,119 @@
+"""DescribeConfigs: the settings of topics, brokers, broker loggers, groups and client-metrics subscriptions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.broker import log_levels
+from kaspar.broker.handlers import RequestContext
+from kaspar.config import ConfigEntry, ConfigSource, ConfigType
+from kaspar.metadata.events import ResourceType
+from kaspar.metadata.topic_names import check_topic_name
+from kaspar.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to "
+    "an incompatible broker. See the broker logs for more details."
+)
+
+
+def handle(broker: "Broker", context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=tuple(_describe(broker, request, each) for each in request.resources))
+
+
+def _describe(
+    broker: "Broker", request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    try:
+        entries = _entries(broker, resource)
+    except Refused as refused:
+        return DescribeConfigsResult(
+            error_code=refused.code,
+            error_message=refused.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=(),
+        )
+    wanted = set(resource.configuration_keys or ())
+    return DescribeConfigsResult(
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(_result(request, entry) for entry in entries if not wanted or entry.name in wanted),
+    )
+
+
+def _entries(broker: "Broker", resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
+    name, image = resource.resource_name, broker.image
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            check_topic_name(name)
+            if name not in image.topics:
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+            return broker.settings.describe_topic(image.topics[name].configs)
+        case ResourceType.BROKER:
+            if not name:
+                return broker.settings.describe_cluster_default()
+            _check_broker_id(broker, name, "or empty string, but")
+            return broker.settings.describe_broker()
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise _invalid("Broker id must not be empty")
+            _check_broker_id(broker, name, "but")
+            return [_logger_entry(logger, level) for logger, level in log_levels.levels().items()]
+        case ResourceType.GROUP:
+            if not name:
+                raise _invalid("Group name must not be empty")
+            return broker.settings.describe_group(image.group_configs.get(name, {}))
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise _invalid("Client metrics subscription name must not be empty")
+            return broker.settings.describe_client_metrics(image.client_metrics_configs.get(name, {}))
+        case _:
+            raise _invalid(_MALFORMED)
+
+
+def _check_broker_id(broker: "Broker", name: str, otherwise: str) -> None:
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise _invalid(f"Broker id must be an integer, but it is: {name}") from None
+    if broker_id != broker.broker_id:
+        raise _invalid(f"Unexpected broker id, expected {broker.broker_id} {otherwise} received {name}")
+
+
+def _logger_entry(name: str, level: str) -> ConfigEntry:
+    source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
+    return ConfigEntry(name, level, source, False, False, (), ConfigType.UNKNOWN, "")
+
+
+def _result(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    is_logger = entry.source is ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ),
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation or is_logger else None,
+    )
+
+
+def _invalid(problem: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, problem)

@@ -1,0 +1,76 @@
+"""IncrementalAlterConfigs: set, delete, append to and subtract from single settings.
+
+Levels of the broker's own log are changed here and live as long as the process; everything else goes to the controller.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import Refused
+from kaspar.broker import log_levels
+from kaspar.broker.handlers import RequestContext
+from kaspar.metadata.events import (
+    DONE,
+    AlterConfigs,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    Outcome,
+    ResourceType,
+)
+from kaspar.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+
+async def handle(
+    broker: "Broker", context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    changes = [_change(resource) for resource in request.resources]
+    times = Counter(change.resource for change in changes)
+    # A resource named twice is the controller's to refuse, whatever it is.
+    levels = [each for each in changes if _is_logger(each) and times[each.resource] == 1]
+    others = tuple(each for each in changes if each not in levels)
+    stored = await broker.controller.submit(AlterConfigs(others, request.validate_only))
+    outcomes = {each.resource: each.outcome for each in stored}
+    for change in levels:
+        outcomes[change.resource] = _alter_levels(broker.broker_id, change, request.validate_only)
+    return IncrementalAlterConfigsResponse(
+        responses=tuple(_response(change.resource, outcomes[change.resource]) for change in changes)
+    )
+
+
+def _is_logger(change: ConfigChange) -> bool:
+    return change.resource.type == ResourceType.BROKER_LOGGER
+
+
+def _change(resource: AlterConfigsResource) -> ConfigChange:
+    operations = tuple(
+        ConfigOperation(config.name, config.config_operation, config.value) for config in resource.configs
+    )
+    return ConfigChange(ConfigResource(resource.resource_type, resource.resource_name), operations)
+
+
+def _alter_levels(broker_id: int, change: ConfigChange, validate_only: bool) -> Outcome:
+    try:
+        log_levels.check(broker_id, change)
+    except Refused as refused:
+        return Outcome.of(refused)
+    if not validate_only:
+        log_levels.apply(change)
+    return DONE
+
+
+def _response(resource: ConfigResource, outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=outcome.error,
+        error_message=outcome.message,
+        resource_type=resource.type,
+        resource_name=resource.name,
+    )
