@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.compat.drivers.api import EARLIEST, Ability, Codec, Driver, Record
+from tests.compat.drivers.api import EARLIEST, Ability, Driver, Record
 from tests.compat.drivers.registry import able
+from tests.compat.partition_folder import CODECS
 from tests.compat.scenario import came, sent
 from tests.peers.process import BrokerProcess
 
-CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 PAIRS = [(writer, reader) for writer in able() for reader in able(Ability.CONSUME) if writer != reader]
 
 Written = tuple[str, list[Record]]

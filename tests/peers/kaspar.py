@@ -17,7 +17,9 @@ from types import TracebackType
 
 from tests.peers.process import BrokerProcess, write_properties
 
-_ERROR_LINE = re.compile(r"^\[[^\]]+\] (ERROR|CRITICAL) |^Traceback \(most recent call last\)")
+# An entry of the log is a line that starts with the time, and what follows it: a traceback.
+_ENTRY_START = re.compile(r"\n?^(?=\[\d{4}-)", re.MULTILINE)
+_ERROR = re.compile(r"\A\[[^\]]+\] (ERROR|CRITICAL) |^Traceback \(most recent call last\)", re.MULTILINE)
 
 
 class UnexpectedLogError(AssertionError):
@@ -57,7 +59,7 @@ class KasparProcess(BrokerProcess):
         self._expected.append(re.compile(pattern))
 
     def unexpected_errors(self) -> list[str]:
-        """The ERROR lines logged since the last call that nobody expected."""
+        """What was logged as an ERROR since the last call and nobody expected, tracebacks included."""
         if not self.log_file.exists():
             return []
         with self.log_file.open("rb") as file:
@@ -65,8 +67,8 @@ class KasparProcess(BrokerProcess):
             fresh = file.read()
         whole, _, _ = fresh.rpartition(b"\n")
         self._seen_bytes += len(whole)
-        lines = whole.decode(errors="replace").splitlines()
-        return [line for line in lines if _ERROR_LINE.match(line) and not any(e.search(line) for e in self._expected)]
+        entries = _ENTRY_START.split(whole.decode(errors="replace"))
+        return [entry for entry in entries if _ERROR.search(entry) and not any(e.search(entry) for e in self._expected)]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -93,8 +93,8 @@ class ConfluentDriver:
 
             return delivered
 
-        for index, record in enumerate(records):
-            try:
+        try:
+            for index, record in enumerate(records):
                 producer.produce(
                     topic,
                     value=record.value,
@@ -104,9 +104,9 @@ class ConfluentDriver:
                     timestamp=record.timestamp_ms or 0,
                     on_delivery=report(index),
                 )
-            except KafkaException as error:
-                raise _client_error(error.args[0]) from error
-        producer.flush(CALL_TIMEOUT_SECONDS)
+            producer.flush(CALL_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise _client_error(error.args[0]) from error
         if errors:
             raise _client_error(errors[0])
         return [offsets[index] for index in range(len(records))]

@@ -1,0 +1,81 @@
+"""Partition folders go both ways: what one broker wrote and stopped cleanly, the other opens as it is.
+
+The topic is made on the second broker first. Its folder's files are then replaced by those of the first broker, under
+the second one's topic id. It must open them without recovery, read back every record, keep every byte, know the
+producers, and go on writing.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.compat.drivers.api import EARLIEST, LATEST, Record
+from tests.compat.drivers.confluent import ConfluentDriver, leaders_answer
+from tests.compat.partition_folder import TOPIC, TOPIC_CONFIG, fill, segments, topic_id
+from tests.compat.scenario import eventually, refusal
+from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.kaspar import KasparProcess
+from tests.peers.missing import unless_missing
+from tests.peers.process import BrokerProcess
+
+PARTITION = f"{TOPIC}-0"
+BROKERS: dict[str, type[ApacheKafka] | type[KasparProcess]] = {"kafka": ApacheKafka, "kaspar": KasparProcess}
+
+# What each broker logs when it does more than open a partition.
+RECOVERY_WORDS = {
+    "kafka": ("Recovering unflushed segment", "Found invalid", "corrupt", "Rebuilding", "rebuilding index"),
+    "kaspar": ("recover", "made anew", "cut a torn", "cannot be used", "removed a segment"),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    against_kafka = metafunc.config.getoption("--against") == "kafka"
+    pairs = [("kafka", "kafka")] if against_kafka else [("kaspar", "kafka"), ("kafka", "kaspar")]
+    metafunc.parametrize(("writer", "reader"), pairs)
+
+
+def test_a_folder_opens_in_the_other_broker(tmp_path: Path, writer: str, reader: str) -> None:
+    unless_missing(kafka_jars)
+    wrote, reads = BROKERS[writer](tmp_path / "writer"), BROKERS[reader](tmp_path / "reader")
+    with wrote:
+        writing = _with_topic(wrote)
+        end_offset = fill(writing, TOPIC)
+        written = writing.consume(TOPIC, start=EARLIEST, count=end_offset)
+    with reads:
+        _with_topic(reads)
+    target = reads.data_dir / PARTITION
+    _replace(wrote.data_dir / PARTITION, target)
+    before = {segment.name: segment.read_bytes() for segment in segments(target)}
+    log_before = len(reads.log_text())
+
+    with reads:
+        eventually(lambda: leaders_answer(reads.bootstrap, TOPIC, [0]), "the partition has a leader")
+        reading = ConfluentDriver(reads.bootstrap)
+        logged = [line for line in reads.log_text()[log_before:].splitlines() if PARTITION in line]
+        assert not [line for line in logged if any(word in line for word in RECOVERY_WORDS[reader])]
+        assert reading.list_offset(TOPIC, LATEST) == end_offset
+        assert reading.consume(TOPIC, start=EARLIEST, count=end_offset) == written
+        after = {segment.name: segment.read_bytes() for segment in segments(target)}
+        assert after == before
+        assert reading.produce(TOPIC, [Record(b"and on")]) == [end_offset]
+        # Both clusters hand out producer id 0 first: here it is a new producer, whose sequence does not go on.
+        known = refusal(lambda: reading.produce(TOPIC, [Record(b"not I")], idempotent=True))
+        assert known == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert all((target / name).read_bytes().startswith(content) for name, content in before.items())
+
+
+def _with_topic(broker: BrokerProcess) -> ConfluentDriver:
+    driver = ConfluentDriver(broker.bootstrap)
+    driver.create_topic(TOPIC, config=TOPIC_CONFIG)
+    eventually(lambda: leaders_answer(broker.bootstrap, TOPIC, [0]), "the partition has a leader")
+    return driver
+
+
+def _replace(source: Path, target: Path) -> None:
+    """The files of one folder in place of another's, which keeps its own topic id."""
+    identity = (target / "partition.metadata").read_text()
+    assert topic_id(source) not in identity
+    shutil.rmtree(target)
+    shutil.copytree(source, target)
+    (target / "partition.metadata").write_text(identity)
