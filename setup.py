@@ -30,13 +30,19 @@ def extension(module: str) -> Extension:
 
 class BuildExtensions(build_ext):
     def run(self) -> None:
-        if self.inplace:
-            for module in COMPILED_MODULES:
-                package, _, name = module.rpartition(".")
-                for old in (SOURCE_ROOT / package.replace(".", "/")).glob(f"_{name}_*.so"):
-                    if re.fullmatch(rf"_{name}_[0-9a-f]{{12}}\..*so", old.name):
-                        old.unlink()
         super().run()
+        if self.inplace:
+            self._remove_stale()
+
+    def _remove_stale(self) -> None:
+        """After the new ones are there, so that whoever runs meanwhile finds one or the other."""
+        current = {extension.name.rpartition(".")[2] for extension in self.extensions}
+        for module in COMPILED_MODULES:
+            package, _, name = module.rpartition(".")
+            for built in (SOURCE_ROOT / package.replace(".", "/")).glob(f"_{name}_*.so"):
+                stem = built.name.partition(".")[0]
+                if re.fullmatch(rf"_{name}_[0-9a-f]{{12}}", stem) and stem not in current:
+                    built.unlink()
 
 
 def extensions() -> list[Extension]:
