@@ -148,7 +148,7 @@ def _compress(codec: int, payload: bytes) -> bytes:
         case 1:
             return gzip.compress(payload, mtime=0)
         case 3:
-            frame = lz4.frame.LZ4FrameCompressor()
+            frame = lz4.frame.LZ4FrameCompressor(block_linked=False)  # Kafka reads no other
             return frame.begin() + frame.compress(payload) + frame.flush()
         case 4:
             return zstandard.compress(payload)

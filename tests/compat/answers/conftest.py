@@ -42,7 +42,10 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         kafka = running.enter_context(ApacheKafka(folder / "kafka", overrides=SETTINGS))
         subject = running.enter_context(_subject(folder / "subject", same=same))
         beside = running.enter_context(ThreadPoolExecutor(max_workers=1))
-        yield Pair(Stage(kafka), Stage(subject), same, beside)
+        stages = Stage(kafka), Stage(subject)
+        for stage in stages:
+            stage.wait_ready()
+        yield Pair(*stages, same, beside)
 
 
 def _subject(folder: Path, *, same: bool) -> BrokerProcess:

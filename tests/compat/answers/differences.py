@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tests.compat.answers.compare import Difference
+from tests.compat.answers.later import APIS_OF_LATER
 from tests.compat.answers.scenario import Scenario
 
 
@@ -24,7 +25,23 @@ class Known:
         return scenario.slug in self.scenarios and (self.versions is None or version in self.versions)
 
 
-KNOWN: Sequence[Known] = ()
+_SHOW_APIS = ("api-versions-an-ordinary-client", "api-versions-twice-on-a-connection")
+
+KNOWN: Sequence[Known] = (
+    *[
+        Known(
+            f"{api} is not announced.", f"{reason[0].upper()}{reason[1:]}.", _SHOW_APIS, [f"step * / api_keys / {api}"]
+        )
+        for api, reason in APIS_OF_LATER.items()
+    ],
+    Known(
+        "No features are announced.",
+        "The features of Apache Kafka are switches of its own metadata log and of group protocols that come later.",
+        _SHOW_APIS,
+        [f"step * / {field}" for field in ("supported_features", "finalized_features_epoch", "finalized_features")],
+        versions=(3, 4),
+    ),
+)
 
 
 @dataclass(frozen=True)

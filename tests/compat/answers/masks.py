@@ -47,6 +47,7 @@ OWN_SETTINGS = frozenset(
 # The fields by which the items of a list are told apart; the first that an item has is its identity.
 _IDENTITIES: Sequence[tuple[str, ...]] = (
     ("api_key",),
+    ("base_offset", "size"),
     ("resource_type", "resource_name"),
     ("resource_name",),
     ("batch_index",),
@@ -126,10 +127,9 @@ class _Masker:
         field = path.rpartition(".")[2]
         if isinstance(value, uuid.UUID):
             return self._names.of(_TOPIC_ID, value)
-        if isinstance(value, str) and self._prefix in value:
-            return value.replace(f"{self._prefix}.", "")
-        rule = _FIELD_RULES.get(field)
-        return value if rule is None else rule(self, value)
+        if rule := _FIELD_RULES.get(field):
+            return rule(self, value)
+        return value.replace(f"{self._prefix}.", "") if isinstance(value, str) else value
 
     def renamed(self, kind: str, *, unless: object) -> Callable[[Plain], Tree]:
         return lambda value: value if value == unless else self._names.of(kind, value)

@@ -16,6 +16,7 @@ SETTLE_SECONDS = 20.0
 _POLL_SECONDS = 0.005
 CLOSED = "the broker closed the connection"
 SILENT = "the broker did not answer and kept the connection"
+_EMPTY = Scenario("nothing", Api.API_VERSIONS, ())
 NO_ANSWER = "the broker sent no answer and went on with the next request"
 
 
@@ -44,6 +45,10 @@ class Stage:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self._shared: dict[str, Context] = {}
+
+    def wait_ready(self) -> None:
+        """A broker that answers may still have to fetch its first block of producer ids."""
+        _Player(self.peer, _EMPTY, 0, Context("ready")).await_producer_ids()
 
     def play(self, scenario: Scenario, version: int) -> Transcript:
         if not scenario.shared:
@@ -126,7 +131,7 @@ class _Player:
             said = self._ask(Ask(api, body, version=api.last))
             if _at(said, path) == expected:
                 return said
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or not isinstance(said, dict):
                 raise SetupError(f"{path} did not become {expected!r} in {SETTLE_SECONDS} s: {said}")
             time.sleep(_POLL_SECONDS)
 
@@ -181,9 +186,16 @@ class _Player:
         topic_id = said["topics"][0]["topic_id"]
         assert isinstance(topic_id, uuid.UUID), f"topic {name} has no id: {said}"
         self.context.topic_ids[topic.short] = topic_id
-        self.await_leaders(name, topic.partitions)
+        self._await_leaders(name, topic.partitions)
 
-    def await_leaders(self, name: str, partitions: int) -> None:
+    def await_producer_ids(self) -> None:
+        body = {"transactional_id": None, "transaction_timeout": 60_000}
+        try:
+            self._until(Api.INIT_PRODUCER_ID, body, "error_code", "NONE")
+        finally:
+            self._drop_connection()
+
+    def _await_leaders(self, name: str, partitions: int) -> None:
         wanted = [{"partition_index": number, "timestamp": -1} for number in range(partitions)]
         request = {"replica_id": -1, "topics": [{"name": name, "partitions": wanted}]}
         last = partitions - 1

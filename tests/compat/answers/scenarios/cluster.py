@@ -17,10 +17,10 @@ def _client(name: str, version: str = "1.0") -> Body:
 
 _VERSIONS = [
     Scenario("an ordinary client", VERSIONS, [Ask(VERSIONS, _client("apache-kafka-java", "4.3.0"))]),
-    Scenario("no software name", VERSIONS, [Ask(VERSIONS, _client(""))]),
-    Scenario("a software name with a space", VERSIONS, [Ask(VERSIONS, _client("a b"))]),
-    Scenario("a software name that begins with a dot", VERSIONS, [Ask(VERSIONS, _client(".a"))]),
-    Scenario("no software version", VERSIONS, [Ask(VERSIONS, _client("a", ""))]),
+    Scenario("no software name", VERSIONS, [Ask(VERSIONS, _client(""))], versions=(3, 4)),
+    Scenario("a software name with a space", VERSIONS, [Ask(VERSIONS, _client("a b"))], versions=(3, 4)),
+    Scenario("a software name that begins with a dot", VERSIONS, [Ask(VERSIONS, _client(".a"))], versions=(3, 4)),
+    Scenario("no software version", VERSIONS, [Ask(VERSIONS, _client("a", ""))], versions=(3, 4)),
     Scenario("twice on a connection", VERSIONS, [Ask(VERSIONS, _client("a")), Ask(VERSIONS, _client("a"))]),
 ]
 

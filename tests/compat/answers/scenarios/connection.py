@@ -7,7 +7,7 @@ from tests.compat.answers.messages import encode_header
 from tests.compat.answers.scenario import Ask, Raw, RawStream, Scenario, Step
 
 VERSIONS = Api.API_VERSIONS
-_ALIVE = Ask(VERSIONS, version=0)
+_ALIVE = Ask(Api.DESCRIBE_CLUSTER, version=0)
 _CORRELATION_ID = 77
 
 
@@ -51,28 +51,40 @@ _INTERNAL_APIS = [
     for key in (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)
 ]
 
+# Ordinary requests with short answers, after their header: Metadata v1 of no topics, and DescribeCluster v0.
+_NO_TOPICS = struct.pack(">i", 0)
+_AS_IT_IS = b"\x00"
+
+
+def _metadata(client_id: bytes, *, correlation_id: int = 1) -> bytes:
+    return struct.pack(">hhi", Api.METADATA.key, 1, correlation_id) + client_id + _NO_TOPICS
+
+
+def _cluster(header_tags: bytes, body_tags: bytes) -> bytes:
+    return struct.pack(">hhih", Api.DESCRIBE_CLUSTER.key, 0, 1, -1) + header_tags + _AS_IT_IS + body_tags
+
+
+_NULL = struct.pack(">h", -1)
+_NO_TAGS, _UNKNOWN_TAG, _LONG_TAG = b"\x00", b"\x01\x63\x02ab", b"\x01\x63\x7fab"
 _HEADERS = [
     _wire("sends an empty frame", RawStream(struct.pack(">i", 0))),
     _wire("sends one byte", RawStream(struct.pack(">i", 1) + b"\0")),
     _wire("sends half a header", RawStream(struct.pack(">i", 6) + _header(3, 1)[:6])),
     _wire("sends a header without a client id", RawStream(struct.pack(">ihhi", 8, 18, 0, 1))),
     _wire("sends a client id longer than the frame", RawStream(struct.pack(">ihhih", 12, 18, 0, 1, 999) + b"ab")),
-    _wire("sends a client id of negative length", RawStream(struct.pack(">ihhih", 10, 18, 0, 1, -5))),
-    _wire("sends a client id that is no text", Raw(struct.pack(">hhih", 18, 0, 1, 2) + b"\xff\xfe", VERSIONS, 0)),
-    _wire("sends a null client id", Raw(struct.pack(">hhih", 18, 0, 1, -1), VERSIONS, 0)),
-    _wire("sends a negative correlation id", Raw(struct.pack(">hhih", 18, 0, -9, -1), VERSIONS, 0)),
-    _wire(
-        "sends unknown tagged fields in the header",
-        Raw(struct.pack(">hhih", 18, 3, 1, -1) + b"\x01\x63\x02ab" + b"\x02a\x021\x00", VERSIONS, 3),
-    ),
-    _wire(
-        "sends unknown tagged fields in the body",
-        Raw(struct.pack(">hhih", 18, 3, 1, -1) + b"\x00" + b"\x02a\x021\x01\x63\x02ab", VERSIONS, 3),
-    ),
-    _wire(
-        "sends tagged fields that are longer than the frame",
-        Raw(struct.pack(">hhih", 18, 3, 1, -1) + b"\x00" + b"\x02a\x021\x01\x63\x7fab", VERSIONS, 3),
-    ),
+    _wire("sends a client id of negative length", Raw(_metadata(struct.pack(">h", -5)), Api.METADATA, 1)),
+    _wire("sends a client id that is no text", Raw(_metadata(struct.pack(">h", 2) + b"\xff\xfe"), Api.METADATA, 1)),
+    _wire("sends a null client id", Raw(_metadata(_NULL), Api.METADATA, 1)),
+    _wire("sends a negative correlation id", Raw(_metadata(_NULL, correlation_id=-9), Api.METADATA, 1)),
+    *[
+        _wire(f"sends {what}", Raw(payload, Api.DESCRIBE_CLUSTER, 0))
+        for what, payload in {
+            "unknown tagged fields in the header": _cluster(_UNKNOWN_TAG, _NO_TAGS),
+            "unknown tagged fields in the body": _cluster(_NO_TAGS, _UNKNOWN_TAG),
+            "tagged fields in the header that are longer than the frame": _cluster(_LONG_TAG, _NO_TAGS),
+            "tagged fields in the body that are longer than the frame": _cluster(_NO_TAGS, _LONG_TAG),
+        }.items()
+    ],
     _wire("sends a negative frame length", RawStream(struct.pack(">i", -1))),
     _wire("sends a frame length above socket.request.max.bytes", RawStream(struct.pack(">i", 200_000_000))),
     _wire("sends a frame length as high as can be", RawStream(struct.pack(">i", 2**31 - 1))),

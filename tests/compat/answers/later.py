@@ -1,0 +1,47 @@
+"""The APIs that Apache Kafka announces and Kaspar does not, with the reason.
+
+A client looks at ApiVersions before it uses one, so it sees what it would see with an older Kafka.
+"""
+
+from collections.abc import Mapping, Sequence
+
+_GROUPS = "consumer groups come later"
+_TRANSACTIONS = "transactions come later"
+_SECURITY = "authentication and authorization come later"
+_QUOTAS = "quotas come later"
+_CLUSTER = "a cluster of several brokers comes later"
+_SHARE = "share groups come later"
+_STREAMS = "the server's side of Kafka Streams groups comes later"
+_KRAFT = "there is no Raft quorum: metadata lives in the embedded store or in ZooKeeper"
+
+_BY_REASON: Mapping[str, Sequence[str]] = {
+    _GROUPS: (
+        *("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup"),
+        *("DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete"),
+        *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+    ),
+    _TRANSACTIONS: (
+        *("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"),
+        *("DescribeTransactions", "ListTransactions"),
+    ),
+    _SECURITY: (
+        *("SaslHandshake", "SaslAuthenticate", "DescribeAcls", "CreateAcls", "DeleteAcls"),
+        *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"),
+        *("DescribeUserScramCredentials", "AlterUserScramCredentials"),
+    ),
+    _QUOTAS: ("DescribeClientQuotas", "AlterClientQuotas"),
+    _CLUSTER: (
+        *("AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments"),
+        *("UnregisterBroker", "UpdateFeatures"),
+    ),
+    _SHARE: (
+        *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
+        *("InitializeShareGroupState", "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState"),
+        *("ReadShareGroupStateSummary", "DescribeShareGroupOffsets", "AlterShareGroupOffsets"),
+        "DeleteShareGroupOffsets",
+    ),
+    _STREAMS: ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
+    _KRAFT: ("DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter"),
+}
+
+APIS_OF_LATER: Mapping[str, str] = {api: reason for reason, apis in _BY_REASON.items() for api in apis}
