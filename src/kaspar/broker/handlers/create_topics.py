@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kaspar.base.errors import ErrorCode
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import RequestContext
 from kaspar.metadata.events import CreatedTopic, CreateTopics, NewTopic
 from kaspar.protocol.messages.create_topics import (
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 async def handle(broker: "Broker", context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     event = CreateTopics(tuple(_new_topic(topic) for topic in request.topics), request.validate_only)
-    created = await broker.controller.submit(event)
+    try:
+        created = await broker.controller.submit(event)
+    except Refused as refusal:  # by the metadata store: it is full, or not ours any longer
+        results = (
+            CreatableTopicResult(name=topic.name, error_code=refusal.code, error_message=refusal.message)
+            for topic in request.topics
+        )
+        return CreateTopicsResponse(topics=tuple(results))
     return CreateTopicsResponse(topics=tuple(_result(broker, topic) for topic in created))
 
 
