@@ -22,7 +22,7 @@ from kaspar.config import LogConfig
 from kaspar.storage import producer_replay
 from kaspar.storage.batch_scan import BatchScan
 from kaspar.storage.file_names import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, numbered
-from kaspar.storage.files import Files, unlink_if_there
+from kaspar.storage.files import DISK_FULL, Files, unlink_if_there
 from kaspar.storage.indexes import OffsetIndex, TimeIndex, create_index_file
 from kaspar.storage.leader_epochs import LeaderEpochCache
 from kaspar.storage.leftovers import FolderContent, settle_leftovers
@@ -333,9 +333,16 @@ class _Loading:
         create_index_file(self.files, segment.path(OFFSET_INDEX))
         create_index_file(self.files, segment.path(TIME_INDEX))
         times.maybe_append(segment.max_timestamp, segment.offset_of_max_timestamp - segment.base_offset)
-        offsets.write(self.files, segment.path(OFFSET_INDEX), everything=True)
-        times.write(self.files, segment.path(TIME_INDEX), everything=True)
         segment.time_index = times
+        try:
+            offsets.write(self.files, segment.path(OFFSET_INDEX), everything=True)
+            times.write(self.files, segment.path(TIME_INDEX), everything=True)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            # As with appends to a full disk: the entries stay in memory, and are written when the segment is closed.
+            segment.index = offsets
+            log.warning("no space is left for an index", file=segment.path(OFFSET_INDEX))
         self.rebuilt.append(segment)
 
     def _remove(self, segment: Segment) -> None:
