@@ -77,7 +77,7 @@ class Partition:
     def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
         state = self.state
         if state.role is not Role.LEADER:
-            state.check_leader()
+            raise self.why_not_leader()
         log = self.log
         config = log.config
         if acks_all and config.min_insync_replicas > 1:
