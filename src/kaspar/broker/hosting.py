@@ -6,6 +6,7 @@ removed them reports it, and then the topic is forgotten. Logs that the image ha
 lost metadata file must not cost data.
 """
 
+import asyncio
 import uuid
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from kaspar.base.errors import KasparError, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
+from kaspar.broker.metrics import BrokerState
 from kaspar.broker.partitions import HostedTopic
 from kaspar.config import LogConfig
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
@@ -37,6 +39,8 @@ class Hosting:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._removed: set[uuid.UUID] = set()
+        self._without_space: set[str] = set()
+        self._following = asyncio.Lock()
 
     def config_of(self, topic: str, image: ClusterImage) -> LogConfig:
         found = image.topics.get(topic)
@@ -44,6 +48,17 @@ class Hosting:
 
     async def follow(self, image: ClusterImage, changed: Collection[str]) -> None:
         """Carry out what `changed` topics have become in `image`."""
+        async with self._following:
+            await self._follow(image, changed)
+
+    async def make_missing(self) -> None:
+        """Space may have returned: make the logs for which there was none."""
+        if self._without_space:
+            async with self._following:
+                names, self._without_space = self._without_space, set()
+                await self._follow(self._broker.image, names)
+
+    async def _follow(self, image: ClusterImage, changed: Collection[str]) -> None:
         broker = self._broker
         for name in changed:
             topic = image.topics.get(name)
@@ -79,6 +94,8 @@ class Hosting:
         logs = await broker.run_blocking(self._find_or_create, missing, topic.topic_id, config) if missing else []
         if hosted is None:
             hosted = broker.partitions.add_topic(topic.name, topic.topic_id, broker.metrics.topics.of(topic.name))
+        hosted.offline.update(index for _, index in missing)
+        hosted.offline.difference_update(one.topic_partition.partition for one in logs)
         for one in logs:
             hosted.partitions[one.topic_partition.partition] = Partition(
                 one.topic_partition, topic.topic_id, one, broker.broker_id
@@ -90,8 +107,10 @@ class Hosting:
                 partition.lead_or_follow(leadership_of(state))
 
     def _find_or_create(self, wanted: list[TopicPartition], topic_id: uuid.UUID, config: LogConfig) -> list[Log]:
-        """In a thread. A partition whose log cannot be made now is left out; the next start tries again."""
+        """In a thread. A partition whose log cannot be made is left out, and tried again later or at the next start."""
         found = []
+        unseen = [directory.path for directory in self._broker.logs.directories if directory.offline is not None]
+        starting = self._broker.state is not BrokerState.RUNNING
         for topic_partition in wanted:
             try:
                 one = self._broker.logs.get(topic_partition)
@@ -99,12 +118,18 @@ class Hosting:
                     raise KasparError(
                         f"the folder of {topic_partition} belongs to another topic of that name: move it away"
                     )
+                if one is None and starting and unseen:
+                    # Its records may be where we cannot look: a new log would give their offsets to others.
+                    raise KasparError(f"it may be in a log directory that is offline: {', '.join(unseen)}")
                 found.append(one or self._broker.logs.create(topic_partition, topic_id, config))
                 if one is not None and config.flush_messages == 1 and one.unflushed_messages:
                     # Readers may have seen what the recovery point does not cover yet: the high watermark must not go
                     # back.
                     one.flush()
-            except (Refused, StorageFailure, KasparError) as problem:
+            except Refused as refusal:
+                log.warning("a partition has no log yet", partition=topic_partition, reason=refusal.message)
+                self._without_space.add(topic_partition.topic)
+            except KasparError as problem:
                 log.error("a partition has no log", partition=topic_partition, reason=str(problem))
                 if isinstance(problem, StorageFailure):
                     self._broker.from_thread(self._broker.log_directory_failed, problem)

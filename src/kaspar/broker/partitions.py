@@ -16,7 +16,7 @@ from kaspar.replication.partition import Partition
 class HostedTopic:
     """One topic's partitions on this broker."""
 
-    __slots__ = ("is_internal", "metrics", "name", "partitions", "topic_id")
+    __slots__ = ("is_internal", "metrics", "name", "offline", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
         self.name = name
@@ -24,6 +24,8 @@ class HostedTopic:
         self.is_internal = is_internal(name)
         self.metrics = metrics
         self.partitions: dict[int, Partition] = {}
+        self.offline: set[int] = set()
+        """Partitions without a log: it is in a log directory that was offline when the broker started."""
 
 
 def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:
@@ -32,6 +34,8 @@ def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int)
         partition = hosted.partitions.get(index)
         if partition is not None:
             return partition
+        if index in hosted.offline:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {hosted.name}-{index} is offline")
     elif not isinstance(topic, str):
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
     raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")

@@ -77,7 +77,7 @@ class Broker:
             self._sync_threads, failed=self.log_directory_failed, synced=self.metrics.log_flush_time.record
         )
         self.requests = Requests(self)
-        self._hosting = Hosting(self)
+        self.hosting = Hosting(self)
         self._limits = ConnectionLimits(
             max_connections=self.config.max_connections,
             max_per_ip=self.config.max_connections_per_ip,
@@ -123,12 +123,12 @@ class Broker:
         image = await load_image(store)
         self._apply_dynamic_settings(image)
         self.state = BrokerState.RECOVERY
-        await self.run_blocking(self.logs.load, lambda topic: self._hosting.config_of(topic, image), self._say_progress)
+        await self.run_blocking(self.logs.load, lambda topic: self.hosting.config_of(topic, image), self._say_progress)
         self._registration = await register_broker(store, self._own_registration())
         self._controller = ControllerShell(store, Controller(self.settings), cluster_id=cluster_id)
         image = await self._controller.start()
         self._apply_dynamic_settings(image)
-        await self._hosting.follow(image, tuple(image.topics))
+        await self.hosting.follow(image, tuple(image.topics))
         self._controller.add_listener(self._image_changed)
         for listener in self.listeners:
             listener.start()
@@ -258,7 +258,7 @@ class Broker:
     async def _image_changed(self, old: ClusterImage, new: ClusterImage, changed_topics: frozenset[str]) -> None:
         if new.broker_configs is not old.broker_configs:
             self._apply_dynamic_settings(new)
-        await self._hosting.follow(new, changed_topics)
+        await self.hosting.follow(new, changed_topics)
 
     def _apply_dynamic_settings(self, image: ClusterImage) -> None:
         self.settings = self.settings.with_dynamic(
@@ -269,7 +269,7 @@ class Broker:
         self._limits.per_ip_overrides = self.config.max_connections_by_address
         self.fetch_sessions.slots = self.config.max_incremental_fetch_session_cache_slots
         self._accept_again()
-        self._hosting.reconfigure(image)
+        self.hosting.reconfigure(image)
 
     def endpoints_for(self, listener: str) -> Iterator[tuple[BrokerRegistration, AdvertisedEndpoint]]:
         """The brokers as a client of that listener reaches them."""

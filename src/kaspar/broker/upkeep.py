@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 FILE_REMOVAL_INTERVAL_MS: Final = 5_000
+MISSING_LOGS_INTERVAL_MS: Final = 1_000
 PRODUCER_EXPIRY_INTERVAL_MS: Final = 600_000
 MOST_SLEEP_S: Final = 3600.0
 
@@ -41,6 +42,7 @@ class Upkeep:
             ("sync by time", self._shortest_flush_ms, self._sync_by_time),
             ("retention", lambda: config.log_retention_check_interval_ms, self._retain),
             ("removal of deleted files", lambda: FILE_REMOVAL_INTERVAL_MS, self._remove_files),
+            ("logs that wait for space", lambda: MISSING_LOGS_INTERVAL_MS, self._broker.hosting.make_missing),
             ("idle producers", lambda: PRODUCER_EXPIRY_INTERVAL_MS, self._expire_producers),
         )
         for name, interval_ms, work in schedule:

@@ -121,7 +121,8 @@ class RunningBroker:
         return [HostedReplica(partition) for partition in self._all()]
 
     def offline_replica_count(self) -> int:
-        return sum(partition.offline for partition in self._all())
+        without_log = sum(len(topic.offline) for topic in list(self._broker.partitions.by_name.values()))
+        return without_log + sum(partition.offline for partition in self._all())
 
     def listeners(self) -> list[Listener]:
         return list(self._broker.listeners)
