@@ -1,0 +1,123 @@
+"""Torn and bit-flipped tails: after a kill the log is cut behind the last sound batch, and goes on from there."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kaspar.records import crc_matches, iter_headers
+from tests.chaos.conftest import StartBroker
+from tests.peers.observed import ObservedBroker
+from tests.peers.raw_client import RawClient
+
+TOPIC = "orders"
+BATCHES = 40
+RECORDS = 5
+
+
+def _write(client: RawClient, first: int, count: int) -> list[bytes]:
+    values = [f"{number}".encode() for number in range(first, first + count * RECORDS)]
+    for start in range(0, len(values), RECORDS):
+        answer = client.produce(TOPIC, values[start : start + RECORDS])
+        assert (answer.error_code, answer.base_offset) == (0, first + start)
+    return values
+
+
+@pytest.fixture
+def killed(start_broker: StartBroker) -> ObservedBroker:
+    """A broker that was killed with one segment on which nothing was synced."""
+    broker = start_broker()
+    with broker.client() as client:
+        assert client.create_topic(TOPIC) == 0
+        _write(client, 0, BATCHES)
+    broker.kill()
+    return broker
+
+
+@pytest.mark.parametrize("damage", ["torn", "bit", "zeros", "garbage", "twice"])
+def test_log_goes_on_behind_the_last_sound_batch(killed: ObservedBroker, chance: random.Random, damage: str) -> None:
+    segment = killed.segment_files(TOPIC)[0]
+    whole = segment.read_bytes()
+    batch_bytes = len(whole) // BATCHES  # all of one size, or nearly: records differ by a digit or two
+    damaged = bytearray(whole)
+    at_least = 0
+    match damage:
+        case "torn":
+            position = chance.randrange(len(whole) // 2, len(whole))
+            del damaged[position:]
+        case "bit":
+            position = chance.randrange(len(whole) // 2, len(whole))
+            damaged[position] ^= 1 << chance.randrange(8)
+        case "zeros":
+            position = len(whole)
+            damaged += bytes(chance.randrange(1, 5000))
+        case "garbage":
+            position = len(whole)
+            damaged += chance.randbytes(chance.randrange(1, 5000))
+        case _:
+            position = len(whole)
+            damaged += whole[-batch_bytes:]  # sound in itself, but its offsets go back
+    at_least = max(0, position // batch_bytes - 3) * RECORDS
+    segment.write_bytes(damaged)
+    _forget_indexes_sometimes(segment, chance)
+
+    killed.start()
+    with killed.client() as client:
+        kept = client.read_values(TOPIC)
+        assert kept == [f"{number}".encode() for number in range(len(kept))]
+        assert len(kept) % RECORDS == 0, "a batch is there whole or not at all"
+        assert at_least <= len(kept) <= BATCHES * RECORDS
+        if position == len(whole):
+            assert len(kept) == BATCHES * RECORDS, "what was sound is gone"
+        _write(client, len(kept), 3)
+        assert client.offset_at(TOPIC) == (0, len(kept) + 3 * RECORDS)
+    if damage != "twice":
+        killed.wait_for_log("cut what is no valid batch off the end of a segment")
+
+
+def _forget_indexes_sometimes(segment: Path, chance: random.Random) -> None:
+    for suffix in (".index", ".timeindex"):
+        index = segment.with_suffix(suffix)
+        match chance.choice(("leave", "remove", "damage")):
+            case "remove":
+                index.unlink(missing_ok=True)
+            case "damage":
+                index.write_bytes(chance.randbytes(chance.randrange(0, 100)))
+
+
+def test_damaged_index_and_snapshot_files_cost_no_record(killed: ObservedBroker, chance: random.Random) -> None:
+    """Everything beside the segments can be made anew from them."""
+    folder = killed.segment_files(TOPIC)[0].parent
+    for path in folder.iterdir():
+        if path.suffix in (".index", ".timeindex", ".snapshot") or path.name == "leader-epoch-checkpoint":
+            path.write_bytes(chance.randbytes(37))
+    for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):
+        (killed.data_dir / name).write_bytes(chance.randbytes(37))
+    killed.start()
+    with killed.client() as client:
+        assert client.read_values(TOPIC) == [f"{number}".encode() for number in range(BATCHES * RECORDS)]
+        _write(client, BATCHES * RECORDS, 3)
+
+
+def test_bit_flips_after_a_clean_stop_are_seen_by_readers(start_broker: StartBroker, chance: random.Random) -> None:
+    """A start after a clean stop reads no data. A bit that flipped meanwhile goes out as it is, and the CRC that came
+    from the producer tells its reader; the broker stays up, and cuts nothing."""
+    broker = start_broker()
+    with broker.client() as client:
+        assert client.create_topic(TOPIC) == 0
+        assert client.create_topic("other") == 0
+        _write(client, 0, BATCHES)
+    broker.stop()
+    segment = broker.segment_files(TOPIC)[0]
+    damaged = bytearray(segment.read_bytes())
+    damaged[-chance.randrange(1, 20)] ^= 1 << chance.randrange(8)  # in a record of the last batch
+    segment.write_bytes(damaged)
+    broker.start()
+    with broker.client() as client:
+        _write(client, BATCHES * RECORDS, 1)
+        found = client.fetch_bytes(TOPIC, 0).records
+        assert found is not None
+        sound = [crc_matches(found, position, header) for position, header in iter_headers(found, 0, len(found))]
+        assert sound == [True] * (BATCHES - 1) + [False, True]
+        assert client.produce("other", [b"x"]).error_code == 0
+    assert segment.read_bytes().startswith(damaged)

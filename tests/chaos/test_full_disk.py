@@ -1,0 +1,122 @@
+"""A full disk is not a failed disk: writes are refused until space returns, everything else goes on."""
+
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kaspar.base.errors import ErrorCode
+from tests.chaos.conftest import StartBroker
+from tests.chaos.mounts import free_bytes, small_disk
+from tests.peers.missing import unless_missing
+from tests.peers.observed import ObservedBroker, wait_until
+from tests.peers.raw_client import RawClient
+
+TOPIC = "orders"
+OTHER = "other"
+VALUE_BYTES = 50_000
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with ExitStack() as stack:
+        yield unless_missing(lambda: stack.enter_context(small_disk(tmp_path / "disk", megabytes=16)))
+
+
+@pytest.fixture
+def broker(disk: Path, start_broker: StartBroker) -> ObservedBroker:  # the disk must outlive the broker
+    broker = start_broker(overrides={"log.dirs": str(disk / "data"), "log.segment.delete.delay.ms": "0"})
+    broker.data_dir = disk / "data"
+    return broker
+
+
+def _fill(client: RawClient, chance: random.Random) -> list[bytes]:
+    """Produce until the broker refuses; what it acknowledged."""
+    acknowledged: list[bytes] = []
+    while True:
+        value = chance.randbytes(chance.randrange(1, VALUE_BYTES))
+        answer = client.produce(TOPIC, [value])
+        if answer.error_code != 0:
+            assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert "no space is left" in (answer.error_message or "")
+            return acknowledged
+        assert answer.base_offset == len(acknowledged)
+        acknowledged.append(value)
+        assert len(acknowledged) < 10_000
+
+
+@pytest.mark.parametrize("flush_messages", ["9223372036854775807", "1"], ids=["page cache", "group commit"])
+def test_writes_are_refused_until_space_returns(
+    broker: ObservedBroker, disk: Path, chance: random.Random, flush_messages: str
+) -> None:
+    filler = disk / "filler"
+    filler.write_bytes(bytes(4 << 20))
+    with broker.client() as client:
+        assert client.create_topic(TOPIC, configs={"flush.messages": flush_messages}) == 0
+        assert client.create_topic(OTHER) == 0
+        acknowledged = _fill(client, chance)
+        segment = broker.segment_files(TOPIC)[0]
+        size = segment.stat().st_size
+
+        assert client.produce(TOPIC, [bytes(VALUE_BYTES)]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert segment.stat().st_size == size, "the partial write was not cut off"
+        assert client.read_values(TOPIC) == acknowledged, "reads go on"
+        assert client.produce(OTHER, [b"small"]).error_code in (0, ErrorCode.KAFKA_STORAGE_ERROR)
+
+        filler.unlink()
+        more = chance.randbytes(VALUE_BYTES)
+        assert client.produce(TOPIC, [more]).error_code == 0, "writes resume by themselves"
+        acknowledged.append(more)
+        acknowledged += _fill_again(client, chance, len(acknowledged))
+        assert client.read_values(TOPIC) == acknowledged
+    # A stop and a start on a full disk.
+    broker.expect_error("a log directory could not be stopped cleanly")
+    assert broker.stop() == 0
+    broker.start()
+    with broker.client() as client:
+        assert client.read_values(TOPIC) == acknowledged
+        assert client.delete_topic(TOPIC) == 0, "deletes go on"
+        wait_until(lambda: free_bytes(disk) > 8 << 20, "the deleted topic's space is free")
+        assert client.produce(OTHER, [bytes(VALUE_BYTES)]).error_code == 0
+    assert not broker.log_lines("is offline")
+
+
+def _fill_again(client: RawClient, chance: random.Random, offset: int) -> list[bytes]:
+    acknowledged: list[bytes] = []
+    while True:
+        value = chance.randbytes(VALUE_BYTES)
+        answer = client.produce(TOPIC, [value])
+        if answer.error_code != 0:
+            return acknowledged
+        assert answer.base_offset == offset + len(acknowledged)
+        acknowledged.append(value)
+
+
+def test_kill_on_a_full_disk_loses_nothing_acknowledged(broker: ObservedBroker, chance: random.Random) -> None:
+    with broker.client() as client:
+        assert client.create_topic(TOPIC) == 0
+        assert client.create_topic(OTHER) == 0
+        acknowledged = _fill(client, chance)
+    broker.kill()
+    broker.start()
+    with broker.client() as client:
+        assert client.read_values(TOPIC) == acknowledged
+        assert client.delete_topic(TOPIC) == 0
+        wait_until(lambda: client.produce(OTHER, [bytes(VALUE_BYTES)]).error_code == 0, "writes resume")
+
+
+def test_topics_made_on_a_full_disk_take_records_when_there_is_space(broker: ObservedBroker, disk: Path) -> None:
+    """The metadata store has space in reserve; a log may have to wait for some."""
+    filler = disk / "filler"
+    with filler.open("wb") as file:
+        file.write(bytes(free_bytes(disk)))
+    names = [f"topic-{number}" for number in range(5)]
+    with broker.client() as client:
+        for name in names:
+            assert client.create_topic(name) == 0
+            assert client.produce(name, [b"x"]).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        filler.unlink()
+        for name in names:
+            wait_until(lambda name=name: client.produce(name, [b"x"]).error_code == 0, f"{name} takes records")  # type: ignore[misc]
