@@ -96,7 +96,7 @@ def new_topic(broker: BrokerProcess, reference: Driver, topic_names: Iterator[st
     def create(*, partitions: int = 1, config: dict[str, str] | None = None) -> str:
         name = next(topic_names)
         reference.create_topic(name, partitions=partitions, config=config)
-        wait_for_leaders(broker.bootstrap, name, range(partitions))
+        wait_for_leaders(broker, name, range(partitions))
         return name
 
     return create

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.compat.drivers.api import EARLIEST, LATEST, Record
-from tests.compat.drivers.confluent import ConfluentDriver, leaders_answer
+from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.partition_folder import TOPIC, TOPIC_CONFIG, fill, segments, topic_id
-from tests.compat.scenario import eventually, refusal
+from tests.compat.scenario import refusal, wait_for_leaders
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
@@ -50,7 +50,7 @@ def test_a_folder_opens_in_the_other_broker(tmp_path: Path, writer: str, reader:
     log_before = len(reads.log_text())
 
     with reads:
-        eventually(lambda: leaders_answer(reads.bootstrap, TOPIC, [0]), "the partition has a leader")
+        wait_for_leaders(reads, TOPIC, [0])
         reading = ConfluentDriver(reads.bootstrap)
         logged = [line for line in reads.log_text()[log_before:].splitlines() if PARTITION in line]
         assert not [line for line in logged if any(word in line for word in RECOVERY_WORDS[reader])]
@@ -68,7 +68,7 @@ def test_a_folder_opens_in_the_other_broker(tmp_path: Path, writer: str, reader:
 def _with_topic(broker: BrokerProcess) -> ConfluentDriver:
     driver = ConfluentDriver(broker.bootstrap)
     driver.create_topic(TOPIC, config=TOPIC_CONFIG)
-    eventually(lambda: leaders_answer(broker.bootstrap, TOPIC, [0]), "the partition has a leader")
+    wait_for_leaders(broker, TOPIC, [0])
     return driver
 
 

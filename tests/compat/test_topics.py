@@ -18,7 +18,7 @@ def test_a_created_topic_is_seen_by_others(
 ) -> None:
     driver.create_topic(topic_name, partitions=5, config={"retention.ms": "86400000"})
     eventually(lambda: reference.partition_count(topic_name) == 5, "the topic in the metadata")
-    wait_for_leaders(broker.bootstrap, topic_name, [4])
+    wait_for_leaders(broker, topic_name, [4])
     assert reference.describe_config(topic_name)["retention.ms"] == "86400000"
     assert driver.produce(topic_name, [Record(b"v", partition=4)]) == [0]
 
@@ -91,7 +91,7 @@ def test_added_partitions_take_records(
     reference.produce(topic, [Record(b"kept", partition=1)])
     driver.create_partitions(topic, 6)
     eventually(lambda: driver.partition_count(topic) == 6, "six partitions in the metadata")
-    wait_for_leaders(broker.bootstrap, topic, [5])
+    wait_for_leaders(broker, topic, [5])
     assert driver.produce(topic, [Record(b"v", partition=5)]) == [0]
     assert reference.consume(topic, start=FIRST, count=1, partition=1)[0].value == b"kept"
 
@@ -107,7 +107,7 @@ def test_partitions_cannot_be_taken_away(driver: Driver, new_topic: NewTopic, to
 @pytest.fixture(scope="module")
 def wide_topic(shared_broker: BrokerProcess, drivers: Callable[[str], Driver]) -> str:
     drivers("confluent-kafka").create_topic("wide", partitions=MANY_PARTITIONS)
-    wait_for_leaders(shared_broker.bootstrap, "wide", range(MANY_PARTITIONS))
+    wait_for_leaders(shared_broker, "wide", range(MANY_PARTITIONS))
     return "wide"
 
 

@@ -3,9 +3,12 @@
 import random
 import socket
 import struct
+from collections.abc import Sequence
 
 _CORRELATION_ID = 7
+_LIST_OFFSETS_KEY = 2
 _API_VERSIONS_KEY = 18
+_LATEST = -1
 _BROKER_PORTS = range(20_000, 32_000)  # below those of outgoing connections, so a restart finds its port free
 
 
@@ -24,15 +27,38 @@ def free_port() -> int:
 
 def answers_api_versions(host: str, port: int, timeout: float = 2.0) -> bool:
     """Whether a broker at this address answers an ApiVersions request (version 0) without an error."""
-    request = struct.pack(">hhih", _API_VERSIONS_KEY, 0, _CORRELATION_ID, -1)
     try:
-        with socket.create_connection((host, port), timeout=timeout) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            (size,) = struct.unpack(">i", _exactly(connection, 4))
-            correlation_id, error_code = struct.unpack_from(">ih", _exactly(connection, size))
+        answer = _ask(host, port, _API_VERSIONS_KEY, 0, b"", timeout)
     except (OSError, EOFError):
         return False
-    return bool(correlation_id == _CORRELATION_ID and error_code == 0)
+    (error_code,) = struct.unpack_from(">h", answer)
+    return bool(error_code == 0)
+
+
+def leads(host: str, port: int, topic: str, partitions: Sequence[int], timeout: float = 30.0) -> bool:
+    """Whether the broker leads all these partitions and takes requests for them (ListOffsets, version 1)."""
+    name = topic.encode()
+    body = struct.pack(f">iih{len(name)}si", -1, 1, len(name), name, len(partitions))
+    body += b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
+    answer = _ask(host, port, _LIST_OFFSETS_KEY, 1, body, timeout)
+    position = struct.calcsize(f">ih{len(name)}s")
+    (count,) = struct.unpack_from(">i", answer, position)
+    errors = {error for _, error, _, _ in struct.iter_unpack(">ihqq", answer[position + 4 :])}
+    assert count == len(partitions)
+    return errors == {0}
+
+
+def _ask(host: str, port: int, api_key: int, version: int, body: bytes, timeout: float) -> bytes:
+    """Send one request on a connection of its own; the body of the answer."""
+    request = struct.pack(">hhih", api_key, version, _CORRELATION_ID, -1) + body
+    with socket.create_connection((host, port), timeout=timeout) as connection:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        (size,) = struct.unpack(">i", _exactly(connection, 4))
+        answer = _exactly(connection, size)
+    (correlation_id,) = struct.unpack_from(">i", answer)
+    if correlation_id != _CORRELATION_ID:
+        raise EOFError("this is the answer to another request")
+    return answer[4:]
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -170,14 +170,6 @@ class ConfluentDriver:
             raise _client_error(error.args[0]) from error
 
 
-def leaders_answer(bootstrap: str, topic: str, partitions: Sequence[int]) -> bool:
-    """Whether each partition's leader takes requests. Asked by a new client: an older one remembers metadata."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
-    latest = _spec(Position("latest"))
-    found = admin.list_offsets({TopicPartition(topic, partition): latest for partition in partitions})
-    return all(future.exception(CALL_TIMEOUT_SECONDS) is None for future in found.values())
-
-
 def _spec(position: Position) -> OffsetSpec:
     makers: dict[str, Callable[[], OffsetSpec]] = {
         "earliest": OffsetSpec.earliest,
