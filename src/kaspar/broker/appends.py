@@ -33,34 +33,29 @@ class AppendQueues:
         self._overload = overload
         self._overloaded = False
         self.limit_bytes = -1
-        self._queues: dict[Partition, deque[_Job]] = {}
+        self.queues: dict[Partition, deque[_Job]] = {}
+        """The partitions with batches that wait; whatever else comes for them must line up too."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_bytes = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._queues)
-
     @property
     def waiting_count(self) -> int:
-        return sum(len(queue) for queue in tuple(self._queues.values()))
-
-    def busy(self, partition: Partition) -> bool:
-        return partition in self._queues
+        return sum(len(queue) for queue in tuple(self.queues.values()))
 
     def add(self, partition: Partition, batch: bytearray, *, acks_all: bool, done: Done) -> None:
         """Check and append `batch`, which from now on belongs to the queue; `done` gets the outcome, on the loop."""
         self._count(len(batch))
-        queue = self._queues.get(partition)
+        queue = self.queues.get(partition)
         if queue is not None:
             queue.append(_Job(batch, acks_all, done))
             return
-        self._queues[partition] = deque([_Job(batch, acks_all, done)])
+        self.queues[partition] = deque([_Job(batch, acks_all, done)])
         task = asyncio.get_running_loop().create_task(self._work_off(partition))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _work_off(self, partition: Partition) -> None:
-        queue = self._queues[partition]
+        queue = self.queues[partition]
         loop = asyncio.get_running_loop()
         try:
             while queue:
@@ -84,7 +79,7 @@ class AppendQueues:
                 self._count(-size)
                 job.done(outcome, prepared)
         finally:
-            del self._queues[partition]
+            del self.queues[partition]
 
     def _count(self, size: int) -> None:
         """Keep the memory that waiting batches hold near `queued.max.request.bytes` (negative: no bound)."""

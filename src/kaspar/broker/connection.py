@@ -200,7 +200,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._queue_ready(response)
                 else:
                     out.extend(response)
-                    if self._write_buffer_is_filling(out):
+                    if len(out) > 64 or len(out[-1]) > 64 * 1024:  # enough for one write
                         self._write(out)
                         out = []
         except MalformedBytes as problem:
@@ -214,10 +214,6 @@ class Connection(asyncio.BufferedProtocol):
         if out:
             self._write(out)
         return position
-
-    @staticmethod
-    def _write_buffer_is_filling(out: list[bytes | bytearray | memoryview]) -> bool:
-        return len(out) > 64 or len(out[-1]) > 64 * 1024
 
     def _keep(self, source: bytearray, start: int, end: int) -> None:
         """Move the first part of a frame out of the shared buffer."""
