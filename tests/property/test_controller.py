@@ -77,6 +77,13 @@ events = st.one_of(
     st.builds(DeleteTopics, tuples(st.builds(TopicReference, names), 2)),
     st.builds(CreatePartitions, tuples(st.builds(MorePartitions, names, st.sampled_from([2, 4, 600])), 2)),
     st.builds(AlterConfigs, tuples(st.builds(ConfigChange, resources, tuples(operations, 2), st.booleans()), 2)),
+    st.builds(
+        lambda name, value: AlterConfigs(
+            (ConfigChange(ConfigResource(ResourceType.TOPIC, name), (ConfigOperation.set("segment.ms", value),)),)
+        ),
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["6", "7"]),
+    ),
     st.just(AllocateProducerIds(BrokerId(1))),
 )
 steps = st.one_of(events, st.sampled_from(["broker 2", "broker 3", "logs removed", "watches", "restart", "crash"]))

@@ -92,9 +92,13 @@ def test_what_is_answered_is_stored_and_published(tmp_path: Path) -> None:
             operation = ConfigOperation.set("max.connections", "5")
             change = ConfigChange(ConfigResource(ResourceType.BROKER, ""), (operation,))
             await shell.submit(AlterConfigs((change,)))
+            of_topic = ConfigChange(ConfigResource(ResourceType.TOPIC, "t"), (ConfigOperation.set("segment.ms", "6"),))
+            await shell.submit(AlterConfigs((of_topic,)))
+            assert shell.image.topics["t"].configs == {"segment.ms": "6"}
+            assert await stored(metadata) == shell.image
             await shell.submit(AllocateProducerIds(ONE))
             await shell.submit(DeleteTopics((TopicReference("t"),)))
-            assert len(published) == 5
+            assert len(published) == 6
             assert await stored(metadata) == shell.image
             await shell.submit(LogsRemoved(ONE, (created.topic_id,)))
             assert shell.image.deleted_topics == {}
