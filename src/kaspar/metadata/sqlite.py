@@ -131,7 +131,8 @@ class SqliteMetadata:
         except sqlite3.OperationalError as problem:
             if not _is_full(problem):
                 raise
-            self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
+            with contextlib.suppress(sqlite3.OperationalError):  # there is no space in the database either
+                self._connection.execute("PRAGMA wal_checkpoint(RESTART)")
             self._commit(operations, session)
         self._fire(operations)
 
