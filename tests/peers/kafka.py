@@ -101,10 +101,12 @@ class ApacheKafka(BrokerProcess):
         overrides: Mapping[str, str] | None = None,
         port: int | None = None,
         jvm_flags: Sequence[str] = LIGHT_JVM,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(folder, overrides=overrides, port=port)
         self.heap = heap
         self.jvm_flags = tuple(jvm_flags)
+        self.features = dict(features or {})  # levels that a new folder gets instead of the version's own
         self.controller_port = free_port()
         self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
@@ -119,7 +121,8 @@ class ApacheKafka(BrokerProcess):
         write_properties(self.properties_file, self._settings())
         if not (self.data_dir / "meta.properties").exists():
             arguments = ("format", f"--cluster-id={self.cluster_id}", "--config", self.properties_file)
-            run_tool("kafka.tools.StorageTool", *arguments)
+            features = [word for name, level in self.features.items() for word in ("--feature", f"{name}={level}")]
+            run_tool("kafka.tools.StorageTool", *arguments, *features)
 
     def _settings(self) -> dict[str, str]:
         return {

@@ -16,7 +16,7 @@ _KRAFT = "there is no Raft quorum: metadata lives in the embedded store or in Zo
 
 _BY_REASON: Mapping[str, Sequence[str]] = {
     _GROUPS: (
-        *("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup"),
+        *("OffsetCommit", "OffsetFetch", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup"),
         *("DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete"),
         *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
     ),

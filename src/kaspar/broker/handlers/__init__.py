@@ -58,6 +58,7 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.FETCH, 4, 18, "fetch"),
         ServedApi(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets"),
         ServedApi(ApiKey.METADATA, 0, 13, "metadata"),
+        ServedApi(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator"),
         ServedApi(ApiKey.API_VERSIONS, 0, 4, "api_versions"),
         ServedApi(ApiKey.CREATE_TOPICS, 2, 7, "create_topics"),
         ServedApi(ApiKey.DELETE_TOPICS, 1, 6, "delete_topics"),
