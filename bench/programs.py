@@ -67,9 +67,11 @@ def finish(process: subprocess.Popen[str], *, accept: tuple[int, ...] = (0,)) ->
     try:
         output, errors = process.communicate(timeout=_PROGRAM_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired as expired:
-        process.kill()
-        process.communicate()
         raise LoadError(f"{process.args!r} did not end within {_PROGRAM_TIMEOUT_SECONDS:.0f} s") from expired
+    finally:
+        if process.poll() is None:  # also when the bench itself was told to end
+            process.kill()
+            process.wait()
     if process.returncode not in accept:
         raise LoadError(errors.strip()[-1000:] or f"{process.args!r} ended with code {process.returncode}")
     measured: Any = json.loads(output)
