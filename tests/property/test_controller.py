@@ -40,7 +40,7 @@ from kaspar.metadata.image import NO_LEADER, AdvertisedEndpoint, BrokerRegistrat
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.shell import ControllerShell, register_broker
 from kaspar.metadata.sqlite import SqliteMetadata
-from kaspar.metadata.store import SessionLost, UnknownOutcome
+from kaspar.metadata.store import SessionLost, Store, UnknownOutcome
 
 T = TypeVar("T")
 
@@ -190,13 +190,22 @@ class Cluster:
         assert replace(stored, brokers=image.brokers) == image, "the published image is the stored one"
         self.check_partitions(image)
         self.store.deliver_watches()
-        try:
-            await self.shell.look_at_brokers()
-        except Refused:
+        await self.check_brokers(plain)
+        await plain.close()
+
+    async def check_brokers(self, plain: Store) -> None:
+        """A session that is lost meanwhile takes its broker with it, and its controller is not asked any more."""
+        while True:
+            try:
+                await self.shell.look_at_brokers()
+                up = await load_brokers(plain)
+                if not self.store.is_lost:
+                    assert self.shell.image.brokers == up
+                    return
+            except Refused:
+                pass
             await self.stop()
             await self.start()
-        assert self.shell.image.brokers == await load_brokers(plain)
-        await plain.close()
 
     def check_partitions(self, image: ClusterImage) -> None:
         seen: dict[tuple[str, int], int] = {}
