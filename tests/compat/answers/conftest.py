@@ -16,7 +16,21 @@ from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
 
 # Records carry fixed timestamps of the past, which no retention may take away while the scenarios run.
-SETTINGS = {"log.retention.ms": "-1", "num.partitions": "2", "auto.create.topics.enable": "true"}
+SETTINGS = {
+    "log.retention.ms": "-1",
+    "num.partitions": "2",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+# With this feature of KRaft on, formatting gives a cluster a dynamic default of min.insync.replicas.
+FEATURES = {"eligible.leader.replicas.version": 0}
 
 
 @dataclass(frozen=True)
@@ -39,7 +53,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("answers")
     unless_missing(kafka_jars)
     with ExitStack() as running:
-        kafka = running.enter_context(ApacheKafka(folder / "kafka", overrides=SETTINGS))
+        kafka = running.enter_context(_apache_kafka(folder / "kafka"))
         subject = running.enter_context(_subject(folder / "subject", same=same))
         beside = running.enter_context(ThreadPoolExecutor(max_workers=1))
         stages = Stage(kafka), Stage(subject)
@@ -48,6 +62,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield Pair(*stages, same, beside)
 
 
+def _apache_kafka(folder: Path) -> ApacheKafka:
+    return ApacheKafka(folder, overrides=SETTINGS, features=FEATURES)
+
+
 def _subject(folder: Path, *, same: bool) -> BrokerProcess:
-    kind = ApacheKafka if same else KasparProcess
-    return kind(folder, overrides=SETTINGS)
+    return _apache_kafka(folder) if same else KasparProcess(folder, overrides=SETTINGS)

@@ -33,6 +33,7 @@ UNORDERED = (
     "ApiVersions.supported_features",
     "ApiVersions.finalized_features",
     "Metadata.topics",
+    "CreateTopics.topics.*.configs",
     "DescribeConfigs.results.*.configs",
     "DescribeLogDirs.results.*.topics",
     "DescribeLogDirs.results.*.topics.*.partitions",

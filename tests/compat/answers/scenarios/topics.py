@@ -43,9 +43,7 @@ def _create(
 ) -> Scenario:
     body = {"topics": list(topics), "timeout": 10_000, **more}
     order = ["CreateTopics.topics"] if len(topics) > 1 else []
-    return Scenario(
-        name, CREATE, [Ask(CREATE, body), *then], before, unordered=[*order, "CreateTopics.topics.*.configs"]
-    )
+    return Scenario(name, CREATE, [Ask(CREATE, body), *then], before, unordered=order)
 
 
 def _assigned(assignment: Mapping[int, Sequence[int]], *, partitions: int = -1, replicas: int = -1) -> Body:
@@ -120,7 +118,8 @@ _CREATE = [
         "a compaction lag the wrong way round",
         _topic(configs=[setting("min.compaction.lag.ms", "10"), setting("max.compaction.lag.ms", "5")]),
     ),
-    _create("a zero timeout", _topic(), timeout=0),
+    _create("a zero timeout", _topic(), timeout=0, then=[see_topic()]),
+    _create("a negative timeout", _topic(), timeout=-1, then=[see_topic()]),
     Scenario("a body that is cut", CREATE, [Ask(CREATE, {"topics": [_topic()], "timeout": 1000}, cut=8)]),
 ]
 
@@ -178,7 +177,7 @@ _DELETE = [
     Scenario("none", DELETE, [Ask(DELETE, _deleted())]),
     Scenario("a name that may not be", DELETE, [Ask(DELETE, _deleted("a b"))]),
     Scenario("an empty name", DELETE, [Ask(DELETE, _deleted(""))]),
-    Scenario("a zero timeout", DELETE, [Ask(DELETE, _deleted(_T, timeout=0))], [NewTopic()]),
+    Scenario("a zero timeout", DELETE, [Ask(DELETE, _deleted(_T, timeout=0)), see_topic()], [NewTopic()]),
     *[
         Scenario(
             name, DELETE, [Ask(DELETE, _deleted(topics=topics)), see_topic()], [NewTopic(), NewTopic("b")], _WITH_IDS
@@ -228,7 +227,7 @@ _GROW = [
     _grow("assigned to the same broker twice", _more(3, [1, 1])),
     _grow("assigned to too many", _more(3, [1, 7])),
     _grow("assigned to nobody", _more(3, [])),
-    _grow("a zero timeout", _more(4), timeout=0, then=[]),
+    _grow("a zero timeout", _more(4), timeout=0),
 ]
 
 SCENARIOS = [*_CREATE, *_DELETE, *_GROW]
