@@ -131,6 +131,7 @@ class ListenerSettings(Settings):
         500,
         at_least(1),
         importance=Importance.HIGH,
+        not_honoured="The requests in work are bounded by their bytes: `queued.max.request.bytes`.",
         doc="How many requests may be in work at once before the broker stops reading from its connections.",
     )
     queued_max_request_bytes: int = setting(

@@ -117,6 +117,7 @@ class LogSettings(Settings):
         MINUTE_MS,
         at_least(0),
         importance=Importance.HIGH,
+        not_honoured="The log start offsets are written together with the recovery points.",
         doc="How often the log start offsets are written to their checkpoint file.",
     )
     log_segment_delete_delay_ms: int = topic_default(TOPIC["file.delete.delay.ms"], Importance.HIGH)
