@@ -34,6 +34,10 @@ class StepError(Exception):
     """One program of a download ended with an error; the download may be tried again."""
 
 
+class BuildError(Exception):
+    """What was downloaded could not be built: a fault of our own, which another try would not mend."""
+
+
 def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "kaspar"
@@ -47,8 +51,14 @@ def require_tool(program: str) -> str:
     return path
 
 
-def run_step(command: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    """Run one program of a download; StepError carries the end of what it printed."""
+def run_step(
+    command: Sequence[str | Path],
+    *,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    failure: type[StepError] | type[BuildError] = StepError,
+) -> None:
+    """Run one program of a download or build; the error carries the end of what it printed."""
     try:
         done = subprocess.run(
             [str(word) for word in command],
@@ -63,9 +73,9 @@ def run_step(command: Sequence[str | Path], *, folder: Path, environment: Mappin
             check=False,
         )
     except subprocess.TimeoutExpired as expired:
-        raise StepError(f"'{command[0]}' did not end within {STEP_TIMEOUT_SECONDS} s") from expired
+        raise failure(f"'{command[0]}' did not end within {STEP_TIMEOUT_SECONDS} s") from expired
     if done.returncode != 0:
-        raise StepError(f"'{command[0]}' ended with code {done.returncode}:\n{done.stdout[-3000:]}")
+        raise failure(f"'{command[0]}' ended with code {done.returncode}:\n{done.stdout[-3000:]}")
 
 
 def cached(name: str, manifests: Sequence[Path], build: Build) -> Path:

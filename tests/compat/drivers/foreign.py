@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tests.compat.drivers.api import Ability
 from tests.compat.drivers.json_lines import JsonLinesDriver
-from tests.peers.downloads import cached, require_tool, run_step
+from tests.peers.downloads import BuildError, cached, require_tool, run_step
 from tests.peers.kafka import LIGHT_JVM, POM, classpath
 
 _HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def _java_classes() -> Path:
     def build(folder: Path, attempt: int) -> None:
         del attempt
         options = ("-proc:none", "-Werror", "-cp", classpath(), "-d", folder)
-        run_step([require_tool("javac"), *options, _JAVA_SOURCE], folder=folder)
+        run_step([require_tool("javac"), *options, _JAVA_SOURCE], folder=folder, failure=BuildError)
 
     return cached("java-driver", [_JAVA_SOURCE, POM], build)
 
@@ -59,7 +59,9 @@ def _franz_program() -> Path:
 
     def build(folder: Path, attempt: int) -> None:
         del attempt
-        run_step([require_tool("go"), "build", "-mod=readonly", "-o", folder / "driver", "."], folder=_FRANZ)
+        go = require_tool("go")
+        run_step([go, "mod", "download"], folder=_FRANZ)
+        run_step([go, "build", "-mod=readonly", "-o", folder / "driver", "."], folder=_FRANZ, failure=BuildError)
 
     return cached("franz-driver", sources, build) / "driver"
 
