@@ -17,6 +17,7 @@ from kaspar.storage.files import Files
 OVERHEAD = 12  # the base offset and the length itself, which the length does not count
 _CRC_COVERS_FROM = 21
 _START = struct.Struct(">qiiBI")  # base offset, length, leader epoch, magic, crc
+_OLD_START = struct.Struct(">qiIB")  # offset, length, crc, magic
 _PIECE = 1 << 20
 
 
@@ -73,12 +74,16 @@ class BatchScan:
             if length - here >= HEADER_SIZE:
                 needed = _START.unpack_from(data, here)[1] + OVERHEAD
             if needed > remaining:
+                self._refuse_old_records(data[here:])
                 self.problem = "the last record batch is cut off"
                 return
             wanted = max(self._piece, needed)
 
     def _refuse_old_records(self, data: memoryview) -> None:
-        _, length, crc, magic = struct.unpack_from(">qiIB", data, 0)
+        """What is no batch of today's format may be a sound message of an older one, which must not be cut off."""
+        if len(data) < _OLD_START.size:
+            return
+        _, length, crc, magic = _OLD_START.unpack_from(data)
         end = OVERHEAD + length
         if magic in (0, 1) and 14 <= length <= len(data) - OVERHEAD and zlib.crc32(data[16:end]) == crc:
             raise OldRecords(

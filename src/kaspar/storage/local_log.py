@@ -235,7 +235,7 @@ class LocalLog:
             try:
                 handle = self.directory.readers.acquire(segment, segment.path(LOG))
             except FileNotFoundError:
-                if segment in self.segments.all and not self.deleted:
+                if segment in self.segments.all:
                     raise
                 continue  # deleted meanwhile
             try:
@@ -252,7 +252,7 @@ class LocalLog:
             files.fsync_dir(self.folder)
 
     def sync_with_next_flush(self, segments_with_new_indexes: list[Segment], *, names: bool) -> None:
-        """A log was opened: what a crash may have left unsynced, or recovery has made, is durable after the next flush."""
+        """What a crash may have left unsynced, or recovery has made, is to be durable after the next flush."""
         self._unsynced_indexes.extend(segments_with_new_indexes)
         self._folder_dirty = names
 

@@ -294,7 +294,7 @@ class Log(LocalLog):
                 if wanted >= PLACE.size:
                     data = self.directory.pread_now(active.fd, wanted, position)
                     if len(data) >= PLACE.size:
-                        base_offset, length, delta = PLACE.unpack_from(data)
+                        base_offset, length, _, delta = PLACE.unpack_from(data)
                         if len(data) >= length + OVERHEAD and base_offset + delta >= offset:
                             return data
             return log_reader.read(
@@ -359,19 +359,23 @@ class Log(LocalLog):
             target = self.log_end_offset
             try:
                 self._sync_segments(self.recovery_point)
+                self._persist_leader_epochs()
             except OSError as error:
+                if self.deleted:
+                    return Offset(self.recovery_point)  # the folder has another name by now, and nobody waits for it
                 # The kernel may have dropped the pages it could not write: another sync would succeed and mean nothing.
                 raise self.directory.take_offline(f"{error} while syncing {self.topic_partition}") from error
-            self.persist_leader_epochs()
             with self._recovering:
                 if truncations == self._truncations and target > self.recovery_point:
                     self.recovery_point = target
                 return Offset(self.recovery_point)
 
-    def persist_leader_epochs(self) -> None:
+    def _persist_leader_epochs(self) -> None:
         try:
             self.leader_epochs.persist(self.directory.files, self.folder)
         except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
             raise self.directory.fail(error, f"writing the leader epochs of {self.topic_partition}") from error
 
     def close(self) -> None:
@@ -386,7 +390,7 @@ class Log(LocalLog):
             if self.recovery_point < self.log_end_offset or self._unsynced_indexes or self._folder_dirty:
                 self._unsynced_indexes.append(self._active)
                 self.flush()
-            self.persist_leader_epochs()
+            self._persist_leader_epochs()
         except OSError as error:
             raise self.directory.fail(error, f"closing {self.topic_partition}") from error
         self.abandon()
@@ -421,7 +425,7 @@ class Log(LocalLog):
         end = self.log_end_offset
         self.log_start_offset = log_start_offset
         self.leader_epochs.truncate_from_end(end)
-        self.persist_leader_epochs()
+        self._persist_leader_epochs()
         for offset in [offset for offset in self.snapshots if offset > end]:
             self._remove_snapshot(offset)
         begin = producer_replay.load_newest_snapshot(

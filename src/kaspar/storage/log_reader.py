@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
-# base offset, length, 11 bytes to skip, last offset delta: all that it takes to find a batch
-PLACE = struct.Struct(">qi11xi")
+# base offset, length, (leader epoch), magic, (crc, attributes), last offset delta: all that it takes to find a batch
+PLACE = struct.Struct(">qi4xB6xi")
 _SMALLEST_LENGTH = 49
 _WINDOW = 8192
 _READ_AHEAD = 4 << 20
@@ -93,24 +93,24 @@ def locate(
     position = segment.recent_position(offset)
     if position < 0:
         position = _index_of(directory, segment, handle, source).lookup(offset - segment.base_offset)
-    found = _walk(handle.fd, position, offset, size, source)
+    found = _walk(segment, handle.fd, position, offset, size, source)
     if found is None and position > 0:
         log.warning("an offset index leads astray; the segment is searched from its start", file=segment.path(LOG))
-        found = _walk(handle.fd, 0, offset, size, source)
+        found = _walk(segment, handle.fd, 0, offset, size, source)
     if found is None:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"{segment.path(LOG)} holds bytes that are no record batches")
     return found if found < size else None
 
 
-def _walk(fd: int, position: int, offset: int, size: int, source: Source) -> int | None:
+def _walk(segment: Segment, fd: int, position: int, offset: int, size: int, source: Source) -> int | None:
     """The position of the batch; `size` or more if none is there; None where bytes make no sense."""
     while position < size:
         wanted = min(_WINDOW, size - position)
         window = source.pread(fd, wanted, position)
         here = 0
         while len(window) - here >= PLACE.size:
-            base_offset, length, delta = PLACE.unpack_from(window, here)
-            if length < _SMALLEST_LENGTH or delta < 0:
+            base_offset, length, magic, delta = PLACE.unpack_from(window, here)
+            if magic != 2 or length < _SMALLEST_LENGTH or delta < 0 or base_offset < segment.base_offset:
                 return None
             if base_offset + delta >= offset:
                 return position + here

@@ -1,0 +1,328 @@
+"""The log directories of a broker: locks, whose they are, where partitions go, what happens when one fails."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kaspar.base.clock import ManualClock
+from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
+from kaspar.base.ids import TopicPartition, random_uuid
+from kaspar.config import LogConfig
+from kaspar.storage import DirectoryInUse, LogManager
+from tests.unit.storage.faulty_files import FaultyFiles
+from tests.unit.storage.logs import (
+    NOW_MS,
+    PARTITION,
+    append,
+    append_values,
+    broker_config,
+    log_config,
+    make_batch,
+    open_manager,
+    read_values,
+)
+
+CONFIG = log_config()
+
+
+def partition(number: int) -> TopicPartition:
+    return TopicPartition("orders", number)
+
+
+def test_a_second_broker_in_the_same_process_is_refused(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    with pytest.raises(DirectoryInUse, match="in this process"):
+        open_manager(broker_config(tmp_path), CONFIG)
+    manager.close()
+    open_manager(broker_config(tmp_path), CONFIG).close()
+
+
+def test_a_broker_in_another_process_is_refused(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    program = (
+        "import sys\n"
+        "from kaspar.storage.directory_lock import DirectoryInUse, DirectoryLock\n"
+        "try: DirectoryLock(sys.argv[1])\n"
+        "except DirectoryInUse as error: print(error)\n"
+    )
+    asked = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "in use by another broker" in asked.stdout
+    manager.close()
+
+
+def test_close_and_abandon_may_come_twice(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    manager.close()
+    manager.close()
+    manager.abandon()
+
+
+def test_a_directory_knows_its_cluster_and_node(tmp_path: Path) -> None:
+    manager = LogManager(broker_config(tmp_path), ManualClock())
+    cluster_id = manager.open()
+    directory_id = manager.directory_id(str(tmp_path))
+    manager.load(lambda topic: CONFIG)
+    manager.close()
+    again = LogManager(broker_config(tmp_path), ManualClock())
+    assert again.open() == cluster_id
+    assert again.directory_id(str(tmp_path)) == directory_id
+    again.abandon()
+    with pytest.raises(KasparError, match="belongs to the cluster"):
+        LogManager(broker_config(tmp_path), ManualClock()).open("another-cluster")
+    with pytest.raises(KasparError, match="belongs to the node 1"):
+        LogManager(broker_config(tmp_path, node_id="2"), ManualClock()).open()
+    open_manager(broker_config(tmp_path), CONFIG).close()
+
+
+def test_new_partitions_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    manager = open_manager(broker_config(first, second), CONFIG)
+    places = [manager.create(partition(number), random_uuid(), CONFIG).directory.path for number in range(4)]
+    assert sorted(places) == [str(first)] * 2 + [str(second)] * 2
+    manager.delete([one for one, place in zip(map(partition, range(4)), places, strict=True) if place == str(second)])
+    assert {manager.create(partition(number), random_uuid(), CONFIG).directory.path for number in (5, 6)} == {
+        str(second)
+    }
+    manager.close()
+
+
+def test_partitions_are_found_again(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path / "a", tmp_path / "b"), CONFIG)
+    ids = {partition(number): random_uuid() for number in range(5)}
+    for one, topic_id in ids.items():
+        append_values(manager.create(one, topic_id, CONFIG), b"in %d" % one.partition)
+    manager.close()
+    manager = open_manager(broker_config(tmp_path / "a", tmp_path / "b"), CONFIG)
+    assert {one: log.topic_id for one, log in manager.logs.items()} == ids
+    for one, log in manager.logs.items():
+        assert read_values(log) == [(0, b"in %d" % one.partition)]
+    manager.close()
+
+
+def test_a_partition_is_created_once(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    manager.create(PARTITION, random_uuid(), CONFIG)
+    with pytest.raises(Refused):
+        manager.create(PARTITION, random_uuid(), CONFIG)
+    manager.close()
+
+
+def test_a_deleted_partition_is_renamed_and_removed_later(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path, log_segment_delete_delay_ms="1000"), CONFIG)
+    append_values(manager.create(PARTITION, random_uuid(), CONFIG), b"old")
+    manager.delete([PARTITION])
+    assert [path.name.endswith("-delete") for path in tmp_path.iterdir() if path.is_dir()] == [True]
+    fresh = manager.create(PARTITION, random_uuid(), CONFIG)
+    assert fresh.log_end_offset == 0
+    manager.maintain(NOW_MS)
+    manager.maintain(NOW_MS + 999)
+    assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 2
+    manager.maintain(NOW_MS + 1000)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [str(PARTITION)]
+    manager.close()
+
+
+def test_a_deletion_that_a_stop_cut_short_is_finished_by_the_next_start(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path, log_segment_delete_delay_ms="0"), CONFIG)
+    manager.create(PARTITION, random_uuid(), CONFIG)
+    manager.delete([PARTITION])
+    manager.close()
+    manager = open_manager(broker_config(tmp_path, log_segment_delete_delay_ms="0"), CONFIG)
+    assert not manager.logs
+    manager.maintain(NOW_MS)
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    manager.close()
+
+
+def test_folders_marked_stray_or_future_are_left_alone(tmp_path: Path) -> None:
+    marked = [f"orders-0.{'0' * 32}-stray", f"orders-1.{'0' * 32}-future"]
+    for name in [*marked, "__cluster_metadata-0", "notes"]:
+        (tmp_path / name).mkdir()
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    assert not manager.logs
+    manager.close()
+    assert all((tmp_path / name).is_dir() for name in marked)
+
+
+def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    manager = open_manager(broker_config(first, second), CONFIG)
+    folder = manager.create(PARTITION, random_uuid(), CONFIG).folder
+    manager.close()
+    other = second if folder.startswith(str(first)) else first
+    shutil.copytree(folder, other / str(PARTITION))
+    manager = LogManager(broker_config(first, second), ManualClock())
+    manager.open()
+    with pytest.raises(KasparError, match="remove one of"):
+        manager.load(lambda topic: CONFIG)
+    manager.abandon()
+
+
+def test_a_directory_that_fails_goes_offline_and_the_rest_go_on(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    first, second = tmp_path / "first", tmp_path / "second"
+    manager = open_manager(broker_config(first, second), CONFIG, files)
+    logs = [manager.create(partition(number), random_uuid(), CONFIG) for number in range(4)]
+    failing = logs[0].directory
+    files.fail("pwrite", errno.EIO)
+    with pytest.raises(StorageFailure) as failure:
+        append_values(logs[0], b"lost")
+    files.recover()
+    dropped = manager.take_offline(failure.value.directory, str(failure.value))
+    assert {log.directory for log in dropped} == {failing}
+    assert len(manager.logs) == 2
+    for log in manager.logs.values():
+        append_values(log, b"goes on")
+    assert manager.create(partition(9), random_uuid(), CONFIG).directory is not failing
+    manager.close()
+    assert not (Path(failing.path) / ".kafka_cleanshutdown").exists()
+
+
+def test_a_directory_that_cannot_be_used_at_the_start_is_offline(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    manager = open_manager(broker_config(tmp_path / "file", tmp_path / "good"), CONFIG)
+    assert [directory.offline is None for directory in manager.directories] == [False, True]
+    manager.create(PARTITION, random_uuid(), CONFIG)
+    manager.close()
+    with pytest.raises(StorageFailure, match="no log directory can be used"):
+        LogManager(broker_config(tmp_path / "file"), ManualClock()).open()
+
+
+def test_cordoned_directories_get_no_new_partitions(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    manager = open_manager(broker_config(first, second, cordoned_log_dirs=str(first)), CONFIG)
+    assert manager.create(partition(0), random_uuid(), CONFIG).directory.path == str(second)
+    assert manager.create(partition(1), random_uuid(), CONFIG).directory.path == str(second)
+    manager.close()
+
+
+def test_a_full_disk_refuses_a_new_partition_and_leaves_nothing(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    files.fail("pwrite", errno.ENOSPC)
+    with pytest.raises(Refused) as refused:
+        manager.create(PARTITION, random_uuid(), CONFIG)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not (tmp_path / str(PARTITION)).exists()
+    manager.checkpoint()
+    files.recover()
+    manager.create(PARTITION, random_uuid(), CONFIG)
+    manager.close()
+
+
+def test_checkpoints_hold_what_the_next_start_needs(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    log = manager.create(PARTITION, random_uuid(), CONFIG)
+    append_values(log, b"a", b"b", b"c")
+    log.flush()
+    append_values(log, b"d")
+    log.advance_log_start_offset(2)
+    manager.checkpoint()
+    manager.write_high_watermarks({PARTITION: 3, partition(77): 9})
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 3\n"
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\norders 0 3\n"
+    manager.abandon()
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    again = manager.get(PARTITION)
+    assert again is not None
+    assert (again.log_start_offset, again.recovery_point, again.log_end_offset) == (2, 3, 4)
+    assert manager.read_high_watermarks() == {PARTITION: 3}
+    manager.close()
+
+
+def test_file_handles_stay_bounded(tmp_path: Path) -> None:
+    manager = LogManager(broker_config(tmp_path), ManualClock(NOW_MS), most_open_files=4)
+    manager.open()
+    manager.load(lambda topic: CONFIG)
+    logs = [manager.create(partition(number), random_uuid(), CONFIG) for number in range(20)]
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        for number, log in enumerate(logs):
+            append_values(log, b"%d" % number)
+    for number, log in enumerate(logs):
+        assert [value for _, value in read_values(log)] == [b"%d" % number] * 3
+    assert len(os.listdir("/proc/self/fd")) - before <= 8
+    manager.close()
+    assert len(os.listdir("/proc/self/fd")) < before
+
+
+def test_running_out_of_descriptors_closes_idle_files_and_is_no_failure(tmp_path: Path) -> None:
+    class Few(FaultyFiles):
+        most = 1000
+
+        def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
+            if len(os.listdir("/proc/self/fd")) > self.most:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return super().open(path, write=write, create=create)
+
+    files = Few()
+    manager = LogManager(broker_config(tmp_path), ManualClock(NOW_MS), files, most_open_files=2)
+    manager.open()
+    manager.load(lambda topic: CONFIG)
+    logs = [manager.create(partition(number), random_uuid(), CONFIG) for number in range(6)]
+    files.most = len(os.listdir("/proc/self/fd")) + 3
+    for log in logs:
+        append_values(log, b"a")
+    assert all(read_values(log) == [(0, b"a")] for log in logs)
+    files.most = 0
+    with pytest.raises(Refused) as refused:
+        read_values(logs[0])
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert "ulimit" in refused.value.message
+    assert all(directory.offline is None for directory in manager.directories)
+    files.most = 1000
+    manager.close()
+
+
+def test_producers_expire_in_every_partition(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+    manager = open_manager(broker_config(tmp_path, producer_id_expiration_ms="1000"), CONFIG, clock=clock)
+    log = manager.create(PARTITION, random_uuid(), CONFIG)
+    append(log, make_batch(producer_id=5, producer_epoch=0, base_sequence=0))
+    assert manager.expire_producers() == 0
+    clock.advance(1000)
+    assert manager.expire_producers() == 1
+    manager.close()
+
+
+def test_thousands_of_partitions_load_in_a_moment(tmp_path: Path) -> None:
+    """Bounded generously, for a busy machine."""
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    append_values(manager.create(PARTITION, random_uuid(), CONFIG), b"a")
+    manager.close()
+    points = [f"orders {number} 1" for number in range(1000)]
+    for number in range(1, 1000):
+        shutil.copytree(tmp_path / "orders-0", tmp_path / f"orders-{number}")
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("\n".join(["0", "1000", *points, ""]))
+    started = time.process_time()
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    assert time.process_time() - started < 5
+    assert len(manager.logs) == 1000
+    assert all(log.log_end_offset == 1 for log in manager.logs.values())
+    manager.abandon()
+
+
+def test_settings_are_looked_up_by_topic(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    for topic in ("a", "b"):
+        manager.create(TopicPartition(topic, 0), random_uuid(), CONFIG)
+    manager.close()
+    special = log_config(segment_bytes=77)
+    manager = LogManager(broker_config(tmp_path), ManualClock())
+    manager.open()
+
+    def config_of(topic: str) -> LogConfig:
+        return special if topic == "b" else CONFIG
+
+    manager.load(config_of)
+    assert [log.config.segment_bytes for _, log in sorted(manager.logs.items())] == [CONFIG.segment_bytes, 77]
+    manager.close()
