@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import Self
 
 from tests.peers.wire import answers_api_versions, free_port
 
@@ -43,7 +43,6 @@ class BrokerProcess(abc.ABC):
         self.overrides = dict(overrides or {})
         self.environment = dict(environment or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] | None = None
 
     @abc.abstractmethod
     def command(self) -> list[str]:
@@ -72,15 +71,15 @@ class BrokerProcess(abc.ABC):
     def launch(self) -> None:
         """Start the process and return at once. `prepare()` was called before."""
         assert not self.running, "the broker is already running"
-        self._log = self.log_file.open("ab")
-        self._process = subprocess.Popen(
-            self.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            cwd=self.folder,
-            env={**os.environ, **self.environment},
-        )
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env={**os.environ, **self.environment},
+            )
 
     def wait_ready(self, timeout: float = START_TIMEOUT_SECONDS) -> None:
         """Return once the broker answers requests."""
@@ -104,6 +103,11 @@ class BrokerProcess(abc.ABC):
         assert self._process is not None
         self._process.send_signal(number)
 
+    def wait(self, timeout: float = STOP_TIMEOUT_SECONDS) -> int:
+        """Wait until the process ends by itself; its exit code."""
+        assert self._process is not None
+        return self._process.wait(timeout)
+
     def stop(self, timeout: float = STOP_TIMEOUT_SECONDS) -> int | None:
         """SIGTERM, then SIGKILL if that did not end it in time. Returns the exit code; safe to call twice."""
         if self._process is not None and self.running:
@@ -126,11 +130,7 @@ class BrokerProcess(abc.ABC):
         return self.start()
 
     def _reap(self) -> int | None:
-        code = self._process.wait() if self._process is not None else None
-        if self._log is not None:
-            self._log.close()
-            self._log = None
-        return code
+        return self._process.wait() if self._process is not None else None
 
     def __enter__(self) -> Self:
         try:
