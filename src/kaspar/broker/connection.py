@@ -27,6 +27,7 @@ Buffers = Sequence[bytes | bytearray | memoryview]
 SHARED_BUFFER_BYTES: Final = 256 * 1024
 FIRST_GROWTH_BYTES: Final = 64 * 1024
 MAX_REQUESTS_UNDER_WAY: Final = 256
+MAX_LARGE_UNDER_WAY: Final = 4  # of those whose answers may take megabytes
 WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 
 _FRAME_SIZE = struct.Struct(">i")
@@ -35,10 +36,11 @@ _FRAME_SIZE = struct.Struct(">i")
 class Slot:
     """A response's place in the order of a connection. Filled once, with None where the request has no answer."""
 
-    __slots__ = ("_connection", "_sent", "buffers", "filled")
+    __slots__ = ("_connection", "_sent", "buffers", "filled", "large")
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: "Connection", *, large: bool = False) -> None:
         self._connection = connection
+        self.large = large
         self._sent: Callable[[], None] | None = None
         self.buffers: Buffers | None = None
         self.filled = False
@@ -85,6 +87,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_buffer",
         "_end",
+        "_large_under_way",
         "_paused",
         "_slots",
         "_start",
@@ -111,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start = 0
         self._end = 0
         self._slots: deque[Slot] = deque()
+        self._large_under_way = 0
         self._paused = False
         self._write_paused = False
 
@@ -176,7 +180,12 @@ class Connection(asyncio.BufferedProtocol):
         received = self.last_active
         try:
             while end - position >= 4:
-                if self._paused or len(self._slots) >= MAX_REQUESTS_UNDER_WAY or owner.overloaded:
+                if (
+                    self._paused
+                    or len(self._slots) >= MAX_REQUESTS_UNDER_WAY
+                    or self._large_under_way >= MAX_LARGE_UNDER_WAY
+                    or owner.overloaded
+                ):
                     self._pause()
                     break
                 size: int = _FRAME_SIZE.unpack_from(buffer, position)[0]
@@ -200,7 +209,9 @@ class Connection(asyncio.BufferedProtocol):
                     self._queue_ready(response)
                 else:
                     out.extend(response)
-                    if len(out) > 64 or len(out[-1]) > 64 * 1024:  # enough for one write
+                    if len(out) > 64 or len(response) > 1 or len(out[-1]) > 64 * 1024:
+                        # Enough for one write; records are a buffer of their own where there are many. Now, so that a
+                        # client which does not read is found out before more is made for it.
                         self._write(out)
                         out = []
         except MalformedBytes as problem:
@@ -258,9 +269,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- responding --------------------------------------------------------------------------------------------------
 
-    def take_slot(self) -> Slot:
-        slot = Slot(self)
+    def take_slot(self, *, large: bool = False) -> Slot:
+        """`large`: the answer may take megabytes, so only a few such requests are worked on at a time."""
+        slot = Slot(self, large=large)
         self._slots.append(slot)
+        self._large_under_way += large
         return slot
 
     @property
@@ -273,10 +286,9 @@ class Connection(asyncio.BufferedProtocol):
         return sum(slot.filled for slot in tuple(self._slots))
 
     def _queue_ready(self, response: Buffers) -> None:
-        slot = Slot(self)
+        slot = self.take_slot(large=len(response) > 1)
         slot.buffers = response
         slot.filled = True
-        self._slots.append(slot)
 
     def slot_filled(self) -> None:
         slots = self._slots
@@ -286,6 +298,7 @@ class Connection(asyncio.BufferedProtocol):
         sent: list[Slot] = []
         while slots and slots[0].filled:
             slot = slots.popleft()
+            self._large_under_way -= slot.large
             if slot.buffers is not None:
                 out.extend(slot.buffers)
             sent.append(slot)
@@ -320,6 +333,7 @@ class Connection(asyncio.BufferedProtocol):
             or self._write_paused
             or self.transport.is_closing()
             or len(self._slots) >= MAX_REQUESTS_UNDER_WAY // 2
+            or self._large_under_way >= MAX_LARGE_UNDER_WAY
             or self.owner.overloaded
         ):
             return

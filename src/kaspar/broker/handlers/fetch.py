@@ -189,7 +189,7 @@ class Fetch:
             self._metrics.inline(self._version, time.perf_counter() - self._received, self._request_bytes)
             return answer
         self._local = time.perf_counter() - self._received
-        slot = self._slot = self._connection.take_slot()
+        slot = self._slot = self._connection.take_slot(large=True)
         if self._cold:
             self._handler.broker.spawn(self._read_cold(), name="fetch of cold data")
         else:
