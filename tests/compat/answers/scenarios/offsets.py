@@ -53,7 +53,14 @@ _LIST = [
     ],
     *[_lists(f"a time {moment}", list_offsets(timestamp)) for moment, timestamp in TIMES.items()],
     _lists("a time in an empty partition", list_offsets(TIMESTAMP), filled=False),
-    _lists("the max timestamp with log append time", list_offsets(-3), topic=_APPEND_TIME),
+    Scenario(  # one batch: two may be appended in one millisecond, or not
+        "the max timestamp with log append time",
+        LIST,
+        [Ask(LIST, list_offsets(-3))],
+        [_APPEND_TIME],
+        given=FILLED[:1],
+        shared=True,
+    ),
     _lists("a time with log append time", list_offsets(TIMESTAMP), topic=_APPEND_TIME),
     Scenario(
         "after records were deleted",
