@@ -14,8 +14,9 @@ _HEAD = """\
 Written by `python -m tests.compat.answers.report`; do not edit.
 
 Every answer of every API that Kaspar serves is compared, at every version that Apache Kafka 4.3 serves, with Kafka's
-own answer to the same bytes, field by field, for ordinary and for wrong requests (`tests/compat/answers`). What is listed
-here differs and is meant to. A difference that is not listed fails the tests; so does an entry that no longer differs.
+own answer to the same bytes, field by field, for ordinary and for wrong requests (`tests/compat/answers`). What is
+listed here differs and is meant to. A difference that is not listed fails the tests; so does one that is listed and no
+longer there.
 
 ## What is not compared
 
