@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.frequent_answer import OneWritten
 from kaspar.broker.metrics import TopicMetrics
 from kaspar.metadata.topic_names import is_internal
 from kaspar.replication.partition import Partition
@@ -16,29 +17,32 @@ from kaspar.replication.partition import Partition
 class HostedTopic:
     """One topic's partitions on this broker."""
 
-    __slots__ = ("is_internal", "metrics", "name", "offline", "partitions", "topic_id")
+    __slots__ = ("is_internal", "metrics", "name", "offline", "one_written", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
         self.name = name
         self.topic_id = topic_id
         self.is_internal = is_internal(name)
         self.metrics = metrics
+        self.one_written: dict[int, OneWritten] = {}
         self.partitions: dict[int, Partition] = {}
         self.offline: set[int] = set()
         """Partitions without a log: it is in a log directory that was offline when the broker started."""
 
 
 def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:
-    """The partition a request names, or Kafka's code for a name or an id that is not known here."""
-    if hosted is not None:
-        partition = hosted.partitions.get(index)
-        if partition is not None:
-            return partition
-        if index in hosted.offline:
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {hosted.name}-{index} is offline")
-    elif not isinstance(topic, str):
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
-    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")
+    """The partition that a request names."""
+    partition = hosted.partitions.get(index) if hosted is not None else None
+    if partition is None:
+        raise unknown_partition(hosted, topic, index)
+    return partition
+
+
+def unknown_partition(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Refused:
+    """Kafka's code for a name or an id that is not known here."""
+    if hosted is None and not isinstance(topic, str):
+        return Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
+    return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")
 
 
 class Partitions:

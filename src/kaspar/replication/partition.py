@@ -85,8 +85,8 @@ class Partition:
         appended = log.append_as_leader(batch, leader_epoch=state.leadership.leader_epoch, now_ms=now_ms)
         if not appended.duplicate:
             self._uncommitted_bytes += batch.end - batch.start
-            if config.flush_messages != 1:
-                self.durable_up_to(Offset(log.log_end_offset))
+            if config.flush_messages != 1 and state.local_end_moved(Offset(log.log_end_offset)):
+                self._committed()
         return appended
 
     def durable_up_to(self, offset: Offset) -> None:
@@ -97,14 +97,17 @@ class Partition:
             self._committed()
 
     def _committed(self) -> None:
-        high_watermark = self.state.high_watermark
-        waiters = self._commit_waiters
-        while waiters and waiters[0][0] <= high_watermark:
-            heapq.heappop(waiters)[2]()
+        if self._commit_waiters:
+            self._tell_committed()
         size, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self.fetch_waiters:
             for waiter in tuple(self.fetch_waiters):
                 waiter.readable(self, size)
+
+    def _tell_committed(self) -> None:
+        waiters = self._commit_waiters
+        while waiters and waiters[0][0] <= self.state.high_watermark:
+            heapq.heappop(waiters)[2]()
 
     def when_committed(self, end_offset: Offset, callback: Callable[[], None]) -> None:
         """Call back once everything before `end_offset` is committed. The caller keeps its own time limit."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import Offset
 from kaspar.broker.connection import Buffers, Connection, Slot
-from kaspar.broker.partitions import HostedTopic, partition_of
+from kaspar.broker.frequent_answer import SAMPLE, OneWritten
+from kaspar.broker.partitions import HostedTopic, unknown_partition
 from kaspar.broker.view import Purgatory
 from kaspar.config.kinds import MAX_LONG
 from kaspar.protocol import produce as codec
@@ -77,8 +78,8 @@ class ProduceHandler:
             hosted = self._partitions.find(topic)
             for index, start, end in batches:
                 try:
-                    partition = partition_of(hosted, topic, index)
-                    assert hosted is not None
+                    if hosted is None or (partition := hosted.partitions.get(index)) is None:
+                        raise unknown_partition(hosted, topic, index)
                     if start < 0 or hosted.is_internal or version < FIRST_WITH_ZSTD:
                         self._check_form(hosted, frame, start, end, version)
                     config = partition.log.config
@@ -110,9 +111,14 @@ class ProduceHandler:
             if failed:
                 connection.refuse(ACKS_0_FAILED)
             return None
-        response = (encode(version, correlation_id, results),)
+        response: bytes | bytearray
+        if len(results) == 1 and len(answers) == 1 and not failed:
+            assert hosted is not None
+            response = encode_one(version, correlation_id, topic, hosted, answers[0])
+        else:
+            response = encode(version, correlation_id, results)
         self.metrics.inline(version, time.perf_counter() - received, len(frame))
-        return response
+        return (response,)
 
     @staticmethod
     def _check_form(hosted: HostedTopic, frame: memoryview, start: int, end: int, version: int) -> None:
@@ -177,9 +183,16 @@ def waits_for_commit(acks: int, partition: Partition) -> bool:
 
 def success(index: int, appended: Appended) -> PartitionProduceResponse:
     base_offset, _, log_append_time_ms, log_start_offset, _ = appended
-    return _new(
-        PartitionProduceResponse, (index, 0, base_offset, log_append_time_ms, log_start_offset, (), None, None)
-    )
+    return _new(PartitionProduceResponse, (index, 0, base_offset, log_append_time_ms, log_start_offset, (), None, None))
+
+
+def encode_one(
+    version: int, correlation_id: int, topic: Topic, hosted: HostedTopic, answer: PartitionProduceResponse
+) -> bytes:
+    form = hosted.one_written.get(version)
+    if form is None:
+        form = hosted.one_written[version] = OneWritten(version, bytes(encode(version, 0, [(topic, [SAMPLE])])))
+    return form.fill(correlation_id, answer)
 
 
 def encode(version: int, correlation_id: int, results: TopicResults) -> bytearray:
