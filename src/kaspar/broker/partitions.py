@@ -39,7 +39,9 @@ def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int)
 
 
 def unknown_partition(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Refused:
-    """Kafka's code for a name or an id that is not known here."""
+    """Why there is no such partition here, with Kafka's code for it."""
+    if hosted is not None and index in hosted.offline:
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {hosted.name}-{index} is offline")
     if hosted is None and not isinstance(topic, str):
         return Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
     return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")
