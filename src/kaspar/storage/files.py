@@ -179,6 +179,14 @@ def write_file(files: Files, path: str, data: bytes, *, sync: bool = True) -> No
         files.fsync_dir(os.path.dirname(path))
 
 
+def sync_file(files: Files, path: str) -> None:
+    fd = files.open(path)
+    try:
+        files.fsync(fd)
+    finally:
+        files.close(fd)
+
+
 def unlink_if_there(files: Files, path: str) -> bool:
     try:
         files.unlink(path)

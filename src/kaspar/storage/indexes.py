@@ -157,14 +157,6 @@ def cut_index_file(files: Files, path: str, size: int) -> None:
         files.close(fd)
 
 
-def sync_index_file(files: Files, path: str) -> None:
-    fd = files.open(path)
-    try:
-        files.fsync(fd)
-    finally:
-        files.close(fd)
-
-
 def _write_entries(files: Files, path: str, entries: bytes, position: int) -> None:
     fd = files.open(path, write=True)
     try:

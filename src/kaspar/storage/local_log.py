@@ -15,9 +15,9 @@ from kaspar.base.ids import TopicPartition
 from kaspar.config import LogConfig
 from kaspar.records import HEADER_SIZE, read_header
 from kaspar.storage.doomed_files import DoomedFiles
-from kaspar.storage.file_names import LOG, OFFSET_INDEX, TIME_INDEX, folder_to_delete
-from kaspar.storage.files import DISK_FULL, unlink_if_there
-from kaspar.storage.indexes import OffsetIndex, sync_index_file
+from kaspar.storage.file_names import LOG, OFFSET_INDEX, PARTITION_METADATA, TIME_INDEX, folder_to_delete
+from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
+from kaspar.storage.indexes import OffsetIndex
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_reader import Segments, locate
 from kaspar.storage.open_files import open_or_make_room
@@ -31,6 +31,7 @@ class LocalLog:
         "_config",
         "_doomed",
         "_folder_dirty",
+        "_folder_is_new",
         "_index_interval_bytes",
         "_pwrite",
         "_recovering",
@@ -64,8 +65,10 @@ class LocalLog:
         self._pwrite = directory.files.pwrite
         self._publish(segments)
         self._admitted = False
-        # New files whose names are not durable yet, and rolled segments whose indexes are not.
+        # New files, and perhaps the folder itself, whose names are not durable yet, and rolled segments whose indexes
+        # are not.
         self._folder_dirty = False
+        self._folder_is_new = False
         self._unsynced_indexes: list[Segment] = []
         self._doomed = DoomedFiles()
         # A sync that was under way while the log was cut must not move the recovery point.
@@ -246,7 +249,12 @@ class LocalLog:
         for segment in rolled:
             for suffix in (OFFSET_INDEX, TIME_INDEX):
                 with contextlib.suppress(FileNotFoundError):
-                    sync_index_file(files, segment.path(suffix))
+                    sync_file(files, segment.path(suffix))
+        if self._folder_is_new:
+            with contextlib.suppress(FileNotFoundError):
+                sync_file(files, os.path.join(self.folder, PARTITION_METADATA))
+            files.fsync_dir(self.directory.path)
+            self._folder_is_new = False
         if self._folder_dirty:
             self._folder_dirty = False
             files.fsync_dir(self.folder)
@@ -254,7 +262,7 @@ class LocalLog:
     def sync_with_next_flush(self, segments_with_new_indexes: list[Segment], *, names: bool) -> None:
         """What a crash may have left unsynced, or recovery has made, is to be durable after the next flush."""
         self._unsynced_indexes.extend(segments_with_new_indexes)
-        self._folder_dirty = names
+        self._folder_dirty = self._folder_is_new = names
 
     # Cutting and giving up
 

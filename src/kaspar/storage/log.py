@@ -22,7 +22,7 @@ from kaspar.storage import log_reader, producer_replay, retention, time_lookup
 from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
 from kaspar.storage.batch_scan import OVERHEAD
 from kaspar.storage.file_names import SNAPSHOT, numbered
-from kaspar.storage.files import DISK_FULL, unlink_if_there
+from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
 from kaspar.storage.leader_epochs import EpochEnd, LeaderEpochCache
 from kaspar.storage.local_log import LocalLog, jitter_ms
 from kaspar.storage.log_directory import LogDirectory, NotCached
@@ -260,10 +260,10 @@ class Log(LocalLog):
         super()._roll(base_offset, now_ms)
         self._write_snapshot(base_offset)
 
-    def _write_snapshot(self, offset: int, *, sync: bool = False) -> None:
+    def _write_snapshot(self, offset: int) -> None:
         """The state of the producers at `offset`. On a full disk there is none: recovery then reads more of the log."""
         try:
-            write_snapshot(self.directory.files, self.folder, offset, self.producers.entries.values(), sync=sync)
+            write_snapshot(self.directory.files, self.folder, offset, self.producers.entries.values())
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise self.directory.fail(error, f"writing a producer snapshot of {self.topic_partition}") from error
@@ -381,12 +381,14 @@ class Log(LocalLog):
     def close(self) -> None:
         """A clean end: indexes complete, a producer snapshot written, everything synced."""
         self.directory.check_online()
+        files = self.directory.files
         try:
-            for segment in self.segments.all:
-                if segment is self._active or segment.index is not None:
-                    segment.complete_indexes(self.directory.files)
+            self._active.complete_indexes(files)
             if self.log_end_offset > 0 and self.log_end_offset not in self.snapshots:
-                self._write_snapshot(self.log_end_offset, sync=True)
+                self._write_snapshot(self.log_end_offset)
+                if self.log_end_offset in self.snapshots:
+                    sync_file(files, os.path.join(self.folder, numbered(self.log_end_offset, SNAPSHOT)))
+                self._folder_dirty = True
             if self.recovery_point < self.log_end_offset or self._unsynced_indexes or self._folder_dirty:
                 self._unsynced_indexes.append(self._active)
                 self.flush()

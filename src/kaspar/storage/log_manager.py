@@ -38,6 +38,9 @@ from kaspar.storage.open_files import ReadHandles, WriteHandles
 
 log = get_log(__name__)
 
+# Syncs that wait together are written together by the file system.
+_CLOSING_THREADS = 16
+
 ConfigOf = Callable[[str], LogConfig]
 
 
@@ -171,7 +174,7 @@ class LogManager:
 
     def _close_directory(self, directory: LogDirectory, logs: list[Log], broker_epoch: int) -> None:
         try:
-            with ThreadPoolExecutor(self._config.num_recovery_threads_per_data_dir) as pool:
+            with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
                 list(pool.map(Log.close, logs))
             self._write_checkpoints(directory, logs)
             folder_metadata.write_clean_shutdown(self._files, directory.path, broker_epoch)
@@ -212,7 +215,6 @@ class LogManager:
             try:
                 self._files.mkdir(folder)
                 folder_metadata.write_partition_metadata(self._files, folder, topic_id)
-                self._files.fsync_dir(directory.path)
                 created = Log.create(directory, folder, topic_partition, topic_id, config, now_ms=self._clock.now_ms())
             except OSError as error:
                 with contextlib.suppress(OSError):

@@ -80,11 +80,9 @@ def _entry(
     return entry
 
 
-def write_snapshot(
-    files: Files, folder: str, offset: int, entries: Iterable[ProducerEntry], *, sync: bool = False
-) -> None:
-    """Whole or not at all; at a roll not synced, for a lost snapshot costs only a longer recovery."""
-    write_file(files, os.path.join(folder, numbered(offset, SNAPSHOT)), encode(entries), sync=sync)
+def write_snapshot(files: Files, folder: str, offset: int, entries: Iterable[ProducerEntry]) -> None:
+    """Whole or not at all, and not synced: a lost snapshot costs only a longer recovery."""
+    write_file(files, os.path.join(folder, numbered(offset, SNAPSHOT)), encode(entries), sync=False)
 
 
 def read_snapshot(files: Files, folder: str, offset: int) -> list[ProducerEntry]:

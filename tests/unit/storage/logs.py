@@ -103,6 +103,10 @@ class LogFolder:
         else:
             self.manager.checkpoint()
             self.manager.abandon()
+        return self.open_again()
+
+    def open_again(self) -> Log:
+        """Start on what is there, after the last manager was closed or abandoned."""
         self.manager = self._open()
         log = self.manager.get(PARTITION)
         assert log is not None

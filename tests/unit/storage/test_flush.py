@@ -1,6 +1,7 @@
 """Durability: what the recovery point promises, and what a failed sync means."""
 
 import errno
+import random
 import threading
 from pathlib import Path
 
@@ -8,7 +9,16 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from tests.unit.storage.faulty_files import FaultyFiles
-from tests.unit.storage.logs import NOW_MS, LogFolder, append, append_values, log_config, make_batch
+from tests.unit.storage.forgetful_files import ForgetfulFiles
+from tests.unit.storage.logs import (
+    NOW_MS,
+    LogFolder,
+    append,
+    append_values,
+    log_config,
+    make_batch,
+    read_values,
+)
 
 
 def test_a_flush_moves_the_recovery_point_to_the_end(tmp_path: Path) -> None:
@@ -112,8 +122,8 @@ def test_a_flush_covers_every_segment_since_the_recovery_point(tmp_path: Path) -
         append_values(log, b"x" * 20)
     before = files.calls["fsync"]
     log.flush()
-    # Four logs, three pairs of indexes of rolled segments, and the leader epochs.
-    assert files.calls["fsync"] - before == 4 + 6 + 1
+    # Four logs, three pairs of indexes of rolled segments, partition.metadata, and the leader epochs.
+    assert files.calls["fsync"] - before == 4 + 6 + 1 + 1
     append_values(log, b"x" * 20)
     before = files.calls["fsync"]
     log.flush()
@@ -126,3 +136,18 @@ def test_a_flush_of_a_log_deleted_meanwhile_harms_nobody(tmp_path: Path) -> None
     folder.manager.delete([folder.log.topic_partition])
     assert folder.log.flush() == 0
     assert folder.log.directory.offline is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_power_cut_takes_nothing_that_was_flushed_in_a_new_segment(seed: int) -> None:
+    files = ForgetfulFiles()
+    folder = LogFolder(Path("/data"), files=files)
+    append_values(folder.log, b"a")
+    folder.log.flush()
+    folder.log.roll(now_ms=NOW_MS)
+    append_values(folder.log, b"b")
+    folder.log.flush()
+    append_values(folder.log, b"not flushed")
+    folder.manager.abandon()
+    files.crash(random.Random(seed))
+    assert read_values(folder.open_again())[:2] == [(0, b"a"), (1, b"b")]

@@ -134,6 +134,30 @@ def test_snapshots_are_kept_for_segments_and_the_end_only(tmp_path: Path) -> Non
     assert folder.names(".snapshot") == sorted({*bases, f"{5:020d}.snapshot"})
 
 
+def test_truncation_removes_snapshots_of_what_is_no_more(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, log_config(segment_bytes=200))
+    for sequence in range(6):
+        send(folder.log, sequence)
+    folder.log.truncate_to(3, now_ms=NOW_MS)
+    assert all(int(name[:20]) <= 3 for name in folder.names(".snapshot"))
+    assert send(folder.log, 2).duplicate
+    assert refusal(folder.log, 5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert send(folder.log, 3).base_offset == 3
+
+
+def test_recovery_removes_snapshots_of_what_was_lost(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, log_config(segment_bytes=200))
+    for sequence in range(6):
+        send(folder.log, sequence)
+    damaged = Path(folder.log.segments.all[0].path(".log"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    log = folder.reopen(clean=False)
+    assert all(int(name[:20]) <= log.log_end_offset for name in folder.names(".snapshot"))
+    assert refusal(log, 5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    end = log.log_end_offset
+    assert send(log, end).base_offset == end
+
+
 def test_an_open_transaction_holds_the_last_stable_offset_back(log: Log) -> None:
     send(log, 0)
     send(log, 0, producer_id=8, transactional=True)

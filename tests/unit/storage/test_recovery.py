@@ -166,9 +166,7 @@ def test_a_folder_of_another_log_is_not_taken_by_its_checkpoint(tmp_path: Path) 
     folder.manager.close()
     shutil.rmtree(folder.log.folder)
     shutil.copytree(other.log.folder, folder.log.folder)
-    folder.manager = folder._open()
-    log = folder.manager.get(folder.log.topic_partition)
-    assert log is not None
+    log = folder.open_again()
     assert read_values(log) == values(10)
 
 
@@ -209,9 +207,7 @@ def test_a_log_that_ends_before_its_start_begins_anew_there(tmp_path: Path) -> N
     last = folder.log.segments.all[-1]
     os.truncate(last.path(".log"), 0)
     folder.manager.abandon()
-    folder.manager = folder._open()
-    log = folder.manager.get(folder.log.topic_partition)
-    assert log is not None
+    log = folder.open_again()
     assert (log.log_start_offset, log.log_end_offset) == (9, 9)
     assert append_values(log, b"9").base_offset == 9
 

@@ -88,7 +88,7 @@ def test_partition_metadata_holds_the_topic_id(tmp_path: Path) -> None:
 def test_the_mark_of_a_clean_stop_counts_once(tmp_path: Path) -> None:
     assert not folder_metadata.take_clean_shutdown(FILES, str(tmp_path))
     folder_metadata.write_clean_shutdown(FILES, str(tmp_path), 42)
-    assert json.loads((tmp_path / ".kafka_cleanshutdown").read_text()) == {"version": "0", "broker_epoch": "42"}
+    assert json.loads((tmp_path / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 42}
     assert folder_metadata.take_clean_shutdown(FILES, str(tmp_path))
     assert not folder_metadata.take_clean_shutdown(FILES, str(tmp_path))
 
