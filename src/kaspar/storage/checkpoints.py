@@ -9,7 +9,6 @@ They are written whole or not at all. A file of another version is refused; one 
 damaged, and the caller falls back to what can be found out without it.
 """
 
-import contextlib
 import os
 from collections.abc import Iterable, Mapping
 
@@ -69,11 +68,3 @@ def read_offsets(files: Files, folder: str, name: str) -> dict[TopicPartition, O
 def write_offsets(files: Files, folder: str, name: str, offsets: Mapping[TopicPartition, int]) -> None:
     entries = (f"{partition.topic} {partition.partition} {offset}" for partition, offset in offsets.items())
     write_lines(files, os.path.join(folder, name), entries)
-
-
-def forget_offsets(files: Files, folder: str, name: str, partition: TopicPartition) -> None:
-    """Take a deleted partition out of a checkpoint, so that a new one of that name does not begin with its offset."""
-    with contextlib.suppress(DamagedCheckpoint):
-        offsets = read_offsets(files, folder, name)
-        if offsets.pop(partition, None) is not None:
-            write_offsets(files, folder, name, offsets)
