@@ -19,6 +19,7 @@ from typing import Final, Protocol, cast
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
+from kaspar.base.metrics import Counter
 
 log = get_log(__name__)
 
@@ -77,6 +78,7 @@ class ConnectionOwner(Protocol):
     shared_view: memoryview
     requests: RequestHandler
     overloaded: bool  # requests under way hold more memory than queued.max.request.bytes: take no more for now
+    malformed_requests: Counter
 
     def opened(self, connection: "Connection") -> None: ...
     def closed(self, connection: "Connection") -> None: ...
@@ -217,6 +219,7 @@ class Connection(asyncio.BufferedProtocol):
         except MalformedBytes as problem:
             if out:
                 self._write(out)
+            owner.malformed_requests.value += 1
             self.refuse(str(problem))
             return end
         except Exception as problem:

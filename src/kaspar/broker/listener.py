@@ -15,6 +15,7 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
+from kaspar.base.metrics import Counter as CounterMetric
 from kaspar.broker.connection import SHARED_BUFFER_BYTES, Connection, RequestHandler
 
 log = get_log(__name__)
@@ -73,6 +74,7 @@ class Listener:
         backlog: int = 1024,
         slot_freed: Callable[[], None],
         failed: Callable[[Exception], None],
+        malformed_requests: CounterMetric,
     ) -> None:
         self.name = name
         self.requests = requests
@@ -81,6 +83,7 @@ class Listener:
         self.shared_buffer = bytearray(SHARED_BUFFER_BYTES)
         self.shared_view = memoryview(self.shared_buffer)
         self.overloaded = False
+        self.malformed_requests = malformed_requests
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.disconnected = 0

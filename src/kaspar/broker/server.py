@@ -161,6 +161,7 @@ class Broker:
                     backlog=self.config.socket_listen_backlog_size,
                     slot_freed=self._accept_again,
                     failed=self.request_failed,
+                    malformed_requests=self.metrics.malformed_requests,
                 )
             )
         self.appends.limit_bytes = self.config.queued_max_request_bytes

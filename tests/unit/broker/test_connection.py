@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from kaspar.base.metrics import Counter
 from kaspar.broker.connection import FIRST_GROWTH_BYTES, MAX_REQUESTS_UNDER_WAY, Buffers, Connection, Slot
 
 
@@ -53,6 +54,7 @@ class Owner:
         self.shared_view = memoryview(self.shared_buffer)
         self.requests = self
         self.overloaded = False
+        self.malformed_requests = Counter()
         self.waiting: list[tuple[bytes, Slot]] = []
         self.delays: Callable[[bytes], bool] = lambda request: False
         self.failed: list[Exception] = []
