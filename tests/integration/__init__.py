@@ -1,0 +1,1 @@
+"""Real broker processes and commands: starting, stopping, settings, monitoring, data folders."""
