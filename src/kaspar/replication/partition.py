@@ -69,10 +69,13 @@ class Partition:
 
     def lead_or_follow(self, leadership: Leadership) -> None:
         durable = self.log.recovery_point if self.syncs_before_commit else self.log.log_end_offset
+        committed = self.state.high_watermark
         if self.state.decide_role(leadership, durable_end=Offset(durable)):
             if self.state.role is Role.LEADER:
                 self.log.leader_epochs.assign(leadership.leader_epoch, self.log.log_end_offset)
             self.wake_all()
+        if self.state.high_watermark > committed:
+            self._committed()
 
     def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
         state = self.state
@@ -97,9 +100,10 @@ class Partition:
             self._committed()
 
     def _committed(self) -> None:
+        # Before anyone is told: whoever is told may append at once, and readers hear of that by a call within this one.
+        size, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self._commit_waiters:
             self._tell_committed()
-        size, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self.fetch_waiters:
             for waiter in tuple(self.fetch_waiters):
                 waiter.readable(self, size)
@@ -118,7 +122,8 @@ class Partition:
         for waiter in tuple(self.fetch_waiters):
             waiter.readable(self, 0)
         if self.state.role is not Role.LEADER:
-            waiters, self._commit_waiters = self._commit_waiters, []
+            waiters = self._commit_waiters.copy()
+            self._commit_waiters.clear()  # in place: a call of `_committed` may be at work on it further up the stack
             for _, _, callback in waiters:
                 callback()
 
@@ -130,5 +135,5 @@ class Partition:
 
     def retire(self) -> None:
         """The partition leaves this broker: nobody may wait for it any longer."""
-        self.state.role = Role.NONE
+        self.state.resign()
         self.wake_all()
