@@ -1,8 +1,7 @@
 """A partition under random appends, syncs, changes of leadership and truncations, beside a model that keeps lists.
 
-Three rules are checked after every step: the high watermark is what the model says and never goes back under one
-leader epoch unless the log is cut; nobody who waits for a commit is called before it, or twice; whoever still waits when the leadership ends
-is called then.
+Checked after every step: the high watermark is what the model says, and goes back only where the log is cut; nobody who
+waits for a commit is called before it, or twice; whoever still waits when the leadership ends is called then.
 """
 
 import tempfile
@@ -39,8 +38,8 @@ class PartitionMachine(RuleBasedStateMachine):
         self.waiters: list[Waiter] = []
         self.leader_epoch = -1
         self.partition_epoch = -1
-        # The model: who leads, who is in sync, how far this replica has the log, and what is committed. The other replica
-        # never fetches, so what it must have too is committed only when it is no longer in sync.
+        # The model: who leads, who is in sync, how far this replica has the log, and what is committed. The other
+        # replica never fetches, so what it must have too is committed only when it is no longer in sync.
         self.leader = OTHER
         self.leads = False
         self.in_sync: tuple[BrokerId, ...] = ()
@@ -168,4 +167,4 @@ class PartitionMachine(RuleBasedStateMachine):
 
 
 TestPartition = PartitionMachine.TestCase
-TestPartition.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestPartition.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
