@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import MalformedBytes
+from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.handlers import SERVED, Handler, PartlyEncoded, RequestContext, ServedApi
 from kaspar.broker.handlers.api_versions import unsupported_version
@@ -106,6 +106,10 @@ class Requests:
     ) -> None:
         try:
             response = self._encode(context.version, context.correlation_id, await answer)
+        except Refused as refusal:
+            # The controller refused all of it: the metadata store is full, or the broker stops. The client asks again.
+            connection.refuse(f"{api_name(context.api_key)} could not be carried out: {refusal.message}")
+            return
         except Exception as problem:
             connection.owner.request_failed(connection, problem)
             return
