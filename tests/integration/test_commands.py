@@ -45,6 +45,7 @@ def test_wrong_value_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
     assert "num.partitions" in refusal(_settings(tmp_path, num_partitions="many"))
     assert "num.partitions" in refusal(_settings(tmp_path), "--override", "num.partitions=0")
     assert "listeners" in refusal(_settings(tmp_path), "--override", "listeners=nonsense")
+    assert "num.partitions" in refusal(_settings(tmp_path), "--override", "num.partitions")
     assert "nowhere.properties" in refusal(tmp_path / "nowhere.properties")
     assert not (tmp_path / "data").exists()
 
@@ -64,6 +65,11 @@ def test_override_wins_over_the_file(tmp_path: Path) -> None:
         wait_until(lambda: answers_api_versions("127.0.0.1", port), "the broker answers on the port of --override")
         process.terminate()
         assert process.wait(30) == 0
+
+
+def test_log_says_where_to_connect(tmp_path: Path) -> None:
+    with KasparProcess(tmp_path) as broker:
+        assert re.search(rf"INFO the broker is ready .*{broker.port}", broker.log_text())
 
 
 def test_log_file_is_json_lines(tmp_path: Path) -> None:

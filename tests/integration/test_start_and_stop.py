@@ -9,10 +9,17 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import KasparError
+from kaspar.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kaspar.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kaspar.testing import Broker
 from tests.integration.commands import refusal
 from tests.peers.kaspar import KasparProcess
 from tests.peers.observed import ObservedBroker, wait_until
+from tests.peers.raw_client import request_frame
 from tests.peers.wire import free_port
 
 RECOVERING = "recovering logs after an unclean stop"
@@ -56,6 +63,29 @@ def test_signals_stop_it_with_exit_code_0_while_clients_wait(tmp_path: Path, num
         wait_until(lambda: not broker.running, "the broker ends")
         assert broker.stop() == 0
         assert broker.log_lines("the broker has stopped")
+
+
+def test_stop_while_topics_and_settings_change(tmp_path: Path) -> None:
+    """What is asked for when the broker stops is carried out, refused, or left unanswered; none of it is a failure."""
+    with ObservedBroker(tmp_path) as broker:
+        with broker.client() as client:
+            assert client.create_topic("orders") == 0
+            setting = AlterableConfig(name="retention.ms", config_operation=0, value="60000")
+            resource = AlterConfigsResource(resource_type=2, resource_name="orders", configs=(setting,))
+            altered = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+            for number in range(100):
+                more = CreatePartitionsTopic(name="orders", count=number + 2, assignments=None)
+                added = CreatePartitionsRequest(topics=(more,), timeout_ms=30_000, validate_only=False)
+                client.send(request_frame(added, 3) + request_frame(altered, 1))
+            broker.signal(signal.SIGTERM)
+            wait_until(lambda: not broker.running, "the broker ends")
+        assert broker.stop() == 0
+        broker.start()
+        with broker.client() as client:
+            described = client.metadata("orders").topics[0]
+            print(f"{len(described.partitions)} partitions")
+            for partition in range(len(described.partitions)):
+                assert client.produce("orders", [b"x"], partition=partition).error_code == 0
 
 
 def test_sigterm_while_it_starts(tmp_path: Path) -> None:
