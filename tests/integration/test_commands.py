@@ -115,7 +115,7 @@ def test_stops_every_broker_of_the_machine(tmp_path: Path) -> None:
     start, stop = PROGRAMS / "kafka-server-start", PROGRAMS / "kafka-server-stop"
     script = f"""
         {start} {one} 2> {tmp_path}/one.log & first=$!
-        cd {two.parent}; {start} server.properties 2> {tmp_path}/two.log & second=$!
+        (cd {two.parent}; exec {start} server.properties 2> {tmp_path}/two.log) & second=$!
         until grep -q 'broker is ready' {tmp_path}/one.log && grep -q 'broker is ready' {tmp_path}/two.log
         do sleep 0.05; done
         {stop} --node-id 2 && wait $second && echo second $?

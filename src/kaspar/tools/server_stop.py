@@ -25,7 +25,7 @@ def running_brokers() -> Iterator[tuple[int, list[str]]]:
                 break
 
 
-def node_id_of(words: Sequence[str]) -> str | None:
+def node_id_of(pid: int, words: Sequence[str]) -> str | None:
     """The node id a broker was started with, as far as its command line and its settings file tell."""
     from kaspar.config import read_properties
 
@@ -33,7 +33,7 @@ def node_id_of(words: Sequence[str]) -> str | None:
     files = [word for word in words[1:] if word.endswith(".properties")]
     for file in files[:1]:
         try:
-            values = read_properties(Path(file).read_text())
+            values = read_properties((Path(f"/proc/{pid}/cwd") / file).read_text())
         except OSError:
             continue
         found = values.get("node.id", values.get("broker.id"))
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     stopped = 0
     for pid, words in running_brokers():
-        if arguments.node_id is not None and node_id_of(words) != arguments.node_id:
+        if arguments.node_id is not None and node_id_of(pid, words) != arguments.node_id:
             continue
         os.kill(pid, signal.SIGTERM)
         stopped += 1
