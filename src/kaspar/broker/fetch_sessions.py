@@ -70,6 +70,7 @@ class FetchedPartition:
         news = (
             size > 0
             or answer.error_code != 0
+            or answer.diverging_epoch is not None
             or self.told_high_watermark != answer.high_watermark
             or self.told_log_start_offset != answer.log_start_offset
         )
@@ -153,7 +154,7 @@ class FetchSessions:
         """A new session, or None where there is no room for it: then the client goes on with full fetches."""
         session = FetchSession(self._free_id(), privileged=privileged, uses_topic_ids=uses_topic_ids, now=now)
         session.update(partitions, ())
-        if not session.partitions or not self._make_room(session, now):
+        if not self._make_room(session, now):
             return None
         self._sessions[session.session_id] = session
         return session

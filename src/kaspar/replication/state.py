@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import BrokerId, LeaderEpoch, Offset
+from kaspar.base.ids import NO_EPOCH, BrokerId, LeaderEpoch, Offset
 
 
 class Role(Enum):
@@ -106,7 +106,7 @@ class PartitionState:
 
     def check_epoch(self, requested: int) -> None:
         """A client says which leader epoch it knows (-1: none); Kafka's answers when it differs from ours."""
-        if requested < 0 or requested == self.leadership.leader_epoch:
+        if requested in (NO_EPOCH, self.leadership.leader_epoch):
             return
         if requested < self.leadership.leader_epoch:
             raise Refused(
@@ -121,6 +121,12 @@ class PartitionState:
     def check_leader(self) -> None:
         if self.role is not Role.LEADER:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead the partition")
+
+    def check_follower(self, replica_id: int, *, knows_epoch: bool) -> None:
+        """Before a fetch in a replica's name. One that knows our epoch may have heard of a newer assignment than we."""
+        if replica_id == self.broker_id or replica_id not in self.leadership.replicas:
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise Refused(code, f"broker {replica_id} does not follow this partition")
 
     def check_in_sync(self, min_insync_replicas: int) -> None:
         """Before an acks=all append: are there enough in-sync replicas to promise what the topic asks for?"""

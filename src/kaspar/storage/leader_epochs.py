@@ -10,7 +10,7 @@ import bisect
 import os
 from typing import NamedTuple
 
-from kaspar.base.ids import LeaderEpoch, Offset
+from kaspar.base.ids import NO_EPOCH, LeaderEpoch, Offset
 from kaspar.base.log import get_log
 from kaspar.storage.checkpoints import DamagedCheckpoint, read_lines, write_lines
 from kaspar.storage.file_names import LEADER_EPOCH_CHECKPOINT
@@ -70,7 +70,7 @@ class LeaderEpochCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
         """Where the largest epoch not above `epoch` ends; None when that is not known."""
         entries = self._entries
-        if epoch < 0 or not entries or epoch > entries[-1].epoch:
+        if epoch == NO_EPOCH or not entries or epoch > entries[-1].epoch:
             return None
         if epoch == entries[-1].epoch:
             return EpochEnd(LeaderEpoch(epoch), Offset(log_end_offset))

@@ -9,7 +9,9 @@ def partitions(count: int, *, topic: str = "t") -> list[FetchedPartition]:
     return [FetchedPartition(topic, index, 0, 1000) for index in range(count)]
 
 
-def create(sessions: FetchSessions, count: int = 1, *, now: float = 0.0, privileged: bool = False) -> FetchSession | None:
+def create(
+    sessions: FetchSessions, count: int = 1, *, now: float = 0.0, privileged: bool = False
+) -> FetchSession | None:
     return sessions.create(partitions(count), privileged=privileged, uses_topic_ids=False, now=now)
 
 
@@ -93,8 +95,13 @@ def test_without_room_there_is_no_session() -> None:
     assert create(FetchSessions(0)) is None
 
 
-def test_an_empty_fetch_gets_no_session() -> None:
-    assert create(FetchSessions(1), 0) is None
+def test_an_empty_fetch_gets_a_session_that_partitions_can_join() -> None:
+    sessions = FetchSessions(1)
+    session = create(sessions, 0)
+    assert session is not None
+    session.update(partitions(1), ())
+    resumed = sessions.resume(session.session_id, 1, uses_topic_ids=False, now=0.0)
+    assert list(resumed.partitions) == [each.key for each in partitions(1)]
 
 
 def test_an_idle_session_makes_room() -> None:

@@ -85,7 +85,8 @@ def test_truncation_takes_the_high_watermark_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requested", "code"), [(2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+    ("requested", "code"),
+    [(-2, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
 def test_a_leader_epoch_that_differs_is_refused(requested: int, code: ErrorCode) -> None:
     state = PartitionState(ME)
@@ -95,6 +96,18 @@ def test_a_leader_epoch_that_differs_is_refused(requested: int, code: ErrorCode)
     with pytest.raises(Refused) as refusal:
         state.check_epoch(requested)
     assert refusal.value.code == code
+
+
+def test_only_a_follower_may_fetch_in_a_replicas_name() -> None:
+    state = leading(ME, OTHER)
+    state.check_follower(OTHER, knows_epoch=True)
+    for stranger in (ME, 9):
+        with pytest.raises(Refused) as refusal:
+            state.check_follower(stranger, knows_epoch=False)
+        assert refusal.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        with pytest.raises(Refused) as refusal:
+            state.check_follower(stranger, knows_epoch=True)
+        assert refusal.value.code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 def test_too_few_in_sync_replicas_refuse_an_append_that_wants_all() -> None:

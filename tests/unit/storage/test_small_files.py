@@ -127,6 +127,7 @@ def test_leader_epochs_answer_where_an_epoch_ends(tmp_path: Path) -> None:
     assert cache.end_offset_for(1, 30) == (1, 0), "older than all that is known: it ended where the log begins"
     assert cache.end_offset_for(8, 30) is None
     assert cache.end_offset_for(-1, 30) is None
+    assert cache.end_offset_for(-2, 30) == (-2, 0), "only -1 says that no epoch is known"
     assert [cache.epoch_for_offset(offset) for offset in (0, 9, 10, 25)] == [2, 2, 4, 7]
     cache.persist(FILES, str(tmp_path))
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n3\n2 0\n4 10\n7 20\n"

@@ -19,7 +19,7 @@ from kaspar.broker.partitions import partition_of
 from kaspar.broker.view import Purgatory
 from kaspar.protocol import fetch as codec
 from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.fetch import FetchRequest, LeaderIdAndEpoch, PartitionData
+from kaspar.protocol.fetch import EpochEndOffset, FetchRequest, LeaderIdAndEpoch, PartitionData
 from kaspar.protocol.headers import RequestHeader, set_frame_size, start_response
 from kaspar.protocol.shapes import Topic
 from kaspar.replication.partition import Partition
@@ -29,8 +29,12 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 FIRST_WITH_TOPIC_ID: Final = 13
+FIRST_WITH_LEADER: Final = 16
+READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
+MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+UNKNOWN_HERE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 # An answer is copied twice on its way out, on the loop: this much takes about a millisecond. A client that asks for
 # more gets the rest with its next request, which costs it less than the others' waiting would cost them.
@@ -51,11 +55,13 @@ class FetchHandler:
     ) -> Buffers | Slot:
         _, version, correlation_id, _, position = header
         request = codec.read_request(version, frame, position)
+        if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            refused = codec.refused(request, version, ErrorCode.INVALID_REQUEST)
+            return encode(version, correlation_id, refused, error_code=ErrorCode.INVALID_REQUEST)
         try:
             session, partitions = self._partitions_of(request, version, received)
-        except Refused as refusal:
-            refused = codec.refused(request, version, refusal.code)
-            return encode(version, correlation_id, refused, error_code=refusal.code)
+        except Refused as refusal:  # its session is not known, or is at another epoch
+            return encode(version, correlation_id, (), error_code=refusal.code)
         fetch = Fetch(
             self, connection, request, version, correlation_id, session, tuple(partitions), received, len(frame)
         )
@@ -86,7 +92,9 @@ class FetchHandler:
                 session = self.sessions.create(
                     named, privileged=request.replica_id >= 0, uses_topic_ids=uses_topic_ids, now=now
                 )
-            return session, named if session is None else session.partitions.values()
+            if session is None:  # a partition that is named twice is answered once, as it was named last
+                return None, {asked.key: asked for asked in named}.values()
+            return session, session.partitions.values()
         session = self.sessions.resume(
             request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids, now=now
         )
@@ -172,7 +180,7 @@ class Fetch:
         self._received = received
         self._answers: list[PartitionData | None] = [None] * len(wanted)
         self._cold: list[int] = []
-        self._room = max(0, min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES))
+        self._room = min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES)
         self._missing_bytes = request.min_bytes
         self._moved: set[Partition] = set()
         self.registered: dict[Partition, int] = {}
@@ -201,7 +209,10 @@ class Fetch:
             self._missing_bytes <= 0
             or self._request.max_wait_ms <= 0
             or not self._wanted
-            or any(answer is not None and answer.error_code for answer in self._answers)
+            or any(
+                answer is not None and (answer.error_code or answer.diverging_epoch is not None)
+                for answer in self._answers
+            )
         )
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -212,11 +223,16 @@ class Fetch:
         try:
             partition = self._handler.find(wanted)
             upper = self._check(partition, wanted)
+            if wanted.last_fetched_epoch >= 0 and (diverging := self._diverging_epoch(partition, wanted)) is not None:
+                self._diverged(position, partition, diverging)
+                return
             offset = wanted.fetch_offset
             log = partition.log
             records: bytes | bytearray = b""
             if offset != upper or offset < log.log_start_offset:
                 limit = min(wanted.max_bytes, self._room)
+                if limit < 0:
+                    self._check_limits(wanted)
                 found = log.try_read(offset, limit, upper, whole_first_batch=self._nothing_read_yet)
                 if found is WOULD_BLOCK:
                     self._cold.append(position)
@@ -261,14 +277,40 @@ class Fetch:
         if partition.offline:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory is offline")
         state = partition.state
-        if wanted.current_leader_epoch != -1:
+        if wanted.current_leader_epoch >= 0:
             state.check_epoch(wanted.current_leader_epoch)
         state.check_leader()
         if self._request.replica_id >= 0:
+            state.check_follower(self._request.replica_id, knows_epoch=wanted.current_leader_epoch >= 0)
             return partition.log.log_end_offset
         if self._request.isolation_level == READ_COMMITTED:
             return partition.last_stable_offset
         return state.high_watermark
+
+    def _check_limits(self, wanted: FetchedPartition) -> None:
+        """There is no room: because it is used up, or because the client gave none."""
+        if wanted.max_bytes < 0 or self._request.max_bytes < 0:
+            raise Refused(ErrorCode.INVALID_REQUEST, "a limit on the answer's size is negative")
+
+    @staticmethod
+    def _diverging_epoch(partition: Partition, wanted: FetchedPartition) -> EpochEndOffset | None:
+        """Where the reader's log and ours part, if what it read last is not what we have there."""
+        epoch, offset = wanted.last_fetched_epoch, wanted.fetch_offset
+        end = partition.log.end_offset_for_epoch(epoch)
+        if end is None or offset < partition.log.log_start_offset:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"it is not known whether epoch {epoch} ends after {offset}")
+        if end.epoch < epoch or end.end_offset < offset:
+            return EpochEndOffset(end.epoch, end.end_offset)
+        return None
+
+    def _diverged(self, position: int, partition: Partition, diverging: EpochEndOffset) -> None:
+        self._answers[position] = PartitionData(
+            partition.topic_partition.partition,
+            high_watermark=partition.state.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=partition.log.log_start_offset,
+            diverging_epoch=diverging,
+        )
 
     def _found(self, position: int, partition: Partition, records: bytes | bytearray) -> None:
         size = len(records)
@@ -292,9 +334,12 @@ class Fetch:
             self._handler.broker.log_directory_failed(problem)
         else:
             code = problem.code
-            if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            if self._version >= FIRST_WITH_LEADER and code in MOVED:
                 leader = LeaderIdAndEpoch(*self._handler.broker.current_leader(wanted.topic, wanted.partition))
-        self._answers[position] = PartitionData(wanted.partition, code, current_leader=leader)
+        aborted = () if code in UNKNOWN_HERE else None
+        self._answers[position] = PartitionData(
+            wanted.partition, code, aborted_transactions=aborted, current_leader=leader
+        )
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
@@ -356,9 +401,12 @@ class Fetch:
         self._metrics.delayed(self._version, 0.0, self._local, remote, 0.0, 0.0, 0.0, self._request_bytes)
 
     def _answer(self) -> Buffers:
-        """Everything for a full fetch; only the news for an incremental one."""
+        """Everything for a full fetch; only the news for an incremental one. What is not here comes last, as in Kafka's
+        answers.
+        """
         session = self._session
         by_topic: dict[Topic, list[PartitionData]] = {}
+        unknown: dict[Topic, list[PartitionData]] = {}
         served = []
         for wanted, answer in zip(self._wanted, self._answers, strict=True):
             if answer is None:
@@ -371,11 +419,13 @@ class Fetch:
                 news = wanted.tell(answer, size)
                 if not news and self._request.session_epoch > INITIAL_EPOCH:
                     continue
-            by_topic.setdefault(wanted.topic, []).append(answer)
+            kind = unknown if answer.error_code and answer.error_code in UNKNOWN_HERE else by_topic
+            kind.setdefault(wanted.topic, []).append(answer)
         if session is not None:
             session.served(served)
         session_id = NO_SESSION if session is None else session.session_id
-        return encode(self._version, self._correlation_id, tuple(by_topic.items()), session_id=session_id)
+        topics = (*by_topic.items(), *unknown.items())
+        return encode(self._version, self._correlation_id, topics, session_id=session_id)
 
     def _count(self, wanted: FetchedPartition, error_code: int, size: int) -> None:
         hosted = self._handler.partitions.find(wanted.topic)
