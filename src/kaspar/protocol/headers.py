@@ -2,7 +2,8 @@
 
 A request header has version 2 where the API's version is flexible and version 1 otherwise; a response header likewise
 1 and 0. Two oddities are Kafka's own: the client id is never in the compact form, and an ApiVersions response always
-has header version 0, since a client reads it before it knows what the broker speaks.
+has header version 0, since a client reads it before it knows what the broker speaks. A client id is only a name for
+logs and metrics, so no client is turned away for one that is not UTF-8.
 """
 
 import struct
@@ -57,12 +58,7 @@ def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader
         body_position = start + length
         if body_position > len(buffer):
             raise MalformedBytes(f"a client id of {length} bytes, and {len(buffer) - start} are left")
-        try:
-            client_id = str(buffer[start:body_position], "utf-8")
-        except UnicodeDecodeError as error:
-            raise MalformedBytes(f"a client id that is not UTF-8: {error.reason}") from None
-    elif length != -1:
-        raise MalformedBytes(f"a client id of length {length}")
+        client_id = str(buffer[start:body_position], "utf-8", "replace")
     if api_version >= _FIRST_FLEXIBLE.get(api_key, 0x8000):
         if body_position < len(buffer) and buffer[body_position] == 0:  # no tagged fields: nearly always
             body_position += 1

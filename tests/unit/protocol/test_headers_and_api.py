@@ -82,8 +82,6 @@ def test_frame_size_counts_all_buffers_but_not_itself() -> None:
         b"",
         b"\0\3\0\4\0\0\0\1\0",
         b"\0\3\0\4\0\0\0\1\0\5abc",
-        b"\0\3\0\4\0\0\0\1\xff\xfe",
-        b"\0\3\0\4\0\0\0\1\0\1\xff",
         b"\0\3\0\x0c\0\0\0\1\xff\xff",
         b"\0\3\0\x0c\0\0\0\1\xff\xff\x01\x05",
     ],
@@ -91,6 +89,14 @@ def test_frame_size_counts_all_buffers_but_not_itself() -> None:
 def test_broken_request_header_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedBytes):
         read_request_header(data)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "read"), [(b"\xff\xfe", None), (b"\0\1\xff", "\ufffd"), (b"\0\4gr\xfcn", "gr\ufffdn")]
+)
+def test_no_client_is_turned_away_for_its_client_id(client_id: bytes, read: str | None) -> None:
+    header = read_request_header(b"\0\3\0\4\0\0\0\1" + client_id + b"body")
+    assert header == (3, 4, 1, read, 8 + len(client_id))
 
 
 def test_mutated_headers_are_malformed_or_read() -> None:
