@@ -66,13 +66,16 @@ class TopicDecisions:
             return Decision((), tuple(TopicDeletion(topic.name, topic.topic_id, disabled) for topic in event.topics))
         draft = Draft(image)
         replies: list[TopicDeletion] = []
-        for reference, outcome in _distinct(image, event.topics):
-            topic = _find(image, reference)
-            if outcome is not None or topic is None:
-                replies.append(TopicDeletion(reference.name, reference.topic_id, outcome or _unknown(reference)))
-                continue
-            draft.delete_topic(topic)
-            replies.append(TopicDeletion(topic.name, topic.topic_id, DONE))
+        for reference, topic, problem in _distinct(image, event.topics):
+            if problem is not None:
+                topic_id = topic.topic_id if topic is not None else reference.topic_id
+                refusal = Outcome(ErrorCode.INVALID_REQUEST, problem)
+                replies.append(TopicDeletion(reference.name, topic_id, refusal))
+            elif topic is None:
+                replies.append(TopicDeletion(reference.name, reference.topic_id, _unknown(reference)))
+            else:
+                draft.delete_topic(topic)
+                replies.append(TopicDeletion(topic.name, topic.topic_id, DONE))
         return draft.decide(tuple(replies))
 
     def create_partitions(self, image: ClusterImage, event: CreatePartitions) -> Decision[tuple[NamedOutcome, ...]]:
@@ -261,27 +264,33 @@ def _bad_assignment(problem: str) -> Refused:
     return Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {problem}")
 
 
-def _distinct(image: ClusterImage, references: Sequence[TopicReference]) -> list[tuple[TopicReference, Outcome | None]]:
-    """Each topic once, with what is wrong about how it was named. What is named twice is refused, and answered once."""
-    names = Counter(reference.name for reference in references if reference.name is not None)
-    ids = Counter(reference.topic_id for reference in references if reference.topic_id != ZERO_UUID)
-    checked: dict[TopicReference, Outcome | None] = {}
-    for reference in references:
-        topic = _find(image, reference)
-        if reference.name is None and reference.topic_id == ZERO_UUID:
-            problem: str | None = "Neither topic name nor id were specified."
-        elif reference.name is not None and reference.topic_id != ZERO_UUID:
-            problem = "You may not specify both topic name and topic id."
-        elif reference.name is not None and names[reference.name] > 1:
-            problem = "Duplicate topic name."
-        elif reference.topic_id != ZERO_UUID and ids[reference.topic_id] > 1:
-            problem = "Duplicate topic id."
-        elif reference.name is not None and topic is not None and topic.topic_id in ids:
-            problem = "The provided topic name maps to an ID that was already supplied."
+def _distinct(
+    image: ClusterImage, references: Sequence[TopicReference]
+) -> list[tuple[TopicReference, TopicImage | None, str | None]]:
+    """Each topic that is named once, and once each that is not, with what is wrong about how it was named.
+
+    A topic named by its name and by its id is answered at its name, with its id.
+    """
+    names = Counter(reference.name for reference in references if reference.topic_id == ZERO_UUID)
+    ids = Counter(reference.topic_id for reference in references if reference.name is None)
+    found: list[tuple[TopicReference, TopicImage | None, str | None]] = []
+    for reference in dict.fromkeys(references):
+        name, topic_id = reference.name, reference.topic_id
+        if name is None and topic_id == ZERO_UUID:
+            found.append((reference, None, "Neither topic name nor id were specified."))
+        elif name is not None and topic_id != ZERO_UUID:
+            found.append((reference, None, "You may not specify both topic name and topic id."))
+        elif name is not None and names[name] > 1:
+            found.append((reference, None, "Duplicate topic name."))
+        elif name is None and ids[topic_id] > 1:
+            found.append((reference, None, "Duplicate topic id."))
         else:
-            problem = None
-        checked[reference] = None if problem is None else Outcome(ErrorCode.INVALID_REQUEST, problem)
-    return list(checked.items())
+            topic = _find(image, reference)
+            if name is not None and topic is not None and topic.topic_id in ids:
+                found.append((reference, topic, "The provided topic name maps to an ID that was already supplied."))
+            elif name is not None or topic is None or names[topic.name] != 1:
+                found.append((reference, topic, None))
+    return found
 
 
 def _find(image: ClusterImage, reference: TopicReference) -> TopicImage | None:

@@ -12,6 +12,7 @@ from kaspar.metadata.events import (
     MorePartitions,
     NewTopic,
     Outcome,
+    TopicDeletion,
     TopicReference,
 )
 from kaspar.metadata.image import PartitionImage
@@ -274,11 +275,10 @@ def test_delete_by_name_and_id_refuses_the_unknown_and_the_ambiguous() -> None:
 def test_a_name_and_the_id_it_has_are_one_topic() -> None:
     image = with_topic(cluster(), "a")
     topic_id = image.topics["a"].topic_id
-    by_id, by_name = (
-        controller().decide(image, DeleteTopics((TopicReference(None, topic_id), TopicReference("a")))).reply
-    )
-    assert by_id.outcome == DONE
-    assert by_name.outcome.message == "The provided topic name maps to an ID that was already supplied."
+    decision = controller().decide(image, DeleteTopics((TopicReference(None, topic_id), TopicReference("a"))))
+    problem = "The provided topic name maps to an ID that was already supplied."
+    assert decision.reply == (TopicDeletion("a", topic_id, Outcome(ErrorCode.INVALID_REQUEST, problem)),)
+    assert decision.steps == ()
 
 
 def test_deletion_can_be_switched_off() -> None:

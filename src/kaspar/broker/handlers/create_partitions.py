@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from kaspar.base.errors import ErrorCode
 from kaspar.broker.handlers import RequestContext
 from kaspar.metadata.events import CreatePartitions, MorePartitions
 from kaspar.protocol.messages.create_partitions import (
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 async def handle(
     broker: "Broker", context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
+    if request.timeout_ms <= 0:
+        return CreatePartitionsResponse(
+            results=tuple(
+                CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.REQUEST_TIMED_OUT)
+                for topic in request.topics
+            )
+        )
     event = CreatePartitions(tuple(map(_more_partitions, request.topics)), request.validate_only)
     outcomes = await broker.controller.submit(event)
     return CreatePartitionsResponse(

@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: "Broker", context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    if request.timeout_ms <= 0:
+        return _refuse_all(request, ErrorCode.REQUEST_TIMED_OUT, None)
     event = CreateTopics(tuple(_new_topic(topic) for topic in request.topics), request.validate_only)
     try:
         created = await broker.controller.submit(event)
     except Refused as refusal:  # by the metadata store: it is full, or not ours any longer
-        results = (
-            CreatableTopicResult(name=topic.name, error_code=refusal.code, error_message=refusal.message)
-            for topic in request.topics
-        )
-        return CreateTopicsResponse(topics=tuple(results))
+        return _refuse_all(request, refusal.code, refusal.message)
     return CreateTopicsResponse(topics=tuple(_result(broker, topic) for topic in created))
+
+
+def _refuse_all(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=tuple(
+            CreatableTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics
+        )
+    )
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -53,7 +59,7 @@ def _result(broker: "Broker", topic: CreatedTopic) -> CreatableTopicResult:
         configs=tuple(
             CreatableTopicConfigs(
                 name=entry.name,
-                value=entry.value,
+                value=topic.configs.get(entry.name, entry.value),  # as it was sent, spaces and all
                 read_only=entry.read_only,
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
