@@ -21,12 +21,17 @@ NO_LOW_WATERMARK: Final = -1
 
 
 def handle(broker: "Broker", context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """A partition that is named more than once is answered once, and its last offset counts."""
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        partitions = wanted.setdefault(topic.name, {})
+        partitions.update((partition.partition_index, partition) for partition in topic.partitions)
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(
-                name=topic.name, partitions=tuple(_delete(broker, topic.name, wanted) for wanted in topic.partitions)
+                name=name, partitions=tuple(_delete(broker, name, partition) for partition in partitions.values())
             )
-            for topic in request.topics
+            for name, partitions in wanted.items()
         )
     )
 

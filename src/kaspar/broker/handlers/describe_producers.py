@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import Refused
 from kaspar.broker.handlers import RequestContext
+from kaspar.metadata.topic_names import check_topic_name
 from kaspar.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -30,9 +31,12 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeProducers
 
 def _describe(broker: "Broker", topic: str, index: int) -> PartitionResponse:
     try:
+        check_topic_name(topic)
         partition = broker.partitions.lead(topic, index)
     except Refused as refusal:
-        return PartitionResponse(partition_index=index, error_code=refusal.code, active_producers=())
+        return PartitionResponse(
+            partition_index=index, error_code=refusal.code, error_message=refusal.message, active_producers=()
+        )
     return PartitionResponse(
         partition_index=index,
         active_producers=tuple(

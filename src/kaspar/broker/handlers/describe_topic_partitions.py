@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 def handle(
     broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
+    try:
+        _check_cursor(request)
+    except Refused as refusal:
+        return DescribeTopicPartitionsResponse(
+            topics=tuple(_refused(topic.name, refusal.code) for topic in request.topics)
+        )
     image = broker.image
     room = min(broker.config.max_request_partition_size_limit, max(request.response_partition_limit, 1))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
@@ -52,8 +58,24 @@ def handle(
     return DescribeTopicPartitionsResponse(topics=tuple(topics))
 
 
+def _check_cursor(request: DescribeTopicPartitionsRequest) -> None:
+    cursor = request.cursor
+    if cursor is None:
+        return
+    if request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"the cursor is at {cursor.topic_name}, which is not asked for")
+    if cursor.partition_index < 0:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"the cursor is at partition {cursor.partition_index}")
+
+
 def _first_partition(name: str, cursor: RequestCursor | None) -> int:
-    return max(cursor.partition_index, 0) if cursor is not None and cursor.topic_name == name else 0
+    return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+
+
+def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_id=ZERO_UUID, is_internal=False, partitions=()
+    )
 
 
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
@@ -63,7 +85,12 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     except Refused as refusal:
         code = refusal.code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_id=ZERO_UUID, is_internal=is_internal(name), partitions=()
+        error_code=code,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=is_internal(name),
+        partitions=(),
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
     )
 
 

@@ -25,6 +25,7 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 
+READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 CONSUMER: Final = -1
 
@@ -40,23 +41,28 @@ FIRST_VERSION: Final = {
 
 
 async def handle(broker: "Broker", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """A partition that is named more than once is refused, and answered once."""
     named = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
-    topics = []
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers = []
+        answers = topics.setdefault(topic.name, {})
         for wanted in topic.partitions:
+            index = wanted.partition_index
             try:
-                if named[topic.name, wanted.partition_index] > 1:
+                if named[topic.name, index] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "the partition is named more than once")
-                answers.append(await _look_up(broker, context.version, request, topic.name, wanted))
+                if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+                    raise Refused(ErrorCode.INVALID_REQUEST, f"there is no isolation level {request.isolation_level}")
+                answers[index] = await _look_up(broker, context.version, request, topic.name, wanted)
             except Refused as refusal:
-                answers.append(
-                    ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refusal.code)
-                )
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
-    return ListOffsetsResponse(topics=tuple(topics))
+                answers[index] = ListOffsetsPartitionResponse(partition_index=index, error_code=refusal.code)
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values())) for name, answers in topics.items()
+        )
+    )
 
 
 async def _look_up(

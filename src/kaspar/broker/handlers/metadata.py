@@ -30,6 +30,7 @@ ALL_CLUSTER_OPERATIONS: Final = 8096
 NOT_ASKED: Final = -(2**31)
 FIRST_WITH_NULL_FOR_ALL: Final = 1
 FIRST_WITH_ID_ALONE: Final = 12
+NO_CONTROLLER: Final = -1
 
 
 class EncodedTopics:
@@ -77,6 +78,8 @@ def _describe_partition(index: int, partition: PartitionImage, image: ClusterIma
 
 async def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> PartlyEncoded:
     version = context.version
+    if version < FIRST_WITH_ID_ALONE and _names_topics_by_id(request):
+        return _refuse_all(request)
     operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if request.topics is None or (version < FIRST_WITH_NULL_FOR_ALL and not request.topics):
         image = broker.image
@@ -103,6 +106,21 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
     return PartlyEncoded(response, {"topics": topics})
 
 
+def _names_topics_by_id(request: MetadataRequest) -> bool:
+    return any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or ())
+
+
+def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
+    """Versions 10 and 11 have a field for topic ids, which nobody may use: Kafka then tells nothing of the cluster."""
+    topics = tuple(
+        MetadataResponseTopic(
+            error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id, partitions=()
+        )
+        for topic in request.topics or ()
+    )
+    return PartlyEncoded(MetadataResponse(brokers=(), cluster_id=None, controller_id=NO_CONTROLLER, topics=topics), {})
+
+
 async def _create_missing(broker: "Broker", wanted: tuple[MetadataRequestTopic, ...]) -> None:
     """Make the topics that do not exist, so that the answer already has them."""
     missing = [
@@ -118,9 +136,8 @@ def _named(broker: "Broker", image: ClusterImage, wanted: MetadataRequestTopic, 
     try:
         topic = _find(image, wanted)
     except Refused as refusal:
-        name = wanted.name
-        if name is None and version < FIRST_WITH_ID_ALONE:
-            name = ""
+        by_id = wanted.topic_id != ZERO_UUID
+        name = None if by_id else wanted.name
         return codec.write(
             MetadataResponseTopic(
                 error_code=refusal.code,
@@ -128,6 +145,7 @@ def _named(broker: "Broker", image: ClusterImage, wanted: MetadataRequestTopic, 
                 topic_id=wanted.topic_id,
                 is_internal=name is not None and is_internal(name),
                 partitions=(),
+                topic_authorized_operations=NOT_ASKED if by_id else operations,
             ),
             version,
         )
