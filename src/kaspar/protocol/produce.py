@@ -45,4 +45,5 @@ def refused(
             ],
         )
         for topic, partitions in request.topics
+        if partitions
     ]

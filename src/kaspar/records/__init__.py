@@ -26,6 +26,7 @@ from kaspar.records.cost import INLINE_CHECK_NS, check_cost_ns, checks_inline
 from kaspar.records.inflate import INFLATED_BYTES_LIMIT
 from kaspar.records.reader import iter_batch, iter_records
 from kaspar.records.record import Header, Record
+from kaspar.records.refusals import NotOneBatch
 
 __all__ = [
     "HEADER_SIZE",
@@ -37,6 +38,7 @@ __all__ = [
     "ControlType",
     "EndTransactionMarker",
     "Header",
+    "NotOneBatch",
     "Octets",
     "Record",
     "TimestampType",

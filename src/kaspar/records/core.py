@@ -13,6 +13,7 @@ from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.records.codec import Codec, Octets
 from kaspar.records.inflate import inflate
 from kaspar.records.record import Header, Record
+from kaspar.records.refusals import NotOneBatch
 
 IS_COMPILED: bool = cython.compiled
 
@@ -415,11 +416,11 @@ def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     if size <= 0:
         raise _no_batch(size)
     if data[start + 16] != 2:
-        raise Refused(ErrorCode.INVALID_RECORD, f"only batches with magic 2 are taken, not {data[start + 16]}")
+        raise NotOneBatch(f"only batches with magic 2 are taken, not {data[start + 16]}")
     if start + size != end:
         further: cython.Py_ssize_t = _whole_batch_size(data, start + size, end)
         if further > 0:
-            raise Refused(ErrorCode.INVALID_RECORD, "only one batch for a partition is taken, and there are more")
+            raise NotOneBatch("only one batch for a partition is taken, and there are more")
         if further != 0:
             raise _no_batch(further)
         end = start + size
@@ -489,7 +490,7 @@ def _whole_batch_size(data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssi
 
 def _no_batch(size: int) -> Refused:
     if size == 0:
-        return Refused(ErrorCode.INVALID_RECORD, "there must be a whole batch for the partition, and there is none")
+        return NotOneBatch("there must be a whole batch for the partition, and there is none")
     if size == -1:
         return Refused(ErrorCode.CORRUPT_MESSAGE, "a batch gives itself fewer bytes than the smallest one has")
     return Refused(ErrorCode.CORRUPT_MESSAGE, "a batch has a magic that is not known")

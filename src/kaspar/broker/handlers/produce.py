@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
-from kaspar.base.ids import Offset
+from kaspar.base.ids import NO_OFFSET, Offset
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.frequent_answer import SAMPLE, OneWritten
 from kaspar.broker.partitions import HostedTopic, unknown_partition
@@ -26,7 +26,7 @@ from kaspar.protocol.produce import (
     ProduceRequest,
 )
 from kaspar.protocol.shapes import Topic
-from kaspar.records import Codec
+from kaspar.records import Codec, NotOneBatch
 from kaspar.replication.partition import Partition
 from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare, runs_inline
 
@@ -42,10 +42,39 @@ ACKS_0_FAILED: Final = (
 )
 
 _new = tuple.__new__  # a named tuple's own constructor takes three times as long, and this is the hot path
-_ATTRIBUTES_LOW_BYTE: Final = 22
-_CODEC_MASK: Final = 0x07
+ATTRIBUTES_LOW_BYTE: Final = 22
+CODEC_MASK: Final = 0x07
+TRANSACTIONAL: Final = 0x10
+
+REFUSED_BY_THE_LOG: Final = frozenset(
+    {
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+    }
+)
+"""With these a refusal tells where the log starts, as Kafka's does."""
 
 TopicResults = list[tuple[Topic, list[PartitionProduceResponse]]]
+
+
+class NoTransaction(Refused):
+    """A transactional batch, and no transaction that it could belong to: this broker does not coordinate any yet."""
+
+    def __init__(self, transactional_id: str | None) -> None:
+        if transactional_id is None:
+            super().__init__(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the batch is transactional, the request is not"
+            )
+        else:  # Kafka's code while it cannot ask a transaction's coordinator
+            super().__init__(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"no coordinator knows a transaction of {transactional_id} with this partition",
+            )
 
 
 class ProduceHandler:
@@ -73,6 +102,8 @@ class ProduceHandler:
         pending: PendingProduce | None = None
         failed = False
         for topic, batches in request.topics:
+            if not batches:
+                continue
             answers: list[PartitionProduceResponse] = []
             results.append((topic, answers))
             hosted = self._partitions.find(topic)
@@ -84,6 +115,8 @@ class ProduceHandler:
                         self._check_form(hosted, frame, start, end, version)
                     config = partition.log.config
                     if partition in appends.queues or not runs_inline(frame, start, end, config):
+                        if end - start > ATTRIBUTES_LOW_BYTE and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+                            raise NoTransaction(request.transactional_id)
                         if pending is None:
                             pending = PendingProduce(
                                 self, connection, request, version, correlation_id, results, received
@@ -91,6 +124,8 @@ class ProduceHandler:
                         pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index)
                         continue
                     batch = prepare(frame, start, end, config, now_ms)
+                    if batch.is_transactional:
+                        raise NoTransaction(request.transactional_id)
                     appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
                 except KasparError as problem:
                     failed = True
@@ -126,11 +161,11 @@ class ProduceHandler:
         if hosted.is_internal:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, "an internal topic is written by the broker alone")
         if start < 0:
-            raise Refused(ErrorCode.INVALID_RECORD, "a produce request must have a record batch for each partition")
+            raise NotOneBatch("a produce request must have a record batch for each partition")
         if (
             version < FIRST_WITH_ZSTD
-            and end - start > _ATTRIBUTES_LOW_BYTE
-            and frame[start + _ATTRIBUTES_LOW_BYTE] & _CODEC_MASK == Codec.ZSTD
+            and end - start > ATTRIBUTES_LOW_BYTE
+            and frame[start + ATTRIBUTES_LOW_BYTE] & CODEC_MASK == Codec.ZSTD
         ):
             raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd came with version 7 of Produce")
 
@@ -172,8 +207,21 @@ class ProduceHandler:
         if problem.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             leader = LeaderIdAndEpoch(*self._broker.current_leader(topic, index))
         return PartitionProduceResponse(
-            index, problem.code, record_errors=record_errors, error_message=problem.message, current_leader=leader
+            index,
+            problem.code,
+            log_start_offset=log_start_with(problem, hosted, index),
+            record_errors=record_errors,
+            error_message=problem.message,
+            current_leader=leader,
         )
+
+
+def log_start_with(refusal: Refused, hosted: HostedTopic | None, index: int) -> int:
+    """Where the log starts, if it is the log that refused."""
+    if refusal.code not in REFUSED_BY_THE_LOG or isinstance(refusal, NotOneBatch | NoTransaction):
+        return NO_OFFSET
+    partition = hosted.partitions.get(index) if hosted is not None else None
+    return NO_OFFSET if partition is None else partition.log.log_start_offset
 
 
 def waits_for_commit(acks: int, partition: Partition) -> bool:
