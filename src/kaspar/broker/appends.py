@@ -1,13 +1,15 @@
 """Appends whose checks take too long for the event loop: inflating, re-compressing, very large batches.
 
 They are checked in a thread, one queue per partition: while one of a partition's batches is being checked, everything
-that arrives for that partition lines up behind it, so that the log has the order of arrival.
+that arrives for that partition lines up behind it, so that the log has the order of arrival. How many batches may wait,
+and how many bytes they may hold, is bounded: beyond that the broker takes no more requests until half of them are done.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 from kaspar.base.clock import Clock
 from kaspar.base.errors import KasparError
@@ -15,15 +17,14 @@ from kaspar.replication.partition import Partition
 from kaspar.storage import Appended, PreparedBatch, prepare, runs_inline
 
 Done = Callable[[Appended | KasparError, PreparedBatch | None], None]
+Failed = Callable[[Exception], None]
 
 
-class _Job:
-    __slots__ = ("acks_all", "batch", "done")
-
-    def __init__(self, batch: bytearray, acks_all: bool, done: Done) -> None:
-        self.batch = batch
-        self.acks_all = acks_all
-        self.done = done
+class _Job(NamedTuple):
+    batch: bytearray
+    acks_all: bool
+    done: Done
+    failed: Failed
 
 
 class AppendQueues:
@@ -33,58 +34,75 @@ class AppendQueues:
         self._overload = overload
         self._overloaded = False
         self.limit_bytes = -1
+        """`queued.max.request.bytes`; a negative number sets no limit."""
+        self.limit_count = 500
+        """`queued.max.requests`: of those that wait here, for the others are answered as they come."""
         self.queues: dict[Partition, deque[_Job]] = {}
         """The partitions with batches that wait; whatever else comes for them must line up too."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_bytes = 0
+        self.waiting_count = 0
 
-    @property
-    def waiting_count(self) -> int:
-        return sum(len(queue) for queue in tuple(self.queues.values()))
-
-    def add(self, partition: Partition, batch: bytearray, *, acks_all: bool, done: Done) -> None:
-        """Check and append `batch`, which from now on belongs to the queue; `done` gets the outcome, on the loop."""
-        self._count(len(batch))
+    def add(self, partition: Partition, batch: bytearray, *, acks_all: bool, done: Done, failed: Failed) -> None:
+        """Check and append `batch`, which from now on belongs to the queue; `done` gets the outcome, on the loop.
+        `failed` gets a bug met on the way: whoever waits for the outcome will not get it.
+        """
+        self.waiting_count += 1
+        self.waiting_bytes += len(batch)
+        self._look_at_load()
+        job = _Job(batch, acks_all, done, failed)
         queue = self.queues.get(partition)
         if queue is not None:
-            queue.append(_Job(batch, acks_all, done))
+            queue.append(job)
             return
-        self.queues[partition] = deque([_Job(batch, acks_all, done)])
+        self.queues[partition] = deque([job])
         task = asyncio.get_running_loop().create_task(self._work_off(partition))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _work_off(self, partition: Partition) -> None:
         queue = self.queues[partition]
-        loop = asyncio.get_running_loop()
-        try:
-            while queue:
-                job = queue[0]
-                size = len(job.batch)
-                config = partition.log.config
-                now_ms = self._clock.now_ms()
-                prepared: PreparedBatch | None = None
-                outcome: Appended | KasparError
-                try:
-                    if runs_inline(job.batch, 0, size, config):
-                        prepared = prepare(job.batch, 0, size, config, now_ms)
-                    else:
-                        prepared = await loop.run_in_executor(
-                            self._executor, prepare, job.batch, 0, size, config, now_ms
-                        )
-                    outcome = partition.append_as_leader(prepared, acks_all=job.acks_all, now_ms=now_ms)
-                except KasparError as refusal:
-                    outcome = refusal
+        while queue:
+            job = queue[0]
+            try:
+                outcome, prepared = await self._append(partition, job)
                 queue.popleft()
-                self._count(-size)
+                self._done_with(job)
                 job.done(outcome, prepared)
-        finally:
-            del self.queues[partition]
+            except Exception as problem:  # a bug met by one batch must not keep those behind it from their turn
+                if queue and queue[0] is job:
+                    queue.popleft()
+                    self._done_with(job)
+                job.failed(problem)
+        del self.queues[partition]
 
-    def _count(self, size: int) -> None:
-        """Keep the memory that waiting batches hold near `queued.max.request.bytes` (negative: no bound)."""
-        self.waiting_bytes += size
-        overloaded = 0 <= self.limit_bytes < self.waiting_bytes
+    async def _append(self, partition: Partition, job: _Job) -> tuple[Appended | KasparError, PreparedBatch | None]:
+        batch, size = job.batch, len(job.batch)
+        config = partition.log.config
+        now_ms = self._clock.now_ms()
+        try:
+            if runs_inline(batch, 0, size, config):
+                prepared = prepare(batch, 0, size, config, now_ms)
+            else:
+                loop = asyncio.get_running_loop()
+                prepared = await loop.run_in_executor(self._executor, prepare, batch, 0, size, config, now_ms)
+            return partition.append_as_leader(prepared, acks_all=job.acks_all, now_ms=now_ms), prepared
+        except KasparError as refusal:
+            return refusal, None
+
+    def _done_with(self, job: _Job) -> None:
+        self.waiting_count -= 1
+        self.waiting_bytes -= len(job.batch)
+        self._look_at_load()
+
+    def _look_at_load(self) -> None:
+        """Too much waits, or half of it is done: not at one and the same number, or each batch would change it."""
+        allowed_bytes, allowed_count = self.limit_bytes, self.limit_count
+        if self._overloaded:
+            allowed_bytes, allowed_count = allowed_bytes // 2, allowed_count // 2
+        overloaded = self.waiting_count > allowed_count or (
+            self.limit_bytes >= 0 and self.waiting_bytes > allowed_bytes
+        )
         if overloaded != self._overloaded:
             self._overloaded = overloaded
             self._overload(overloaded)

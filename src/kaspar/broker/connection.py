@@ -37,12 +37,13 @@ _FRAME_SIZE = struct.Struct(">i")
 class Slot:
     """A response's place in the order of a connection. Filled once, with None where the request has no answer."""
 
-    __slots__ = ("_connection", "_sent", "buffers", "filled", "large")
+    __slots__ = ("_connection", "_lost", "_sent", "buffers", "filled", "large")
 
     def __init__(self, connection: "Connection", *, large: bool = False) -> None:
         self._connection = connection
         self.large = large
         self._sent: Callable[[], None] | None = None
+        self._lost: Callable[[], None] | None = None
         self.buffers: Buffers | None = None
         self.filled = False
 
@@ -57,6 +58,18 @@ class Slot:
     def handed_over(self) -> None:
         if self._sent is not None:
             self._sent()
+
+    def when_lost(self, callback: Callable[[], None]) -> None:
+        """Call back if the connection is lost before its turn: nobody waits for this response any longer."""
+        self._lost = callback
+
+    def lost(self) -> None:
+        if self._lost is not None:
+            self._lost()
+
+    def fail(self, problem: Exception) -> None:
+        """A bug kept the response from being made. The connection ends, for it cannot go on without this response."""
+        self._connection.owner.request_failed(self._connection, problem)
 
 
 class RequestHandler(Protocol):
@@ -130,7 +143,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
         self._buffer = None
-        self._slots.clear()
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            slot.lost()
         self.owner.closed(self)
 
     def eof_received(self) -> bool:

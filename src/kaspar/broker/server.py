@@ -165,6 +165,7 @@ class Broker:
                 )
             )
         self.appends.limit_bytes = self.config.queued_max_request_bytes
+        self.appends.limit_count = self.config.queued_max_requests
 
     async def _open_metadata(self, cluster_id: str) -> Any:
         folder = Path(self.config.metadata_log_dir or self.config.log_dirs[0])

@@ -5,7 +5,7 @@ Pure and thread-safe: nothing here knows a log. What depends on one (sequences, 
 
 from typing import NamedTuple
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.config import LogConfig
 from kaspar.records import (
     HEADER_SIZE,
@@ -126,9 +126,11 @@ def prepare(buffer: bytearray | memoryview, start: int, end: int, config: LogCon
 def _check_size(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig) -> None:
     """Before the walk: a batch that is too large is not even inflated."""
     size = end - start
-    # What comes after the batch is left out, so its own length counts.
-    if size >= 61 and buffer[start + 16] == 2:
+    try:
+        # What comes after the batch is left out, so its own length counts.
         size = min(size, read_header(buffer, start).size)
+    except MalformedBytes:
+        return  # the walk finds the same, and says with which code it is refused
     if size > config.max_message_bytes:
         raise _too_large(size, config)
 

@@ -1,46 +1,20 @@
 """A connection over a transport that only remembers: framing, order, memory and back-pressure without a socket."""
 
-import asyncio
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
 from kaspar.base.metrics import Counter
-from kaspar.broker.connection import FIRST_GROWTH_BYTES, MAX_REQUESTS_UNDER_WAY, Buffers, Connection, Slot
-
-
-class RecordingTransport(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent = bytearray()
-        self.reading = True
-        self.closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.sent += data
-
-    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        for data in list_of_data:
-            self.sent += data
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-    def abort(self) -> None:
-        self.closed = True
+from kaspar.broker.connection import (
+    FIRST_GROWTH_BYTES,
+    MAX_REQUESTS_UNDER_WAY,
+    Buffers,
+    Connection,
+    RequestHandler,
+    Slot,
+)
+from tests.unit.broker.wire import RecordingTransport, frame, receive
 
 
 class Owner:
@@ -52,7 +26,7 @@ class Owner:
     def __init__(self) -> None:
         self.shared_buffer = bytearray(256 * 1024)
         self.shared_view = memoryview(self.shared_buffer)
-        self.requests = self
+        self.requests: RequestHandler = self
         self.overloaded = False
         self.malformed_requests = Counter()
         self.waiting: list[tuple[bytes, Slot]] = []
@@ -98,21 +72,6 @@ def connection(owner: Owner, transport: RecordingTransport) -> Connection:
     return connection
 
 
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
-
-
-def receive(connection: Connection, data: bytes, *, at_once: int = 1 << 30) -> None:
-    """Hand `data` over as a transport would: into the buffer the connection offers, as much as fits."""
-    position = 0
-    while position < len(data):
-        buffer = memoryview(connection.get_buffer(-1))
-        count = min(len(buffer), len(data) - position, at_once)
-        buffer[:count] = data[position : position + count]
-        position += count
-        connection.buffer_updated(count)
-
-
 def test_frames_are_found_however_the_bytes_come(connection: Connection, transport: RecordingTransport) -> None:
     receive(connection, frame(b"one") + frame(b"two") + frame(b"three"), at_once=1)
     receive(connection, frame(b"four") + frame(b"five"))
@@ -150,7 +109,7 @@ def test_an_impossible_length_closes_the_connection(
 ) -> None:
     receive(connection, frame(b"fine") + struct.pack(">i", size) + b"rest")
     assert transport.sent == b"FINE"
-    assert transport.closed
+    assert transport.is_closing()
 
 
 def test_responses_keep_the_order_of_requests(
@@ -182,10 +141,10 @@ def test_too_many_requests_under_way_stop_the_reading_until_half_are_done(
     owner.delays = lambda request: True
     receive(connection, frame(b"x") * (MAX_REQUESTS_UNDER_WAY + 10))
     assert len(owner.waiting) == MAX_REQUESTS_UNDER_WAY
-    assert not transport.reading
+    assert not transport.is_reading()
     for _, slot in owner.waiting[: MAX_REQUESTS_UNDER_WAY // 2 + 1]:
         slot.fill((b".",))
-    assert transport.reading
+    assert transport.is_reading()
     assert len(owner.waiting) == MAX_REQUESTS_UNDER_WAY + 10
 
 
@@ -193,11 +152,11 @@ def test_a_client_that_does_not_read_is_not_read_from(
     connection: Connection, owner: Owner, transport: RecordingTransport
 ) -> None:
     connection.pause_writing()
-    assert not transport.reading
+    assert not transport.is_reading()
     receive(connection, frame(b"a") + frame(b"b"))
     assert transport.sent == b""
     connection.resume_writing()
-    assert transport.reading
+    assert transport.is_reading()
     assert transport.sent == b"AB"
 
 
@@ -207,18 +166,18 @@ def test_an_overloaded_broker_takes_no_request_until_it_is_relieved(
     owner.overloaded = True
     receive(connection, frame(b"a"))
     assert transport.sent == b""
-    assert not transport.reading
+    assert not transport.is_reading()
     owner.overloaded = False
     connection.try_resume()
     assert transport.sent == b"A"
-    assert transport.reading
+    assert transport.is_reading()
 
 
 def test_a_bug_in_a_handler_closes_that_connection_only(
     connection: Connection, owner: Owner, transport: RecordingTransport
 ) -> None:
     receive(connection, frame(b"bug"))
-    assert transport.closed
+    assert transport.is_closing()
     assert isinstance(owner.failed[0], ZeroDivisionError)
 
 
@@ -230,7 +189,7 @@ def test_a_client_that_has_finished_sending_still_gets_its_answers(
     assert connection.eof_received()
     owner.waiting[0][1].fill((b"bye",))
     assert transport.sent == b"bye"
-    assert transport.closed
+    assert transport.is_closing()
 
 
 def test_filling_a_slot_twice_is_a_broken_invariant(connection: Connection, owner: Owner) -> None:
@@ -239,3 +198,23 @@ def test_filling_a_slot_twice_is_a_broken_invariant(connection: Connection, owne
     owner.waiting[0][1].fill((b".",))
     with pytest.raises(AssertionError):
         owner.waiting[0][1].fill((b".",))
+
+
+def test_who_waits_for_a_lost_connection_is_told(connection: Connection, owner: Owner) -> None:
+    owner.delays = lambda request: True
+    receive(connection, frame(b"a") + frame(b"b"))
+    lost: list[str] = []
+    owner.waiting[0][1].when_lost(lambda: lost.append("a"))
+    connection.connection_lost(None)
+    assert lost == ["a"]
+    owner.waiting[1][1].fill((b"too late",))
+
+
+def test_a_response_that_a_bug_kept_from_being_made_ends_the_connection(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.delays = lambda request: True
+    receive(connection, frame(b"a"))
+    owner.waiting[0][1].fail(ZeroDivisionError("a bug"))
+    assert transport.is_closing()
+    assert isinstance(owner.failed[0], ZeroDivisionError)

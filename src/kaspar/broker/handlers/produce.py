@@ -140,11 +140,12 @@ class ProduceHandler:
                     pending.appended(partition, index, appended, answers)
                 else:
                     answers.append(success(index, appended))
+        if acks == NO_ACKS and failed:
+            connection.refuse(ACKS_0_FAILED)
         if pending is not None:
             return pending.start(len(frame))
         if acks == NO_ACKS:
-            if failed:
-                connection.refuse(ACKS_0_FAILED)
+            self.metrics.inline(version, time.perf_counter() - received, len(frame))
             return None
         response: bytes | bytearray
         if len(results) == 1 and len(answers) == 1 and not failed:
@@ -291,20 +292,26 @@ class PendingProduce:
         self._local = 0.0
         self._request_bytes = 0
         self._unchecked = 0
-        self._uncommitted: dict[tuple[Partition, int], tuple[list[PartitionProduceResponse], int]] = {}
+        self._uncommitted: dict[object, tuple[list[PartitionProduceResponse], int]] = {}
         self._slot: Slot | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, request_bytes: int) -> Slot | None:
-        """Take a place in the order of responses (with acks=0 there is none to take)."""
+    def start(self, request_bytes: int) -> Buffers | Slot | None:
+        """Take a place in the order of responses (with acks=0 there is none to take), unless all is known by now: what
+        waited for a commit is failed at once where a later batch of the same request takes the log directory down.
+        """
         self._request_bytes = request_bytes
         self._local = time.perf_counter() - self._received
         if self._acks == NO_ACKS:
             return None
-        self._slot = self._connection.take_slot()
+        if not self.waits:
+            self._handler.metrics.inline(self._version, self._local, request_bytes)
+            return (encode(self._version, self._correlation_id, self._results),)
+        slot = self._slot = self._connection.take_slot()
+        slot.when_lost(self._lost)
         self._handler.waiting.add(self)
         self._start_timer()
-        return self._slot
+        return slot
 
     @property
     def waits(self) -> int:
@@ -341,7 +348,10 @@ class PendingProduce:
                 self._start_timer()
             self._maybe_answer()
 
-        self._handler.appends.add(partition, batch, acks_all=self._acks == ALL_ACKS, done=done)
+        self._handler.appends.add(partition, batch, acks_all=self._acks == ALL_ACKS, done=done, failed=self._met_a_bug)
+
+    def _met_a_bug(self, problem: Exception) -> None:
+        self._connection.owner.request_failed(self._connection, problem)
 
     # -- waiting for the commit --------------------------------------------------------------------------------------
 
@@ -356,7 +366,7 @@ class PendingProduce:
     def _wait_for_commit(
         self, partition: Partition, appended: Appended, answers: list[PartitionProduceResponse]
     ) -> None:
-        key = (partition, appended.last_offset)
+        key = object()
         self._uncommitted[key] = (answers, len(answers) - 1)
 
         def committed() -> None:
@@ -386,12 +396,22 @@ class PendingProduce:
         self._uncommitted.clear()
         self._maybe_answer()
 
+    def _lost(self) -> None:
+        """Nobody waits for the answer any longer."""
+        self._slot = None
+        self._uncommitted.clear()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._handler.waiting.discard(self)
+
     def _maybe_answer(self) -> None:
         if self._unchecked or self._uncommitted or self._slot is None:
             return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._handler.waiting.discard(self)
+        self._leave()
         slot, self._slot = self._slot, None
         slot.fill((encode(self._version, self._correlation_id, self._results),), sent=self._sent)
 

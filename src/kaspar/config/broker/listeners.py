@@ -131,8 +131,8 @@ class ListenerSettings(Settings):
         500,
         at_least(1),
         importance=Importance.HIGH,
-        not_honoured="The requests in work are bounded by their bytes: `queued.max.request.bytes`.",
-        doc="How many requests may be in work at once before the broker stops reading from its connections.",
+        doc="How many batches may wait for a check in a thread before the broker stops reading from its connections. "
+        "Everything else is worked on as it comes, and waits in no queue.",
     )
     queued_max_request_bytes: int = setting(
         LONG,
