@@ -38,7 +38,9 @@ def uuid_from_text(text: str) -> uuid.UUID:
 
 
 def random_uuid() -> uuid.UUID:
-    """A random id whose text does not start with a dash, so that it can be typed as a command's argument (as Kafka does)."""
+    """A random id whose text does not start with a dash, so that it can be typed as a command's argument (as Kafka
+    does).
+    """
     while True:
         candidate = uuid.uuid4()
         if candidate.int > 1 and not uuid_to_text(candidate).startswith("-"):

@@ -1,7 +1,7 @@
-"""The structured log: a sentence, then named values. One line for people on a terminal, one JSON object for machines in a file.
+"""The structured log: a sentence, then named values. One line for people on a terminal, one JSON object for machines.
 
-    log = get_log(__name__)
-    log.info("cut a torn tail", partition=partition, bytes=size)
+log = get_log(__name__)
+log.info("cut a torn tail", partition=partition, bytes=size)
 """
 
 import datetime
