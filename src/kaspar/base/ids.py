@@ -38,9 +38,7 @@ def uuid_from_text(text: str) -> uuid.UUID:
 
 
 def random_uuid() -> uuid.UUID:
-    """A random id whose text does not start with a dash, so that it can be typed as a command's argument (as Kafka
-    does).
-    """
+    """A random id whose text, as with Kafka, does not start with a dash: it can be typed as a command's argument."""
     while True:
         candidate = uuid.uuid4()
         if candidate.int > 1 and not uuid_to_text(candidate).startswith("-"):

@@ -72,7 +72,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(*, level: str = "INFO", stream: TextIO | None = None, file: Path | None = None) -> None:
-    """Send the log to a terminal (people's form) and, where given, to a file (JSON lines). Called once, by a command."""
+    """Send the log to a terminal (for people) and, where given, to a file (JSON lines). Called once, by a command."""
     handlers: list[logging.Handler] = [logging.StreamHandler(stream or sys.stderr)]
     handlers[0].setFormatter(PeopleFormatter())
     if file is not None:
