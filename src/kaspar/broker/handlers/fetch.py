@@ -23,6 +23,7 @@ from kaspar.protocol.fetch import EpochEndOffset, FetchRequest, LeaderIdAndEpoch
 from kaspar.protocol.headers import RequestHeader, set_frame_size, start_response
 from kaspar.protocol.shapes import Topic
 from kaspar.replication.partition import Partition
+from kaspar.replication.state import Role
 from kaspar.storage import WOULD_BLOCK
 
 if TYPE_CHECKING:
@@ -139,8 +140,10 @@ class Fetch:
         "_connection",
         "_correlation_id",
         "_handler",
+        "_limit_bytes",
         "_local",
         "_metrics",
+        "_min_bytes",
         "_missing_bytes",
         "_moved",
         "_received",
@@ -180,8 +183,10 @@ class Fetch:
         self._received = received
         self._answers: list[PartitionData | None] = [None] * len(wanted)
         self._cold: list[int] = []
-        self._room = min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES)
-        self._missing_bytes = request.min_bytes
+        self._limit_bytes = min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES)
+        self._min_bytes = min(request.min_bytes, self._limit_bytes)  # an answer that is full need not wait for more
+        self._room = self._limit_bytes
+        self._missing_bytes = self._min_bytes
         self._moved: set[Partition] = set()
         self.registered: dict[Partition, int] = {}
         self._slot: Slot | None = None
@@ -198,8 +203,9 @@ class Fetch:
             return answer
         self._local = time.perf_counter() - self._received
         slot = self._slot = self._connection.take_slot(large=True)
+        slot.when_lost(self._lost)
         if self._cold:
-            self._handler.broker.spawn(self._read_cold(), name="fetch of cold data")
+            self._handler.broker.spawn(self._finish_cold(slot), name="fetch of cold data")
         else:
             self._wait()
         return slot
@@ -243,34 +249,47 @@ class Fetch:
             return
         self._found(position, partition, records)
 
+    async def _finish_cold(self, slot: Slot) -> None:
+        try:
+            await self._read_cold()
+            if self._slot is None:
+                return  # the client is gone
+            if self._is_enough():
+                slot.fill(self._answer(), sent=self._sent)
+            else:
+                self._wait()
+        except Exception as problem:  # the edge of the task: the client must not wait for ever
+            slot.fail(problem)
+
     async def _read_cold(self) -> None:
-        """The partitions that have to wait for the disk, one after the other in a thread."""
+        """The partitions that have to wait for the disk, one after the other in a thread. Where there is no room left
+        for records a partition is answered without: one that is missing in an answer makes clients drop all of it.
+        """
         broker = self._handler.broker
         for position in self._cold:
+            if self._slot is None:
+                return
             wanted = self._wanted[position]
-            if self._room <= 0 and not self._nothing_read_yet:
-                break
             try:
                 partition = self._handler.find(wanted)
                 upper = self._check(partition, wanted)
-                read = functools.partial(partition.log.read, whole_first_batch=self._nothing_read_yet)
-                records = await broker.run_blocking(read, wanted.fetch_offset, min(wanted.max_bytes, self._room), upper)
+                records: bytes | bytearray = b""
+                if self._room > 0 or self._nothing_read_yet:
+                    limit = min(wanted.max_bytes, self._room)
+                    read = functools.partial(partition.log.read, whole_first_batch=self._nothing_read_yet)
+                    records = await broker.run_blocking(read, wanted.fetch_offset, limit, upper)
             except (Refused, StorageFailure) as problem:
                 self._refused(position, problem)
                 continue
             self._found(position, partition, records)
         self._cold.clear()
-        if self._is_enough():
-            self._fill()
-        else:
-            self._wait()
 
     @property
     def _nothing_read_yet(self) -> bool:
         """The first batch of an answer is given whole even where it is larger than the limits, so that a reader gets
         on.
         """
-        return self._missing_bytes == self._request.min_bytes
+        return self._missing_bytes == self._min_bytes
 
     def _check(self, partition: Partition, wanted: FetchedPartition) -> int:
         """May this be read, and up to which offset?"""
@@ -344,6 +363,7 @@ class Fetch:
     # -- waiting -----------------------------------------------------------------------------------------------------
 
     def _wait(self) -> None:
+        """At every partition, for what is left of the time."""
         for position, wanted in enumerate(self._wanted):
             try:
                 partition = self._handler.find(wanted)
@@ -352,11 +372,11 @@ class Fetch:
             partition.fetch_waiters.add(self)
             self.registered[partition] = position
         self._handler.waiting.add(self)
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._request.max_wait_ms / 1000, self._wake)
+        left_s = self._request.max_wait_ms / 1000 - (time.perf_counter() - self._received)
+        self._timer = asyncio.get_running_loop().call_later(max(0.0, left_s), self._wake)
         for partition, position in self.registered.items():
-            answer = self._answers[position]
-            if answer is not None and partition.state.high_watermark > answer.high_watermark:
+            answer, state = self._answers[position], partition.state
+            if answer is not None and (state.high_watermark > answer.high_watermark or state.role is not Role.LEADER):
                 self.readable(partition, 0)  # it moved while colder ones were being read
 
     def readable(self, partition: Partition, size: int) -> None:
@@ -369,32 +389,52 @@ class Fetch:
             asyncio.get_running_loop().call_soon(self._wake)
 
     def release(self) -> None:
+        """Answer with what there is."""
+        if self._timer is not None:
+            self._wake()
+
+    def _lost(self) -> None:
+        """Nobody waits for the answer any longer."""
+        self._slot = None
+        self._leave()
+
+    def _leave(self) -> None:
+        """Wait no longer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._wake()
-
-    def _wake(self) -> None:
-        """Enough has come, or the time is over: read what moved since the first look, and answer."""
         for partition in self.registered:
             partition.fetch_waiters.discard(self)
         self._handler.waiting.discard(self)
-        if self._connection.transport.is_closing():
+
+    def _wake(self) -> None:
+        """Enough has come, or the time is over: read what moved since the first look, and answer."""
+        self._leave()
+        slot = self._slot
+        if slot is None or self._connection.transport.is_closing():
             return
-        self._missing_bytes = self._request.min_bytes
-        for partition in self._moved:
-            self._read(self.registered[partition])
-        if self._cold:
-            self._request = self._request._replace(max_wait_ms=0)
-            self._handler.broker.spawn(self._read_cold(), name="fetch of cold data")
-        else:
-            self._fill()
+        try:
+            self._read_moved()
+            if self._cold:
+                self._request = self._request._replace(max_wait_ms=0)
+                self._handler.broker.spawn(self._finish_cold(slot), name="fetch of cold data")
+            else:
+                slot.fill(self._answer(), sent=self._sent)
+        except Exception as problem:  # the edge of the timer's call: the client must not wait for ever
+            slot.fail(problem)
+
+    def _read_moved(self) -> None:
+        """Read them again, in the room that what did not move leaves."""
+        moved = [position for partition, position in self.registered.items() if partition in self._moved]
+        for position in moved:
+            self._answers[position] = None
+        kept = sum(len(answer.records or b"") for answer in self._answers if answer is not None)
+        self._room = self._limit_bytes - kept
+        self._missing_bytes = self._min_bytes - kept
+        for position in moved:
+            self._read(position)
 
     # -- answering ---------------------------------------------------------------------------------------------------
-
-    def _fill(self) -> None:
-        assert self._slot is not None
-        self._slot.fill(self._answer(), sent=self._sent)
 
     def _sent(self) -> None:
         remote = time.perf_counter() - self._received - self._local
@@ -409,8 +449,7 @@ class Fetch:
         unknown: dict[Topic, list[PartitionData]] = {}
         served = []
         for wanted, answer in zip(self._wanted, self._answers, strict=True):
-            if answer is None:
-                continue  # cold, and there was no room left for it
+            assert answer is not None, "every partition that is asked for is answered"
             size = len(answer.records) if answer.records is not None else 0
             self._count(wanted, answer.error_code, size)
             if size:
