@@ -7,6 +7,8 @@ waits instead of spinning.
 
 import asyncio
 import errno
+import os
+import resource
 import socket
 import time
 from collections import Counter
@@ -23,6 +25,7 @@ log = get_log(__name__)
 ACCEPT_AT_ONCE: Final = 64
 RETRY_ACCEPT_S: Final = 0.2
 SWEEP_S: Final = 2.0
+RESERVED_HANDLES: Final = 32
 
 
 class ConnectionLimits:
@@ -96,6 +99,9 @@ class Listener:
         self._adopting: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._accepting = False
+        self._short_of_handles = False
+        handles, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._first_reserved_handle = handles - min(RESERVED_HANDLES, handles // 8)
         self._sweeper: asyncio.TimerHandle | None = None
         self._socket = self._bind(host, port, backlog, receive_buffer_bytes)
 
@@ -164,17 +170,27 @@ class Listener:
                 self._pause_accepting()
                 return
             try:
+                if _free_handle() >= self._first_reserved_handle:
+                    self._wait_for_handles("few file handles are left")
+                    return
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as problem:
                 if problem.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     raise
-                log.warning("cannot take a connection now, will try again", listener=self.name, reason=problem.strerror)
-                self._pause_accepting()
-                self._loop.call_later(RETRY_ACCEPT_S, self.resume_accepting)
+                self._wait_for_handles(problem.strerror)
                 return
+            self._short_of_handles = False
             self._take(sock, address[0], address[1])
+
+    def _wait_for_handles(self, reason: str | None) -> None:
+        assert self._loop is not None
+        if not self._short_of_handles:
+            self._short_of_handles = True
+            log.warning("cannot take a connection now, will try again", listener=self.name, reason=reason)
+        self._pause_accepting()
+        self._loop.call_later(RETRY_ACCEPT_S, self.resume_accepting)
 
     def _take(self, sock: socket.socket, ip: str, port: int) -> None:
         assert self._loop is not None
@@ -251,3 +267,10 @@ class Listener:
 
     def _sweep_interval_s(self) -> float:
         return min(SWEEP_S, self.max_idle_ms / 4000) if self.max_idle_ms > 0 else SWEEP_S
+
+
+def _free_handle() -> int:
+    """The lowest file handle that is free: when it is high, few are left."""
+    handle = os.open(os.devnull, os.O_RDONLY)
+    os.close(handle)
+    return handle
