@@ -47,14 +47,18 @@ def start_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
         started.append(broker)
         return broker.start()
 
-    yield start
-    for broker in started:
-        if broker.running:
-            note_stall(request.node.name, broker)
-        code = broker.stop()
-        errors = broker.unexpected_errors()
-        assert not errors, "the broker logged:\n" + "\n".join(errors)
-        assert code == 0, f"the broker ended with exit code {code}:\n{broker.log_text()[-3000:]}"
+    try:
+        yield start
+        for broker in started:
+            if broker.running:
+                note_stall(request.node.name, broker)
+            code = broker.stop()
+            errors = broker.unexpected_errors()
+            assert not errors, "the broker logged:\n" + "\n".join(errors)
+            assert code == 0, f"the broker ended with exit code {code}:\n{broker.log_text()[-3000:]}"
+    finally:
+        for broker in started:
+            broker.kill()
 
 
 def note_stall(test: str, broker: ObservedBroker) -> None:

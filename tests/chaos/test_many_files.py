@@ -6,9 +6,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tests.chaos.conftest import StartBroker
 from tests.peers.observed import ObservedBroker, wait_until
-from tests.peers.raw_client import RawClient
+from tests.peers.raw_client import RawClient, request_frame
 
 CONNECTIONS = 10_000
 BYTES_PER_CONNECTION = 20_000  # a quarter of what one receive buffer would take
@@ -59,14 +60,21 @@ def test_clients_wait_when_no_handle_is_left_and_are_served_when_one_is(start_br
         assert client.create_topic("orders", partitions=20) == 0
         with ExitStack() as stack:
             _connect_until_refused(broker, stack)
-            read = client.fetch("orders", 0, partition=19)  # who is connected is served on
-            assert read.error_code == 0
             late = broker.client()
-            stack.callback(late.close)
-        late_client = broker.client()
-        with late_client:
-            _write_and_read_all(late_client, "orders", 20, b"after")
-    assert not broker.log_lines("is offline")
+            late.send(request_frame(DescribeClusterRequest(include_cluster_authorized_operations=False), 2))
+            # Who is connected is served on, also by code that is loaded now.
+            assert (
+                client.call(
+                    DescribeClusterRequest(include_cluster_authorized_operations=False), DescribeClusterResponse
+                ).error_code
+                == 0
+            )
+            assert client.fetch("orders", 0, partition=19).error_code == 0
+            assert broker.metrics()
+        with late:
+            assert late.receive(), "the answer to what it asked while it waited"
+            _write_and_read_all(late, "orders", 20, b"after")
+        assert not broker.log_lines("is offline")
 
 
 def _connect_until_refused(broker: ObservedBroker, stack: ExitStack) -> None:
