@@ -19,6 +19,7 @@ from typing import Final, Protocol, cast
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
+from kaspar.broker.stalls import STALL_SECONDS
 from kaspar.base.metrics import Counter
 
 log = get_log(__name__)
@@ -95,6 +96,7 @@ class ConnectionOwner(Protocol):
 
     def opened(self, connection: "Connection") -> None: ...
     def closed(self, connection: "Connection") -> None: ...
+    def stalled(self, seconds: float) -> None: ...
     def request_failed(self, connection: "Connection", problem: Exception) -> None: ...
 
 
@@ -164,15 +166,18 @@ class Connection(asyncio.BufferedProtocol):
         return memoryview(buffer)[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = time.perf_counter()
+        started = self.last_active = time.perf_counter()
         buffer = self._buffer
         if buffer is None:
             rest = self._take_requests(self.owner.shared_buffer, 0, nbytes)
             if rest < nbytes and not self.transport.is_closing():
                 self._keep(self.owner.shared_buffer, rest, nbytes)
-            return
-        self._end += nbytes
-        self._go_on(buffer)
+        else:
+            self._end += nbytes
+            self._go_on(buffer)
+        worked = time.perf_counter() - started
+        if worked > STALL_SECONDS:
+            self.owner.stalled(worked)
 
     def pause_writing(self) -> None:
         self._write_paused = True

@@ -6,6 +6,7 @@ waits instead of spinning.
 """
 
 import asyncio
+import contextlib
 import errno
 import os
 import resource
@@ -25,6 +26,7 @@ log = get_log(__name__)
 ACCEPT_AT_ONCE: Final = 64
 RETRY_ACCEPT_S: Final = 0.2
 SWEEP_S: Final = 2.0
+LAST_ANSWERS_S: Final = 1.0  # how long clients may take, when the broker stops, to read what it still has for them
 RESERVED_HANDLES: Final = 32
 
 
@@ -77,6 +79,7 @@ class Listener:
         backlog: int = 1024,
         slot_freed: Callable[[], None],
         failed: Callable[[Exception], None],
+        stalled: Callable[[float], None],
         malformed_requests: CounterMetric,
     ) -> None:
         self.name = name
@@ -94,9 +97,12 @@ class Listener:
         self.expired = 0
         self._limits = limits
         self._slot_freed = slot_freed
+        self.stalled = stalled
         self._failed = failed
         self._send_buffer_bytes = send_buffer_bytes
         self._adopting: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._all_closed = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._accepting = False
         self._short_of_handles = False
@@ -139,7 +145,9 @@ class Listener:
         self.resume_accepting()
 
     async def stop_accepting(self) -> None:
-        """No new connection from here on; the ones that are open stay."""
+        """No new connection and no new request from here on; what is under way is answered."""
+        self._stopping = True
+        self.overloaded = True
         self._pause_accepting()
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -147,7 +155,13 @@ class Listener:
         if self._adopting:
             await asyncio.wait(self._adopting)
 
-    def close_connections(self) -> None:
+    async def close_connections(self) -> None:
+        """Close them when they have sent what they have. A client that does not read it is not waited for."""
+        for connection in tuple(self.connections):
+            connection.transport.close()
+        if self.connections:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_closed.wait(), LAST_ANSWERS_S)
         for connection in tuple(self.connections):
             connection.transport.abort()
 
@@ -224,14 +238,19 @@ class Listener:
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
         self.disconnected += 1
+        if self._stopping and not self.connections:
+            self._all_closed.set()
         self._freed(connection.peer.rpartition(":")[0])
 
     def overload(self, overloaded: bool) -> None:
-        """Take no more requests for now, or go on with those that were held back."""
-        self.overloaded = overloaded
-        if not overloaded:
-            for connection in tuple(self.connections):
-                connection.try_resume()
+        """Take no more requests for now, or take them again: then `resume_requests` goes on with those held back."""
+        self.overloaded = overloaded or self._stopping
+
+    def resume_requests(self) -> None:
+        for connection in tuple(self.connections):
+            if self.overloaded:
+                return  # by those that went on before it
+            connection.try_resume()
 
     def request_failed(self, connection: Connection, problem: Exception) -> None:
         """A request met a bug. Its connection is closed, and whoever runs the broker decides whether that was all."""
@@ -260,7 +279,7 @@ class Listener:
             if 0 <= self.max_idle_ms <= idle_s * 1000:
                 self.expired += 1
                 log.debug("closed an idle connection", peer=connection.peer, idle_s=round(idle_s))
-                connection.transport.close()
+                connection.transport.abort()  # closing would wait for a client that has stopped reading
             elif idle_s > SWEEP_S:
                 connection.release_idle_memory()
         self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)

@@ -161,6 +161,7 @@ class Broker:
                     backlog=self.config.socket_listen_backlog_size,
                     slot_freed=self._accept_again,
                     failed=self.request_failed,
+                    stalled=self.metrics.stalls.worked,
                     malformed_requests=self.metrics.malformed_requests,
                 )
             )
@@ -222,11 +223,11 @@ class Broker:
         self.state = BrokerState.SHUTTING_DOWN
         for listener in self.listeners:
             await listener.stop_accepting()
-        self.requests.release_waiting()
         await self.appends.finish()
+        await self.syncing.finish()  # what waits for its sync is answered as any other
+        self.requests.release_waiting()
         await self.requests.finish()
-        for listener in self.listeners:
-            listener.close_connections()
+        await asyncio.gather(*(listener.close_connections() for listener in self.listeners))
         await self._cancel_tasks()
         await self.syncing.finish()
         if self._controller is not None:
@@ -351,6 +352,9 @@ class Broker:
     def _overload(self, overloaded: bool) -> None:
         for listener in self.listeners:
             listener.overload(overloaded)
+        if not overloaded:
+            for listener in self.listeners:
+                listener.resume_requests()
 
 
 def _own_host() -> str:
