@@ -8,7 +8,9 @@ import fnmatch
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from tests.compat.answers.api import Api
 from tests.compat.answers.compare import Difference
+from tests.compat.answers.explained import EXPLAINED_REFUSALS, FIRST_VERSION_WITH_MESSAGES
 from tests.compat.answers.later import APIS_OF_LATER
 from tests.compat.answers.scenario import Scenario
 
@@ -63,6 +65,24 @@ _SETTINGS.append(
     )
 )
 
+_EXPLAINED = [
+    Known(
+        "A refused partition of Produce comes with a sentence that says why; Kafka sends one with some codes only.",
+        "It is for the person who looks for the mistake.",
+        EXPLAINED_REFUSALS,
+        ["step * / error_message"],
+        versions=range(FIRST_VERSION_WITH_MESSAGES, Api.PRODUCE.last + 1),
+    ),
+    Known(
+        "So does an unknown partition in DescribeProducers; Kafka sends one with an unknown topic only.",
+        "It is for the person who looks for the mistake.",
+        ["describe-producers-an-unknown-partition"],
+        ["step 1: DescribeProducers / topics / t / partitions / * / error_message"],
+    ),
+]
+
+_NOT_THE_SERVERS_FAULT = "The request is at fault, not the server."
+
 _BETTER_ANSWERS = [
     Known(
         "A Produce request with null records is answered with INVALID_RECORD; Kafka does not answer it at all.",
@@ -90,6 +110,46 @@ _BETTER_ANSWERS = [
         ["step 1: Produce / * / error_code"],
     ),
     Known(
+        "A codec that does not exist is refused with the log's start at versions 5 and 6 too; Kafka's begin at 7.",
+        "It is the same refusal.",
+        ["produce-codec-5", "produce-codec-7"],
+        ["step 1: Produce / * / log_start_offset"],
+        versions=(5, 6),
+    ),
+    Known(
+        "A Produce request that names a partition twice has both batches stored and answered; "
+        "Kafka drops all but the last batch and does not say so.",
+        "No record is lost silently.",
+        ["produce-the-same-topic-twice"],
+        ["step 1: Produce / responses / *", "step 2: Fetch / *"],
+    ),
+    Known(
+        "An isolation level that does not exist is INVALID_REQUEST in Fetch; Kafka answers UNKNOWN_SERVER_ERROR.",
+        _NOT_THE_SERVERS_FAULT,
+        ["fetch-an-isolation-level-that-does-not-exist"],
+        ["step 1: Fetch / *error_code"],
+    ),
+    Known(
+        "The same in ListOffsets.",
+        _NOT_THE_SERVERS_FAULT,
+        ["list-offsets-an-isolation-level-that-does-not-exist"],
+        ["step 1: ListOffsets / * / error_code"],
+        versions=range(2, Api.LIST_OFFSETS.last + 1),
+    ),
+    Known(
+        "A negative limit in Fetch is INVALID_REQUEST at the partition; Kafka answers UNKNOWN_SERVER_ERROR.",
+        _NOT_THE_SERVERS_FAULT,
+        ["fetch-a-negative-partition-limit", "fetch-a-negative-request-limit"],
+        ["step 1: Fetch / responses / * / error_code"],
+    ),
+    Known(
+        "Metadata of one topic by id and of another by name has both; Kafka leaves out the one by name.",
+        "What is asked for is answered.",
+        ["metadata-one-by-id-and-one-by-name"],
+        ["step 1: Metadata / topics / b"],
+        versions=(12, 13),
+    ),
+    Known(
         "A topic that Metadata makes is in the same answer; Kafka first answers UNKNOWN_TOPIC_OR_PARTITION.",
         "The client need not ask again.",
         ["metadata-a-topic-is-made-by-asking-for-it"],
@@ -104,15 +164,16 @@ _BETTER_ANSWERS = [
         versions=(12, 13),
     ),
     Known(
-        "DescribeTopicPartitions of an empty name is INVALID_TOPIC_EXCEPTION; Kafka answers UNKNOWN_SERVER_ERROR.",
-        "The request is at fault, not the server.",
+        "DescribeTopicPartitions of an empty name is INVALID_TOPIC_EXCEPTION for that topic; "
+        "Kafka answers UNKNOWN_SERVER_ERROR for all.",
+        _NOT_THE_SERVERS_FAULT,
         ["describe-topic-partitions-an-empty-name"],
-        ["step 1: DescribeTopicPartitions / topics / * / error_code"],
+        [f"step 1: DescribeTopicPartitions / topics / * / {field}" for field in ("error_code", "topic_authorized_*")],
     ),
     Known(
         "An operation that IncrementalAlterConfigs does not have is INVALID_REQUEST with a message; "
         "Kafka answers UNKNOWN_SERVER_ERROR.",
-        "The request is at fault, not the server.",
+        _NOT_THE_SERVERS_FAULT,
         ["incremental-alter-configs-an-operation-that-does-not-exist"],
         ["step 1: IncrementalAlterConfigs / responses / 2 t / *"],
     ),
@@ -128,7 +189,7 @@ _BETTER_ANSWERS = [
     ),
 ]
 
-KNOWN: Sequence[Known] = (*_ANNOUNCED, *_SETTINGS, *_BETTER_ANSWERS)
+KNOWN: Sequence[Known] = (*_ANNOUNCED, *_SETTINGS, *_EXPLAINED, *_BETTER_ANSWERS)
 
 
 @dataclass(frozen=True)

@@ -155,6 +155,7 @@ _PARTITIONS = [
         "a cursor beyond the partitions": _pages(_A, cursor=(_A, 7)),
         "a cursor with a negative partition": _pages(_A, cursor=(_A, -1)),
         "a cursor at a topic that was not asked for": _pages(_A, cursor=(_B, 0)),
+        "a negative cursor over all topics": _pages(cursor=(_A, -1)),
         "a cursor at an unknown topic": _pages(_A, _B, cursor=(Topic("aa"), 0)),
     }.items()
 ]

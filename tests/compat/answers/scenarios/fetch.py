@@ -54,6 +54,10 @@ _POSITIONS = [
     _one("as the broker itself", fetch(replica_id=1, replica_state={"replica_id": 1, "replica_epoch": -1})),
     _one("as a broker that is no replica", fetch(replica_id=9, replica_state={"replica_id": 9, "replica_epoch": -1})),
     _one(
+        "as a broker that is no replica and knows the epoch",
+        fetch(at={"current_leader_epoch": 0}, replica_id=9, replica_state={"replica_id": 9, "replica_epoch": -1}),
+    ),
+    _one(
         "below the log start",
         fetch(1),
         before=(
@@ -104,6 +108,11 @@ _EPOCHS = [
     _one("a last fetched epoch that fits", fetch(3, at={"current_leader_epoch": 0, "last_fetched_epoch": 0})),
     _one("a last fetched epoch of the future", fetch(3, at={"current_leader_epoch": 0, "last_fetched_epoch": 4})),
     _one("a last fetched epoch beyond the end", fetch(9, at={"current_leader_epoch": 0, "last_fetched_epoch": 0})),
+    _one(
+        "a last fetched epoch beyond the end, read committed",
+        fetch(9, at={"current_leader_epoch": 0, "last_fetched_epoch": 0}, isolation_level=1),
+    ),
+    _one("a last fetched epoch and a negative offset", fetch(-5, at={"last_fetched_epoch": 0})),
     _one("a negative last fetched epoch", fetch(3, at={"current_leader_epoch": 0, "last_fetched_epoch": -2})),
 ]
 
@@ -225,6 +234,14 @@ _SESSIONS = [
         "a leader epoch of the future in a session",
         _opened((known_topic(), [from_offset(0, current_leader_epoch=3)])),
         _session(1),
+    ),
+    _sessions(
+        "a last fetched epoch beyond the end in a session",
+        *_fill(),
+        _opened((known_topic(), [from_offset(9, last_fetched_epoch=0), from_offset(0, partition=1)])),
+        _session(1),
+        _session(2, (known_topic(), [from_offset(7, last_fetched_epoch=0)])),
+        _session(3),
     ),
     _sessions(
         "the high watermark and the log start alone are news",

@@ -119,6 +119,12 @@ _LIST = [
         topics=[NewTopic()],
     ),
     Scenario(
+        "the same topic twice",
+        LIST,
+        [*FILLED, Ask(LIST, {"replica_id": -1, "topics": [list_offsets(spec)["topics"][0] for spec in (-1, -2)]})],
+        topics=[NewTopic()],
+    ),
+    Scenario(
         "one bad partition does not fail its neighbours",
         LIST,
         [
@@ -165,6 +171,7 @@ _EPOCH = [
     _epoch("an epoch below minus one", _epochs(-2)),
     _epoch("the current epoch given", _epochs(0, current=0)),
     _epoch("a current epoch of the future", _epochs(0, current=3)),
+    _epoch("a current epoch below minus one", _epochs(0, current=-3)),
     _epoch("as the debugging consumer", _epochs(0, replica_id=-2)),
     _epoch("as a broker", _epochs(0, replica_id=1)),
     _epoch("an unknown partition", _epochs(0, partition=3)),
@@ -231,6 +238,10 @@ _DELETE = [
     _delete("a topic name that may not be", _deleted(1, topic="a b")),
     _delete("no topics", {"timeout": 5000, "topics": []}),
     _delete("the same partition twice", _deleted(2, 3)),
+    _delete(
+        "the same topic twice",
+        {"timeout": 5_000, "topics": [*_deleted(3)["topics"], *_deleted(2)["topics"]]},
+    ),
     _delete("a timeout of zero", {**_deleted(3), "timeout": 0}),
     Scenario("a body that is cut", DELETE, [Ask(DELETE, _deleted(1), cut=6)], topics=[NewTopic()]),
 ]

@@ -247,6 +247,7 @@ _REFUSED = [
     Scenario("bytes after the body", PRODUCE, [Ask(PRODUCE, produce(Batch()), extra=b"\0\1\2")], [NewTopic()]),
 ]
 
+_OF_A_TRANSACTION = Batch(attributes=TRANSACTIONAL, producer_id=8_000_000, producer_epoch=0, base_sequence=0)
 _PRODUCERS = [
     Scenario(
         "an idempotent producer",
@@ -311,18 +312,14 @@ _PRODUCERS = [
     Scenario(
         "a transactional batch with acks 1",
         PRODUCE,
-        [
-            Ask(
-                PRODUCE,
-                produce(
-                    Batch(attributes=TRANSACTIONAL, producer_id=8_000_000, producer_epoch=0, base_sequence=0),
-                    transactional_id="nobody",
-                    acks=1,
-                ),
-            ),
-            SEE_ALL,
-        ],
+        [Ask(PRODUCE, produce(_OF_A_TRANSACTION, transactional_id="nobody", acks=1)), SEE_ALL],
         topics=[NewTopic()],
+    ),
+    Scenario(
+        "a transactional batch that would be compressed",
+        PRODUCE,
+        [Ask(PRODUCE, produce(_OF_A_TRANSACTION, transactional_id="nobody")), SEE_ALL],
+        topics=[NewTopic(configs={"compression.type": "gzip"})],
     ),
 ]
 

@@ -120,6 +120,9 @@ _CREATE = [
     ),
     _create("a zero timeout", _topic(), timeout=0, then=[see_topic()]),
     _create("a negative timeout", _topic(), timeout=-1, then=[see_topic()]),
+    _create("a zero timeout and a bad name", _topic("a b"), _topic(), timeout=0, then=[see_topic()]),
+    _create("a zero timeout, only checked", _topic(), timeout=0, validate_only=True),
+    _create("none with a zero timeout", timeout=0),
     Scenario("a body that is cut", CREATE, [Ask(CREATE, {"topics": [_topic()], "timeout": 1000}, cut=8)]),
 ]
 
@@ -139,6 +142,11 @@ _BY_ID: Mapping[str, list[Body]] = {
         {"name": None, "topic_id": TopicId("t")},
     ],
     "by an unknown id twice": [{"name": None, "topic_id": UNKNOWN_ID}, {"name": None, "topic_id": UNKNOWN_ID}],
+    "twice by id and once by name": [
+        {"name": None, "topic_id": TopicId("t")},
+        {"name": None, "topic_id": TopicId("t")},
+        {"name": _T, "topic_id": ZERO_ID},
+    ],
     "once by id and once by name": [
         {"name": None, "topic_id": TopicId("t")},
         {"name": _T, "topic_id": ZERO_ID},
@@ -178,9 +186,15 @@ _DELETE = [
     Scenario("a name that may not be", DELETE, [Ask(DELETE, _deleted("a b"))]),
     Scenario("an empty name", DELETE, [Ask(DELETE, _deleted(""))]),
     Scenario("a zero timeout", DELETE, [Ask(DELETE, _deleted(_T, timeout=0)), see_topic()], [NewTopic()]),
+    Scenario("an unknown topic and a negative timeout", DELETE, [Ask(DELETE, _deleted(Topic("missing"), timeout=-1))]),
     *[
         Scenario(
-            name, DELETE, [Ask(DELETE, _deleted(topics=topics)), see_topic()], [NewTopic(), NewTopic("b")], _WITH_IDS
+            name,
+            DELETE,
+            [Ask(DELETE, _deleted(topics=topics)), see_topic()],
+            [NewTopic(), NewTopic("b")],
+            _WITH_IDS,
+            unordered=["DeleteTopics.responses"],
         )
         for name, topics in _BY_ID.items()
     ],
@@ -228,6 +242,7 @@ _GROW = [
     _grow("assigned to too many", _more(3, [1, 7])),
     _grow("assigned to nobody", _more(3, [])),
     _grow("a zero timeout", _more(4), timeout=0),
+    _grow("a negative timeout, only checked", _more(4), timeout=-1, validate_only=True),
 ]
 
 SCENARIOS = [*_CREATE, *_DELETE, *_GROW]
