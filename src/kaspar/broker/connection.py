@@ -19,8 +19,8 @@ from typing import Final, Protocol, cast
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
-from kaspar.broker.stalls import STALL_SECONDS
 from kaspar.base.metrics import Counter
+from kaspar.broker.stalls import STALL_SECONDS
 
 log = get_log(__name__)
 
