@@ -11,7 +11,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from kaspar import __version__
 from kaspar.base.clock import Clock, SystemClock
-from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.broker.appends import AppendQueues
@@ -74,7 +74,10 @@ class Broker:
         self._sync_threads = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kaspar-sync")
         self.appends = AppendQueues(self._blocking, self.clock, overload=self._overload)
         self.syncing = Syncing(
-            self._sync_threads, failed=self.log_directory_failed, synced=self.metrics.log_flush_time.record
+            self._sync_threads,
+            synced=self.metrics.log_flush_time.record,
+            failed=self.log_directory_failed,
+            met_a_bug=self.request_failed,
         )
         self.requests = Requests(self)
         self.hosting = Hosting(self)
@@ -90,6 +93,7 @@ class Broker:
         self._registration: BrokerRegistration | None = None
         self._http: HttpServer | None = None
         self._clean_start = True
+        self._start_cancelled = False
         self._next_progress = 0.0
 
     @property
@@ -123,7 +127,7 @@ class Broker:
         image = await load_image(store)
         self._apply_dynamic_settings(image)
         self.state = BrokerState.RECOVERY
-        await self.run_blocking(self.logs.load, lambda topic: self.hosting.config_of(topic, image), self._say_progress)
+        await self._load_logs(image)
         self._registration = await register_broker(store, self._own_registration())
         self._controller = ControllerShell(store, Controller(self.settings), cluster_id=cluster_id)
         image = await self._controller.start()
@@ -167,6 +171,9 @@ class Broker:
             )
         self.appends.limit_bytes = self.config.queued_max_request_bytes
         self.appends.limit_count = self.config.queued_max_requests
+        address = self.config.metrics_address
+        if address is not None:
+            self._http = HttpServer(self.metrics, RunningBroker(self), host=address[0], port=address[1])
 
     async def _open_metadata(self, cluster_id: str) -> Any:
         folder = Path(self.config.metadata_log_dir or self.config.log_dirs[0])
@@ -175,8 +182,22 @@ class Broker:
         await prepare_store(store, cluster_id)
         return store
 
+    async def _load_logs(self, image: ClusterImage) -> None:
+        """In threads. Who cancels the start waits for them: the next broker must not meet them in the same files."""
+        loading = asyncio.ensure_future(
+            self.run_blocking(self.logs.load, lambda topic: self.hosting.config_of(topic, image), self._say_progress)
+        )
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            self._start_cancelled = True
+            await asyncio.gather(loading, return_exceptions=True)
+            raise
+
     def _say_progress(self, loaded: Loaded) -> None:
         """Called by the threads that load logs."""
+        if self._start_cancelled:
+            raise KasparError("the broker was told to stop while it loaded its logs")
         self._clean_start = self._clean_start and loaded.clean
         now = time.monotonic()
         if not loaded.clean and now >= self._next_progress:
@@ -206,11 +227,9 @@ class Broker:
             yield AdvertisedEndpoint(endpoint.listener, host, port, endpoint.security_protocol)
 
     def _start_http(self) -> None:
-        address = self.config.metrics_address
-        if address is not None:
-            self._http = HttpServer(self.metrics, RunningBroker(self), host=address[0], port=address[1])
+        if self._http is not None:
             self._http.start()
-            log.info("metrics are served", address=f"{address[0]}:{self._http.port}")
+            log.info("metrics are served", port=self._http.port)
 
     # -- stopping ----------------------------------------------------------------------------------------------------
 

@@ -25,12 +25,14 @@ class Syncing:
         self,
         executor: Executor,
         *,
-        failed: Callable[[StorageFailure], None],
         synced: Callable[[float], None],
+        failed: Callable[[StorageFailure], None],
+        met_a_bug: Callable[[Exception], None],
     ) -> None:
         self._executor = executor
-        self._failed = failed
         self._synced = synced
+        self._failed = failed
+        self._met_a_bug = met_a_bug
         self._under_way: dict[Partition, asyncio.Task[None]] = {}
 
     def ask(self, partition: "Partition") -> None:
@@ -60,6 +62,9 @@ class Syncing:
             # No space, or no file handle, for what goes with a sync: nothing is committed, and the next append asks
             # again.
             log.warning("a log could not be synced now", partition=partition.topic_partition, reason=refusal.message)
+        except Exception as problem:  # the edge of the task
+            log.exception("a sync met a bug", partition=partition.topic_partition)
+            self._met_a_bug(problem)
         finally:
             del self._under_way[partition]
 

@@ -73,6 +73,8 @@ class Client:
         self.transport = RecordingTransport()
         self.connection = Connection(broker.listeners[0], "127.0.0.1:1")
         self.connection.connection_made(self.transport)
+        loop = asyncio.get_running_loop()
+        self.transport.when_closed = lambda: loop.call_soon(self.connection.connection_lost, None)
         self.core = ClientCore()
         self.answers: list[Message] = []
         self._unsent = bytearray()

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kaspar.broker.connection import Connection
 
@@ -11,6 +11,7 @@ class RecordingTransport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.sent = bytearray()
+        self.when_closed: Callable[[], object] = lambda: None
         self._reading = True
         self._closing = False
 
@@ -37,10 +38,12 @@ class RecordingTransport(asyncio.Transport):
         return self._closing
 
     def close(self) -> None:
-        self._closing = True
+        if not self._closing:
+            self._closing = True
+            self.when_closed()
 
     def abort(self) -> None:
-        self._closing = True
+        self.close()
 
 
 def frame(body: bytes) -> bytes:
