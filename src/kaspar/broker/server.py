@@ -227,9 +227,10 @@ class Broker:
             yield AdvertisedEndpoint(endpoint.listener, host, port, endpoint.security_protocol)
 
     def _start_http(self) -> None:
-        if self._http is not None:
+        address = self.config.metrics_address
+        if self._http is not None and address is not None:
             self._http.start()
-            log.info("metrics are served", port=self._http.port)
+            log.info("metrics are served", address=f"{address[0]}:{self._http.port}")
 
     # -- stopping ----------------------------------------------------------------------------------------------------
 
