@@ -7,6 +7,7 @@ from typing import TypeVar
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ZERO_UUID
 from kaspar.client import Connection
 from kaspar.config import AlterOperation, ConfigSource
 from kaspar.metadata.events import ResourceType
@@ -22,6 +23,7 @@ from kaspar.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kaspar.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from kaspar.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -228,3 +230,20 @@ def test_partitions_are_added(connection: Connection) -> None:
     assert grow(3, validate_only=True) == (ErrorCode.NONE, None)
     assert grow(3) == (ErrorCode.NONE, None)
     assert grow(3) == (ErrorCode.INVALID_PARTITIONS, "Topic already has 3 partition(s).")
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED), (6, ErrorCode.TOPIC_DELETION_DISABLED)],
+)
+def test_older_clients_are_told_of_disabled_deletion_with_a_code_they_know(version: int, code: ErrorCode) -> None:
+    with Broker(overrides={"delete.topic.enable": "false"}) as broker, connect(broker) as connection:
+        create_topic(connection, "t")
+        request = DeleteTopicsRequest(
+            topics=(DeleteTopicState(name="t", topic_id=ZERO_UUID),) if version >= 6 else (),
+            topic_names=("t",) if version < 6 else (),
+            timeout_ms=5000,
+        )
+        response = connection.request(request, version=version)
+        assert isinstance(response, DeleteTopicsResponse)
+        assert [result.error_code for result in response.responses] == [code]
