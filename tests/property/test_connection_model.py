@@ -21,7 +21,7 @@ from kaspar.broker.connection import (
 )
 from tests.unit.broker.wire import RecordingTransport, frame
 
-AT_ONCE, LATE, LARGE_AND_LATE, NEVER = range(4)
+AT_ONCE, LATE, LARGE_AND_LATE, NEVER, RELEASING = range(5)
 LARGEST = 300_000
 
 
@@ -49,6 +49,9 @@ class Owner:
         answer = struct.pack(">I", number)
         self.handled.append(answer)
         match kind:
+            case 4:  # as a record that commits what an earlier request waits for
+                self.answer_one(0)
+                return (answer,)
             case 0:
                 return (answer,)
             case 1 | 2:
@@ -57,6 +60,11 @@ class Owner:
                 return slot
             case _:
                 return None
+
+    def answer_one(self, index: int) -> None:
+        if self.waiting:
+            answer, slot = self.waiting.pop(index)
+            slot.fill((answer,))
 
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
@@ -80,7 +88,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     # -- what a client, a network and a broker do --------------------------------------------------------------------
 
     @rule(
-        kind=st.sampled_from([AT_ONCE, AT_ONCE, LATE, LARGE_AND_LATE, NEVER]),
+        kind=st.sampled_from([AT_ONCE, AT_ONCE, LATE, LARGE_AND_LATE, NEVER, RELEASING]),
         padding=st.one_of(st.integers(0, 50), st.integers(60_000, 140_000)),
         times=st.integers(1, 60),
     )
@@ -105,9 +113,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.owner.waiting)
     @rule(data=st.data())
     def one_is_answered(self, data: st.DataObject) -> None:
-        index = data.draw(st.integers(0, len(self.owner.waiting) - 1))
-        answer, slot = self.owner.waiting.pop(index)
-        slot.fill((answer,))
+        self.owner.answer_one(data.draw(st.integers(0, len(self.owner.waiting) - 1)))
 
     @rule()
     def client_stops_or_goes_on_reading(self) -> None:
@@ -134,9 +140,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         if self.owner.overloaded:
             self.load_changes()
         while self.on_its_way or self.owner.waiting:
-            if self.owner.waiting:
-                answer, slot = self.owner.waiting.pop()
-                slot.fill((answer,))
+            self.owner.answer_one(-1)
             if self.on_its_way and self.transport.is_reading():
                 self.bytes_arrive(200_000)
             assert self.owner.waiting or self.transport.is_reading(), "nothing is under way, and nothing is read"
