@@ -114,6 +114,16 @@ class FetchSession:
     def next_epoch(self) -> None:
         self.epoch = 1 if self.epoch == 0x7FFFFFFF else self.epoch + 1
 
+    def is_idle(self, now: float) -> bool:
+        return now - self.last_used >= EVICT_AFTER_S
+
+    def yields_to(self, newcomer: "FetchSession", now: float) -> bool:
+        """Whether a new session may take this one's place."""
+        if newcomer.privileged != self.privileged:
+            return newcomer.privileged or self.is_idle(now)
+        has_had_its_time = now - self.created >= EVICT_AFTER_S
+        return self.is_idle(now) or (has_had_its_time and len(newcomer.partitions) > len(self.partitions))
+
 
 class FetchSessions:
     def __init__(self, slots: int, *, seed: int | None = None) -> None:
@@ -168,26 +178,18 @@ class FetchSessions:
     def _make_room(self, newcomer: FetchSession, now: float) -> bool:
         if len(self._sessions) < self.slots:
             return True
-        if not self._sessions:
+        replaceable = [session for session in self._sessions.values() if session.yields_to(newcomer, now)]
+        if not replaceable:
             return False
         victim = min(
-            self._sessions.values(),
+            replaceable,
             key=lambda session: (
-                now - session.last_used < EVICT_AFTER_S,
+                not session.is_idle(now),
                 session.privileged,
                 len(session.partitions),
                 session.last_used,
             ),
         )
-        idle = now - victim.last_used >= EVICT_AFTER_S
-        outranked = newcomer.privileged and not victim.privileged
-        outgrown = (
-            newcomer.privileged == victim.privileged
-            and len(newcomer.partitions) > len(victim.partitions)
-            and now - victim.created >= EVICT_AFTER_S
-        )
-        if not (idle or outranked or outgrown):
-            return False
         del self._sessions[victim.session_id]
         self.evictions += 1
         return True

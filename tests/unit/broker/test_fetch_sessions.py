@@ -128,3 +128,12 @@ def test_a_larger_session_replaces_a_smaller_one_that_has_had_its_time() -> None
     assert create(sessions, 5, now=1.0) is None
     resume(sessions, small, 1, now=EVICT_AFTER_S - 1)
     assert create(sessions, 5, now=EVICT_AFTER_S) is not None
+
+
+def test_a_small_session_that_is_too_young_does_not_protect_a_larger_one_that_is_not() -> None:
+    sessions = FetchSessions(2)
+    old = made(sessions, 3)
+    resume(sessions, old, 1, now=EVICT_AFTER_S - 1)
+    young = made(sessions, 1, now=EVICT_AFTER_S - 1)
+    assert create(sessions, 5, now=EVICT_AFTER_S) is not None
+    assert resume(sessions, young, 1, now=EVICT_AFTER_S) is young
