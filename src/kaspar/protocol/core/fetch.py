@@ -84,7 +84,7 @@ def read_request(version: cython.int, buffer: Buffer, position: cython.Py_ssize_
         partitions = []
         partition_count = reader.filled_array_length(flexible, _SMALLEST_PARTITION)
         for _ in range(partition_count):
-            partitions.append(_read_partition(reader, version))  # noqa: PERF401
+            partitions.append(_read_partition(reader, version))
         if flexible:
             reader.tagged_fields()
         topics.append((topic, partitions))
@@ -172,7 +172,7 @@ def _read_forgotten(reader: Any, version: cython.int) -> Any:
         topic = reader.uuid() if version >= FIRST_WITH_TOPIC_ID else reader.string(flexible)
         partitions = []
         for _ in range(reader.filled_array_length(flexible, _SMALLEST_INDEX)):
-            partitions.append(reader.int32())  # noqa: PERF401
+            partitions.append(reader.int32())
         if flexible:
             reader.tagged_fields()
         forgotten.append((topic, partitions))

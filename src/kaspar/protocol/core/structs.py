@@ -188,7 +188,7 @@ def _read_field(reader: Any, field: FieldPlan, flexible: cython.bint) -> Any:
         return _null(field)
     elements = []
     for _ in range(count):
-        elements.append(_read_value(reader, field, flexible, False))  # noqa: PERF401
+        elements.append(_read_value(reader, field, flexible, False))
     return tuple(elements)
 
 
