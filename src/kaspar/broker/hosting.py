@@ -71,9 +71,18 @@ class Hosting:
         await self._remove_deleted(image)
 
     def reconfigure(self, image: ClusterImage) -> None:
-        """The broker's own settings changed, and with them the defaults of every topic."""
-        for partition in self._broker.partitions:
-            partition.log.config = self.config_of(partition.topic_partition.topic, image)
+        """The broker's own settings changed, and with them the defaults of every topic. Most have no other settings, so
+        they share what is made of them: this runs on the loop, for thousands of partitions.
+        """
+        made: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        for hosted in self._broker.partitions.by_name.values():
+            topic = image.topics.get(hosted.name)
+            overrides = {} if topic is None else topic.configs
+            key = frozenset(overrides.items())
+            if key not in made:
+                made[key] = LogConfig.of(self._broker.config, overrides)
+            for partition in hosted.partitions.values():
+                partition.log.config = made[key]
 
     # -- topics that are there ---------------------------------------------------------------------------------------
 
@@ -160,6 +169,12 @@ class Hosting:
             await broker.run_blocking(broker.logs.delete, doomed)
         except StorageFailure as failure:
             broker.log_directory_failed(failure)
+            return
+        except Refused as refusal:
+            log.warning("deleted logs are removed with the next change or start", reason=refusal.message)
+            return
+        if any(directory.offline is not None for directory in broker.logs.directories):
+            # Some of them may be where we cannot look: the topics are not forgotten until a start that can.
             return
         self._removed |= due
         # Not awaited: the controller is waiting for us, and takes the report when it is done with that.

@@ -292,6 +292,7 @@ class Broker:
         self._limits.per_ip_overrides = self.config.max_connections_by_address
         self.fetch_sessions.slots = self.config.max_incremental_fetch_session_cache_slots
         self._accept_again()
+        self.logs.reconfigure(self.config)
         self.hosting.reconfigure(image)
 
     def endpoints_for(self, listener: str) -> Iterator[tuple[BrokerRegistration, AdvertisedEndpoint]]:

@@ -10,6 +10,7 @@ from kaspar.base.errors import Refused, StorageFailure
 from kaspar.base.log import get_log
 from kaspar.config.kinds import MAX_LONG
 from kaspar.replication.partition import Partition
+from kaspar.replication.state import Role
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -27,7 +28,7 @@ class Upkeep:
         self._broker = broker
 
     def start(self) -> None:
-        broker, config = self._broker, self._broker.config
+        broker = self._broker
         schedule: tuple[tuple[str, Callable[[], int], Callable[[], Awaitable[None]]], ...] = (
             (
                 "recovery point checkpoint",
@@ -36,13 +37,13 @@ class Upkeep:
             ),
             (
                 "high watermark checkpoint",
-                lambda: config.replica_high_watermark_checkpoint_interval_ms,
+                lambda: broker.config.replica_high_watermark_checkpoint_interval_ms,
                 self._high_watermarks,
             ),
             ("sync by time", self._shortest_flush_ms, self._sync_by_time),
-            ("retention", lambda: config.log_retention_check_interval_ms, self._retain),
+            ("retention", lambda: broker.config.log_retention_check_interval_ms, self._retain),
             ("removal of deleted files", lambda: FILE_REMOVAL_INTERVAL_MS, self._remove_files),
-            ("logs that wait for space", lambda: MISSING_LOGS_INTERVAL_MS, self._broker.hosting.make_missing),
+            ("logs that wait for space", lambda: MISSING_LOGS_INTERVAL_MS, broker.hosting.make_missing),
             ("idle producers", lambda: PRODUCER_EXPIRY_INTERVAL_MS, self._expire_producers),
         )
         for name, interval_ms, work in schedule:
@@ -51,12 +52,19 @@ class Upkeep:
     async def _repeat(self, name: str, interval_ms: Callable[[], int], work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(min(interval_ms() / 1000, MOST_SLEEP_S))
-            try:
-                await work()
-            except StorageFailure as failure:
-                self._broker.log_directory_failed(failure)
-            except Refused as refusal:
-                log.warning("upkeep could not be done now", what=name, reason=refusal.message)
+            await self._guarded(name, work())
+
+    async def _guarded(self, name: str, work: Awaitable[None]) -> None:
+        """What fails now is tried again the next time, whatever it was."""
+        try:
+            await work
+        except StorageFailure as failure:
+            self._broker.log_directory_failed(failure)
+        except Refused as refusal:
+            log.warning("upkeep could not be done now", what=name, reason=refusal.message)
+        except Exception as problem:
+            log.exception("upkeep met a bug", what=name)
+            self._broker.request_failed(problem)
 
     async def _checkpoint(self) -> None:
         await self._broker.run_blocking(self._broker.logs.checkpoint)
@@ -81,13 +89,14 @@ class Upkeep:
     async def _retain(self) -> None:
         for partition in tuple(self._broker.partitions):
             if not partition.offline and "delete" in partition.log.config.cleanup_policy:
-                await self._retain_one(partition)
+                # One that cannot be helped, for want of space perhaps, keeps no other from giving some back.
+                await self._guarded(f"retention of {partition.topic_partition}", self._retain_one(partition))
 
     async def _retain_one(self, partition: Partition) -> None:
         now_ms = self._broker.clock.now_ms()
         one = partition.log
         start = await self._broker.run_blocking(one.retention_start_offset, now_ms, partition.high_watermark)
-        if start > one.log_start_offset and not one.deleted:
+        if start > one.log_start_offset and partition.state.role is not Role.NONE:  # it may have been deleted meanwhile
             segments = one.delete_old_segments(start, now_ms=now_ms)
             log.info(
                 "deleted old segments", partition=partition.topic_partition, segments=segments, log_start_offset=start

@@ -323,11 +323,17 @@ class Log(LocalLog):
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record that is not older than `timestamp`. In a thread: it reads and may inflate."""
-        return time_lookup.first_at_or_after(self, timestamp)
+        try:
+            return time_lookup.first_at_or_after(self, timestamp)
+        except OSError as error:
+            raise self.directory.fail(error, f"searching {self.topic_partition}") from error
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
         """The first record with the largest timestamp. In a thread: it reads and may inflate."""
-        return time_lookup.with_max_timestamp(self)
+        try:
+            return time_lookup.with_max_timestamp(self)
+        except OSError as error:
+            raise self.directory.fail(error, f"searching {self.topic_partition}") from error
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd | None:
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)

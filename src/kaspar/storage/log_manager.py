@@ -196,6 +196,10 @@ class LogManager:
             if one.lock is not None:
                 one.lock.release()
 
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Take over the settings that may change while the broker runs. For the owner."""
+        self._config = config
+
     # Partitions
 
     @property

@@ -1,6 +1,5 @@
 """DescribeLogDirs: where the partitions are on disk, and how large they are."""
 
-import os
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -31,12 +30,15 @@ async def handle(broker: "Broker", context: RequestContext, request: DescribeLog
             found[partition.log.directory.path][partition.topic_partition.topic].append(partition)
     results = []
     for directory in broker.logs.directories:
+        unusable = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=())
         if directory.offline is not None:
-            results.append(
-                DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=())
-            )
+            results.append(unusable)
             continue
-        space = await broker.run_blocking(os.statvfs, directory.path)
+        try:
+            total_bytes, usable_bytes = await broker.run_blocking(broker.logs.space, directory.path)
+        except OSError:  # no failure yet of what is stored there: who reads or writes it decides that
+            results.append(unusable)
+            continue
         results.append(
             DescribeLogDirsResult(
                 log_dir=directory.path,
@@ -44,8 +46,8 @@ async def handle(broker: "Broker", context: RequestContext, request: DescribeLog
                     DescribeLogDirsTopic(name=topic, partitions=tuple(_describe(partition) for partition in partitions))
                     for topic, partitions in found[directory.path].items()
                 ),
-                total_bytes=space.f_blocks * space.f_frsize,
-                usable_bytes=space.f_bavail * space.f_frsize,
+                total_bytes=total_bytes,
+                usable_bytes=usable_bytes,
             )
         )
     return DescribeLogDirsResponse(results=tuple(results))

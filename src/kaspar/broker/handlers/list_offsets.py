@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import NO_OFFSET, NO_TIMESTAMP
 from kaspar.broker.handlers import RequestContext
 from kaspar.protocol.messages.list_offsets import (
@@ -58,6 +58,10 @@ async def handle(broker: "Broker", context: RequestContext, request: ListOffsets
                 answers[index] = await _look_up(broker, context.version, request, topic.name, wanted)
             except Refused as refusal:
                 answers[index] = ListOffsetsPartitionResponse(partition_index=index, error_code=refusal.code)
+            except StorageFailure as failure:
+                broker.log_directory_failed(failure)
+                code = ErrorCode.KAFKA_STORAGE_ERROR
+                answers[index] = ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     return ListOffsetsResponse(
         topics=tuple(
             ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values())) for name, answers in topics.items()
