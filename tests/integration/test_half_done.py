@@ -72,3 +72,21 @@ def test_deleted_topic_is_gone_or_whole(tmp_path: Path, wait_for_answer: bool) -
             else:
                 assert all(client.read_values("doomed", partition=each) == [b"x"] for each in range(PARTITIONS))
             assert client.produce("kept", [b"x"]).base_offset == 0
+
+
+def test_log_made_at_the_moment_of_a_crash_gets_its_topic_id(tmp_path: Path) -> None:
+    """A folder that does not say whose it is would outlive its topic, and give its records to the next of that name."""
+    with ObservedBroker(tmp_path) as broker:
+        with broker.client() as client:
+            assert client.create_topic("orders") == 0
+        broker.kill()
+        said = broker.data_dir / "orders-0" / "partition.metadata"
+        before = said.read_text()
+        said.unlink()
+        broker.start()
+        assert said.read_text() == before
+        with broker.client() as client:
+            assert client.produce("orders", [b"of the first"]).error_code == 0
+            assert client.delete_topic("orders") == 0
+            assert client.create_topic("orders") == 0
+            assert client.read_values("orders") == []

@@ -127,6 +127,8 @@ class Hosting:
                     raise KasparError(
                         f"the folder of {topic_partition} belongs to another topic of that name: move it away"
                     )
+                if one is not None and one.topic_id is None:
+                    self._broker.logs.adopt(one, topic_id)
                 if one is None and starting and unseen:
                     # Its records may be where we cannot look: a new log would give their offsets to others.
                     raise KasparError(f"it may be in a log directory that is offline: {', '.join(unseen)}")

@@ -227,6 +227,14 @@ class LogManager:
             self._logs[topic_partition] = created
             return created
 
+    def adopt(self, one: Log, topic_id: uuid.UUID) -> None:
+        """Say whose a log is whose folder does not tell: the broker crashed while it made it, or topics had no ids."""
+        try:
+            folder_metadata.write_partition_metadata(self._files, one.folder, topic_id)
+        except OSError as error:
+            raise one.directory.fail(error, f"writing the topic id of {one.topic_partition}") from error
+        one.topic_id = topic_id
+
     def _emptiest_directory(self) -> LogDirectory:
         cordoned = self._config.cordoned_log_dirs
         counts = {
