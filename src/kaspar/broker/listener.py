@@ -7,7 +7,6 @@ waits instead of spinning.
 
 import asyncio
 import contextlib
-import errno
 import os
 import resource
 import socket
@@ -141,7 +140,7 @@ class Listener:
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+        self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)
         self.resume_accepting()
 
     async def stop_accepting(self) -> None:
@@ -190,9 +189,7 @@ class Listener:
                 sock, address = self._socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError as problem:
-                if problem.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    raise
+            except OSError as problem:  # no handle or no memory is left, mostly; whatever it is, it may pass
                 self._wait_for_handles(problem.strerror)
                 return
             self._short_of_handles = False
@@ -214,11 +211,6 @@ class Listener:
             sock.close()
             return
         self.accepted += 1
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._send_buffer_bytes > 0:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
         task = self._loop.create_task(self._adopt(sock, ip, port))
         self._adopting.add(task)
         task.add_done_callback(self._adopting.discard)
@@ -226,6 +218,11 @@ class Listener:
     async def _adopt(self, sock: socket.socket, ip: str, port: int) -> None:
         assert self._loop is not None
         try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._send_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
             await self._loop.connect_accepted_socket(lambda: Connection(self, f"{ip}:{port}"), sock)
         except OSError as problem:
             sock.close()

@@ -12,6 +12,7 @@ class RecordingTransport(asyncio.Transport):
         super().__init__()
         self.sent = bytearray()
         self.when_closed: Callable[[], object] = lambda: None
+        self.client_reads = True
         self._reading = True
         self._closing = False
 
@@ -38,12 +39,16 @@ class RecordingTransport(asyncio.Transport):
         return self._closing
 
     def close(self) -> None:
+        """As a real transport does: it is gone when the client has taken what was written."""
         if not self._closing:
             self._closing = True
-            self.when_closed()
+            if self.client_reads:
+                self.when_closed()
 
     def abort(self) -> None:
-        self.close()
+        if not self._closing or not self.client_reads:
+            self._closing = True
+            self.when_closed()
 
 
 def frame(body: bytes) -> bytes:
