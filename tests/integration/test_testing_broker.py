@@ -88,6 +88,22 @@ def test_wrong_setting_is_raised(process: bool) -> None:
         pass
 
 
+def test_nothing_is_left_of_one_that_could_not_start(process: bool) -> None:
+    broker = Broker(process=process, overrides={"metadata.log.dir": "/proc/no/such/folder"})
+    with pytest.raises(KasparError), broker:
+        pass
+    assert not broker.data_dir.exists()
+
+
+def test_the_port_is_that_of_the_first_listener(process: bool) -> None:
+    listeners = {
+        "listeners": "ONE://127.0.0.1:0,TWO://127.0.0.1:0",
+        "listener.security.protocol.map": "ONE:PLAINTEXT,TWO:PLAINTEXT",
+    }
+    with Broker(process=process, overrides=listeners) as broker, RawClient(broker.port) as client:
+        assert client.metadata().brokers[0].port == broker.port
+
+
 def test_broken_invariant_fails_the_test_and_not_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise AssertionError("an invariant is broken")

@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kaspar.base.errors import KasparError
@@ -87,11 +88,13 @@ def _create_topic(bootstrap: str) -> None:
     print(f"Created the topic {TOPIC} with {PARTITIONS} partitions. Ctrl-C ends the demo.\n")
 
 
-def _guarded(work: "object", bootstrap: str, figures: Figures, stop: threading.Event, rate: int) -> None:
-    assert callable(work)
+Work = Callable[[str, Figures, threading.Event, int], None]
+
+
+def _guarded(work: Work, bootstrap: str, figures: Figures, stop: threading.Event, rate: int) -> None:
     try:
         work(bootstrap, figures, stop, rate)
-    except (KafkaException, BufferError, ValueError) as problem:
+    except Exception as problem:  # the edge of the thread: the demo ends with it
         figures.problem = problem
         stop.set()
 
@@ -100,13 +103,14 @@ def _produce(bootstrap: str, figures: Figures, stop: threading.Event, rate: int)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     chance = random.Random()
 
-    def delivered(error: object, message: Message) -> None:
-        if error is None:
-            figures.produced += 1
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            figures.end_offsets[partition] = offset + 1
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        figures.produced += 1
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        figures.end_offsets[partition] = offset + 1
 
     started = time.monotonic()
     for number in itertools.count():

@@ -7,9 +7,9 @@ Rules: no signal handlers, several at once, safe to close twice. A broken invari
 import asyncio
 import contextlib
 import os
+import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,8 +32,7 @@ class Broker:
     """A running broker; `bootstrap_servers` is what clients connect to.
 
     `data_dir`: keeps the data there (and leaves it there); without it a temporary folder is used and removed.
-    `process=True` runs it as a process of its own, which can be killed. Any other keyword or `overrides` entry is a
-    setting.
+    `process=True` runs it as a process of its own, which can be killed. `overrides` are settings, with Kafka's names.
     """
 
     def __init__(
@@ -52,7 +51,11 @@ class Broker:
         self._running: _InThread | _InProcess | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(
@@ -122,6 +125,7 @@ class _InThread:
         )
         self._thread.start()
         if not self._started.wait(START_TIMEOUT_S):
+            self._ask_to_stop()
             raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
         self._raise_problem()
 
@@ -153,14 +157,18 @@ class _InThread:
             await asyncio.wait((stop_asked, server.failure), return_when=asyncio.FIRST_COMPLETED)
             stop_asked.cancel()
             if server.failure.done():
-                raise AssertionError(f"the broker failed: {server.failure.result()}")
+                problem = server.failure.result()
+                raise AssertionError(f"the broker failed: {problem}") from problem
         finally:
             await server.stop()
 
-    def stop(self) -> None:
+    def _ask_to_stop(self) -> None:
         if self._loop is not None and self._stop_asked is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # the loop is closed: the broker has ended by itself
                 self._loop.call_soon_threadsafe(self._stop_asked.set)
+
+    def stop(self) -> None:
+        self._ask_to_stop()
         self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():
             raise KasparError(f"the broker did not stop within {STOP_TIMEOUT_S:.0f} s")
@@ -169,10 +177,6 @@ class _InThread:
 
 class _InProcess:
     def __init__(self, values: Mapping[str, str]) -> None:
-        values = dict(values)
-        if values["listeners"].endswith(":0"):
-            values["listeners"] = values["listeners"][:-1] + str(_free_port())
-        self.port = int(values["listeners"].rpartition(":")[2])
         read_end, write_end = os.pipe()
         command = [sys.executable, "-m", "kaspar.testing.process", str(write_end)]
         command += [f"{name}={value}" for name, value in values.items()]
@@ -180,11 +184,21 @@ class _InProcess:
             command, stdin=subprocess.DEVNULL, pass_fds=(write_end,), start_new_session=True
         )
         os.close(write_end)
+        try:
+            self.port = self._wait_until_ready(read_end)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _wait_until_ready(self, read_end: int) -> int:
         with os.fdopen(read_end, "rb") as ready:
-            said = ready.read(1)  # ends when the broker is ready, or when it is gone
-        if said != b"+":
+            if not select.select((ready,), (), (), START_TIMEOUT_S)[0]:
+                raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
+            port = ready.read()  # ends when the broker has told it, or when it is gone
+        if not port:
             code = self._process.wait(STOP_TIMEOUT_S)
             raise KasparError(f"the broker ended with exit code {code} before it was ready")
+        return int(port)
 
     @property
     def pid(self) -> int:
@@ -203,10 +217,3 @@ class _InProcess:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait(STOP_TIMEOUT_S)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

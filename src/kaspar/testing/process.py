@@ -1,9 +1,10 @@
-"""The process behind `Broker(process=True)`: runs a broker and says on a pipe when it is ready."""
+"""The process behind `Broker(process=True)`: runs a broker and says on a pipe, when it is ready, which port it has."""
 
 import os
 import sys
 
 from kaspar.broker.run import run_broker
+from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings
 
 
@@ -11,8 +12,8 @@ def main() -> int:
     ready_fd = int(sys.argv[1])
     values = dict(argument.split("=", 1) for argument in sys.argv[2:])
 
-    def ready(_: object) -> None:
-        os.write(ready_fd, b"+")
+    def ready(broker: Broker) -> None:
+        os.write(ready_fd, str(broker.port).encode())
         os.close(ready_fd)
 
     return run_broker(BrokerSettings.of(values), ready=ready)

@@ -1,16 +1,19 @@
 """kafka-server-stop: ask the brokers of this machine to stop cleanly."""
 
 import argparse
-import itertools
 import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kaspar.tools import server_start
+
+INTERPRETER_OPTIONS_WITH_A_VALUE = ("-X", "-W")
+
 
 def running_brokers() -> Iterator[tuple[int, list[str]]]:
-    """The process ids and command lines of the brokers this user may see."""
+    """The process ids of the brokers this user may see, and the arguments they were started with."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -18,48 +21,65 @@ def running_brokers() -> Iterator[tuple[int, list[str]]]:
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
         except OSError:
             continue
-        for position, word in enumerate(words[:3]):
-            name = Path(word).name
-            if name == "kafka-server-start" or (name == "kaspar" and words[position + 1 : position + 2] == ["broker"]):
-                yield int(entry.name), words[position:]
-                break
+        arguments = broker_arguments(words)
+        if arguments is not None:
+            yield int(entry.name), arguments
 
 
-def node_id_of(pid: int, words: Sequence[str]) -> str | None:
-    """The node id a broker was started with, as far as its command line and its settings file tell."""
-    from kaspar.config import read_properties
+def broker_arguments(words: Sequence[str]) -> list[str] | None:
+    """What a broker was started with, if this is the command line of one: the command, or Python that runs it. A
+    program that only names the command, as an editor or `timeout` does, is none.
+    """
+    rest = list(words)
+    if rest and Path(rest[0]).name.startswith("python"):
+        rest.pop(0)
+        while rest and rest[0].startswith("-") and rest[0] != "-m":
+            rest = rest[2:] if rest[0] in INTERPRETER_OPTIONS_WITH_A_VALUE else rest[1:]
+        if rest and rest[0] == "-m":
+            rest.pop(0)
+    match [Path(word).name for word in rest[:2]]:
+        case ["kafka-server-start" | "kaspar.tools.server_start", *_]:
+            return rest[1:]
+        case ["kaspar" | "kaspar.cli.main", "broker"]:
+            return rest[2:]
+        case _:
+            return None
 
-    found = None
-    files = [word for word in words[1:] if word.endswith(".properties")]
-    for file in files[:1]:
-        try:
-            values = read_properties((Path(f"/proc/{pid}/cwd") / file).read_text())
-        except OSError:
-            continue
-        found = values.get("node.id", values.get("broker.id"))
-    for before, word in itertools.pairwise(words):
-        name, _, value = word.partition("=")
-        if before == "--override" and name in ("node.id", "broker.id"):
-            found = value
-    return found
+
+def node_id_of(arguments: Sequence[str], folder: Path) -> int | None:
+    """The node id of a broker that was started in `folder`; None if its settings file can no longer be read."""
+    from kaspar.base.errors import InvalidSetting
+    from kaspar.config import BrokerConfig, load_settings
+
+    known, _ = server_start.parser("kafka-server-start", file_required=False).parse_known_args(arguments)
+    file = folder / known.properties if known.properties else None
+    try:
+        return BrokerConfig.of(load_settings(file, known.override)).node_id
+    except InvalidSetting:
+        return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="kafka-server-stop", description="Stop the brokers that run on this machine.")
     parser.add_argument("--process-role", choices=("broker", "controller"), help="accepted as Kafka's script does")
-    parser.add_argument("--node-id", help="stop only the broker with this node.id")
-    arguments = parser.parse_args(argv)
-    stopped = 0
-    for pid, words in running_brokers():
-        if arguments.node_id is not None and node_id_of(pid, words) != arguments.node_id:
+    parser.add_argument("--node-id", type=int, help="stop only the broker with this node.id")
+    chosen = parser.parse_args(argv)
+    stopped, refused = 0, 0
+    for pid, arguments in running_brokers():
+        if chosen.node_id is not None and node_id_of(arguments, Path(f"/proc/{pid}/cwd")) != chosen.node_id:
             continue
-        os.kill(pid, signal.SIGTERM)
-        stopped += 1
-    if stopped == 0:
-        which = "" if arguments.node_id is None else f" with node.id {arguments.node_id}"
+        try:
+            os.kill(pid, signal.SIGTERM)
+            stopped += 1
+        except ProcessLookupError:
+            continue  # it has just ended by itself
+        except PermissionError:
+            print(f"kafka-server-stop: the broker with process id {pid} belongs to another user", file=sys.stderr)
+            refused += 1
+    if stopped == 0 and refused == 0:
+        which = "" if chosen.node_id is None else f" with node.id {chosen.node_id}"
         print(f"No broker{which} to stop", file=sys.stderr)
-        return 1
-    return 0
+    return 0 if stopped and not refused else 1
 
 
 if __name__ == "__main__":
