@@ -110,7 +110,6 @@ class Connection(asyncio.BufferedProtocol):
         "_start",
         "_write_paused",
         "client_id",
-        "client_software",
         "closing",
         "last_active",
         "owner",
@@ -124,7 +123,6 @@ class Connection(asyncio.BufferedProtocol):
         self.owner = owner
         self.peer = peer
         self.client_id: str | None = None
-        self.client_software: tuple[str, str] | None = None
         self.last_active = time.perf_counter()
         self.closing = False
         self._buffer: bytearray | None = None

@@ -142,7 +142,7 @@ class Broker:
         log.info(
             "the broker is ready",
             node=self.broker_id,
-            listeners=",".join(str(endpoint) for endpoint in self._advertised()),
+            listeners=",".join(f"{each.listener}://{each.host}:{each.port}" for each in self._advertised()),
             partitions=len(self.partitions),
             cluster=image.cluster_id,
             seconds=round(time.perf_counter() - started, 3),

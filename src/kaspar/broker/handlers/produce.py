@@ -140,7 +140,7 @@ class ProduceHandler:
                     pending.appended(partition, index, appended, answers)
                 else:
                     answers.append(success(index, appended))
-        if acks == NO_ACKS and failed:
+        if failed and acks == NO_ACKS:
             connection.refuse(ACKS_0_FAILED)
         if pending is not None:
             return pending.start(len(frame))
