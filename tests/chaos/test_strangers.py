@@ -31,7 +31,7 @@ BOUND_BYTES = 100 * MIB  # what the broker's memory may grow by
 @pytest.fixture
 def broker(start_broker: StartBroker) -> ObservedBroker:
     # Small, so that a bound that is not kept shows itself.
-    broker = start_broker(overrides={"socket.request.max.bytes": str(8 * MIB)})
+    broker = start_broker(overrides={"socket.request.max.bytes": str(8 * MIB), "socket.listen.backlog.size": "1000"})
     with broker.client() as client:
         assert client.create_topic(TOPIC, partitions=2) == 0
         assert client.produce(TOPIC, [b"first"]).error_code == 0
