@@ -193,7 +193,11 @@ _INCREMENTAL = [
         then=[until_setting("cleanup.policy", "delete"), _SEEN],
     ),
     _change("subtract what is not in it", setting("cleanup.policy", "burn", SUBTRACT)),
-    _change("subtract all of it", setting("cleanup.policy", "compact,delete", SUBTRACT)),
+    _change(
+        "subtract all of it",
+        setting("cleanup.policy", "compact,delete", SUBTRACT),
+        then=[until_setting("cleanup.policy", ""), _SEEN],
+    ),
     _change("append what is in it", setting("cleanup.policy", "compact", APPEND)),
     _change("append a wrong value", setting("cleanup.policy", "burn", APPEND)),
     Scenario(
