@@ -174,11 +174,11 @@ class Log(LocalLog):
             self.producers.remember(
                 producer_id, producer_epoch, base_sequence, offset_delta, last_offset, max_timestamp, is_transactional
             )
-        if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = now_ms
-        # The end offset before the size: see log_reader.
+        # The end offset before the size: see log_reader. The mark last: a flush takes it away before it reads the end.
         self.log_end_offset = last_offset + 1
         segment.size = position + size
+        if self.unflushed_since_ms < 0:
+            self.unflushed_since_ms = now_ms
         return _new(Appended, (base_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
 
     def append_as_follower(
@@ -246,10 +246,10 @@ class Log(LocalLog):
             segment.bytes_since_index_entry += header.size
             batch = data[begin - origin : begin - origin + header.size]
             producer_replay.remember_batch(self.producers, header, batch)
-        if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = now_ms
         self.log_end_offset = batches[-1][1].next_offset
         segment.size = at + len(data)
+        if self.unflushed_since_ms < 0:
+            self.unflushed_since_ms = now_ms
 
     def roll(self, *, now_ms: int) -> None:
         """Start a new segment at the log end offset, unless the active one is still empty."""

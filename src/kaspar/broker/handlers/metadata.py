@@ -126,7 +126,10 @@ async def _create_missing(broker: "Broker", wanted: tuple[MetadataRequestTopic, 
     missing = [
         topic.name
         for topic in wanted
-        if topic.name and topic.topic_id == ZERO_UUID and topic.name not in broker.image.topics
+        if topic.name
+        and topic.topic_id == ZERO_UUID
+        and topic.name not in broker.image.topics
+        and not is_internal(topic.name)  # what makes those knows how many partitions they must have
     ]
     if missing:
         await broker.auto_create_topics(missing)

@@ -14,7 +14,7 @@ class ListenerSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.PER_BROKER,
         doc="The addresses the broker listens on: comma-separated `NAME://host:port`. An empty host listens on "
-        "every address; port 0 takes a free one.",
+        "every address; port 0 takes a free one. A dynamic change counts from the next start on.",
     )
     advertised_listeners: tuple[str, ...] | None = setting(
         LIST,
