@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the declarations of the settings. A test fails when the pages are not current.
+"""Writes docs/reference/*.md from the declarations of the settings and metrics. A test fails when the pages are not current.
 
 python scripts/generate_reference.py
 """
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from kaspar.broker.metrics.catalogue import reference_page as metrics_page
 from kaspar.config import BrokerConfig, ClientMetricsConfig, GroupConfig, LogConfig, Scope, Setting, Settings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
@@ -20,7 +21,7 @@ _CHANGED = {
 
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
-    return {"broker-settings.md": broker_page(), "topic-settings.md": topic_page()}
+    return {"broker-settings.md": broker_page(), "topic-settings.md": topic_page(), "metrics.md": metrics_page()}
 
 
 def broker_page() -> str:
