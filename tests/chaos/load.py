@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from kaspar.records import Record
 from tests.chaos.ledger import Ledger, value_of
+from tests.peers.observed import wait_until
 from tests.peers.raw_client import RawClient
 
 IDEMPOTENT = "idempotent"
@@ -21,6 +22,8 @@ _KIND_OF_PRODUCER: dict[str, dict[str, str | int | bool]] = {
     PLAIN: {"acks": 1, "retries": 1000, "max.in.flight.requests.per.connection": 1},
 }
 _IMPATIENT: dict[str, str | int] = {
+    # Otherwise a client that has lost its only broker asks for metadata once a second, which is as often as we kill.
+    "metadata.recovery.strategy": "none",
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 100,
     "retry.backoff.ms": 10,
@@ -57,6 +60,11 @@ class Producers:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def wait_for_acknowledgements(self) -> None:
+        """Return when the producers are at work: a kill while they still connect tries little."""
+        before = self.ledger.count
+        wait_until(lambda: self.ledger.count > before, "records are acknowledged", seconds=60)
 
     def _produce(self, kind: str) -> None:
         producer = Producer({"bootstrap.servers": self._bootstrap, **_IMPATIENT, **_KIND_OF_PRODUCER[kind]})

@@ -40,7 +40,8 @@ def test_nothing_acknowledged_is_lost_over_kills(
         Producers(broker.bootstrap, TOPIC, PARTITIONS) as producers,
     ):
         for _ in range(rounds):
-            threading.Event().wait(chance.uniform(0.1, 0.8))
+            producers.wait_for_acknowledgements()
+            threading.Event().wait(chance.uniform(0.0, 0.5))
             note_stall(request.node.name, broker)
             broker.kill()
             broker.start()

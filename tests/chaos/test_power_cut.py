@@ -27,7 +27,8 @@ def test_group_commit_survives_power_cuts(
         Producers(broker.bootstrap, TOPIC, PARTITIONS) as producers,
     ):
         for _ in range(rounds):
-            threading.Event().wait(chance.uniform(0.1, 0.8))
+            producers.wait_for_acknowledgements()
+            threading.Event().wait(chance.uniform(0.0, 0.5))
             note_stall(request.node.name, broker)
             broker.kill()
             disk.cut_power(broker.data_dir, chance)
