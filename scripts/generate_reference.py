@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md from the declarations of the settings and metrics. A test fails when the pages are not current.
+"""Writes docs/reference/*.md from the declarations of settings and metrics. A test fails when pages are not current.
 
 python scripts/generate_reference.py
 """

@@ -38,7 +38,16 @@ from kaspar.metadata import (
     SqliteMetadata,
     register_broker,
 )
-from kaspar.metadata.events import AllocateProducerIds, CreateTopics, NewTopic, ProducerIdBlock
+from kaspar.metadata.events import (
+    AllocateProducerIds,
+    AlterConfigs,
+    ConfigChange,
+    CreateTopics,
+    NewTopic,
+    Outcome,
+    ProducerIdBlock,
+    ResourceOutcome,
+)
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.topic_names import is_internal
 from kaspar.storage import Loaded, LogManager
@@ -318,6 +327,15 @@ class Broker:
             await self.controller.submit(CreateTopics(tuple(NewTopic(name) for name in dict.fromkeys(names))))
         except Refused as refusal:
             log.warning("topics could not be created", topics=",".join(names), reason=refusal.message)
+
+    async def alter_configs(
+        self, changes: tuple[ConfigChange, ...], *, validate_only: bool
+    ) -> tuple[ResourceOutcome, ...]:
+        """What became of each change, also where the metadata store takes none of them."""
+        try:
+            return await self.controller.submit(AlterConfigs(changes, validate_only))
+        except Refused as refusal:
+            return tuple(ResourceOutcome(change.resource, Outcome.of(refusal)) for change in changes)
 
     async def _allocate_producer_ids(self) -> ProducerIdBlock:
         return await self.controller.submit(AllocateProducerIds(self.broker_id))

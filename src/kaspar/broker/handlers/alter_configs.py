@@ -1,9 +1,9 @@
-"""AlterConfigs, the older way to change settings: what a resource set before and is not named again is dropped."""
+"""the older way to change settings: what a resource set before and is not named again is dropped."""
 
 from typing import TYPE_CHECKING
 
 from kaspar.broker.handlers import RequestContext
-from kaspar.metadata.events import AlterConfigs, ConfigChange, ConfigOperation, ConfigResource
+from kaspar.metadata.events import ConfigChange, ConfigOperation, ConfigResource
 from kaspar.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: "Broker", context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    outcomes = await broker.controller.submit(
-        AlterConfigs(tuple(map(_change, request.resources)), request.validate_only)
-    )
+    outcomes = await broker.alter_configs(tuple(map(_change, request.resources)), validate_only=request.validate_only)
     return AlterConfigsResponse(
         responses=tuple(
             AlterConfigsResourceResponse(

@@ -11,7 +11,6 @@ from kaspar.broker import log_levels
 from kaspar.broker.handlers import RequestContext
 from kaspar.metadata.events import (
     DONE,
-    AlterConfigs,
     ConfigChange,
     ConfigOperation,
     ConfigResource,
@@ -37,7 +36,7 @@ async def handle(
     # A resource named twice is the controller's to refuse, whatever it is.
     levels = [each for each in changes if _is_logger(each) and times[each.resource] == 1]
     others = tuple(each for each in changes if each not in levels)
-    stored = await broker.controller.submit(AlterConfigs(others, request.validate_only))
+    stored = await broker.alter_configs(others, validate_only=request.validate_only)
     outcomes = {each.resource: each.outcome for each in stored}
     for change in levels:
         outcomes[change.resource] = _alter_levels(broker.broker_id, change, request.validate_only)
