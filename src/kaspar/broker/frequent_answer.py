@@ -18,18 +18,34 @@ SAMPLE: Final = PartitionProduceResponse(*_MARKS)
 
 
 class OneWritten:
-    __slots__ = ("_after", "_before", "_count", "_pack", "_size")
+    __slots__ = ("_after", "_before", "_has_log_start_offset", "_pack", "_size")
 
     def __init__(self, version: int, sample: bytes) -> None:
         """`sample` is a whole frame, the answer about SAMPLE at this version."""
-        numbers = "ihqqq" if version >= _FIRST_WITH_LOG_START_OFFSET else "ihqq"
-        self._count = len(numbers)
+        self._has_log_start_offset = version >= _FIRST_WITH_LOG_START_OFFSET
+        numbers = "ihqqq" if self._has_log_start_offset else "ihqq"
         rest = sample[_SIZE_AND_CORRELATION_ID:]
-        self._before, found, self._after = rest.partition(struct.pack(f">{numbers}", *_MARKS[: self._count]))
+        self._before, found, self._after = rest.partition(struct.pack(f">{numbers}", *_MARKS[: len(numbers)]))
         assert found, "an answer holds the numbers it was given"
         layout = struct.Struct(f">ii{len(self._before)}s{numbers}{len(self._after)}s")
         self._pack = layout.pack
         self._size = layout.size - 4
 
-    def fill(self, correlation_id: int, answer: PartitionProduceResponse) -> bytes:
-        return self._pack(self._size, correlation_id, self._before, *answer[: self._count], self._after)
+    def fill(
+        self, correlation_id: int, index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int
+    ) -> bytes:
+        if self._has_log_start_offset:
+            return self._pack(
+                self._size,
+                correlation_id,
+                self._before,
+                index,
+                0,
+                base_offset,
+                log_append_time_ms,
+                log_start_offset,
+                self._after,
+            )
+        return self._pack(
+            self._size, correlation_id, self._before, index, 0, base_offset, log_append_time_ms, self._after
+        )

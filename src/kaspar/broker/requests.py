@@ -1,7 +1,9 @@
 """From a frame to a handler and back: the request header, the API's table, decoding, timing, errors.
 
-Produce and Fetch go straight to their own handlers with the bytes as they came. Every other API is decoded to its one
-message shape, handled, and its answer encoded at the version it was asked in. Kinds of trouble, kept apart:
+Produce and Fetch go straight to their own handlers with the bytes as they came. So that it costs least, the most
+frequent request of all, one batch for one partition, is read and answered on a shorter way, which gives the same answer
+wherever it gives one. Every other API is decoded to its one message shape, handled, and its answer encoded at the
+version it was asked in. Kinds of trouble, kept apart:
 - bytes that are no request of a served API and version: the connection is closed (`MalformedBytes`);
 - a handler's own failure (a bug): logged with its traceback, the connection closed, the broker goes on unless it was a
   broken invariant (`Listener.request_failed`).
@@ -24,6 +26,7 @@ from kaspar.protocol import codec
 from kaspar.protocol.api import api_name, request_class
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.headers import RequestHeader, read_request_header, set_frame_size, start_response
+from kaspar.protocol.produce import read_one
 from kaspar.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -45,6 +48,11 @@ class Requests:
     def handle(
         self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
     ) -> Buffers | Slot | None:
+        one = read_one(buffer, start, end)
+        if one is not None:
+            response = self._produce.handle_one(connection, buffer, one, end - start, received)
+            if response is not None:
+                return response
         frame = memoryview(buffer)[start:end]
         header = read_request_header(frame)
         api = SERVED.get(header.api_key)

@@ -2,6 +2,7 @@
 
 request = read_request(version, buffer, position)
 for topic, partitions in request.topics: ...        # records are buffer[start:end] of each partition
+one = read_one(buffer, start, end)                  # the most frequent request, header and all; None if it is not one
 write_response(out, version, [(topic, [PartitionProduceResponse(...)])])
 """
 
@@ -10,6 +11,7 @@ from kaspar.protocol.shapes import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
+    OneBatch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -20,14 +22,17 @@ __all__ = [
     "BatchIndexAndErrorMessage",
     "LeaderIdAndEpoch",
     "NodeEndpoint",
+    "OneBatch",
     "PartitionProduceData",
     "PartitionProduceResponse",
     "ProduceRequest",
+    "read_one",
     "read_request",
     "refused",
     "write_response",
 ]
 
+read_one = produce.read_one
 read_request = produce.read_request
 write_response = produce.write_response
 

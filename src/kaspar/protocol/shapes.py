@@ -49,6 +49,13 @@ class ProduceRequest(NamedTuple):
     topics: list[tuple[Topic, list[PartitionProduceData]]]
 
 
+OneBatch: TypeAlias = tuple[int, int, str | None, int, Topic, int, int, int]
+"""A whole Produce request that appends one batch to one partition, outside a transaction: its version, correlation id,
+client id, acks, topic, partition index, and from where to where in its buffer the records lie. A plain tuple, which is
+cheaper than any other shape, because nearly every request is one of these.
+"""
+
+
 class BatchIndexAndErrorMessage(NamedTuple):
     batch_index: int
     batch_index_error_message: str | None = None

@@ -21,7 +21,9 @@ __all__ = [
     "HEADER_SIZE",
     "BatchHeader",
     "CheckedBatch",
+    "PlainTerms",
     "check_batch",
+    "check_plain_batch",
     "core",
     "crc_matches",
     "iter_headers",
@@ -33,7 +35,10 @@ __all__ = [
 
 BatchHeader = core.BatchHeader
 CheckedBatch = core.CheckedBatch
+PlainTerms = core.PlainTerms
 check_batch = core.check_batch
+check_plain_batch = core.check_plain_batch
+place_batch = core.place_batch
 read_header = core.read_header
 
 MAGIC = 2
@@ -51,8 +56,6 @@ TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
 
 _LENGTH = struct.Struct(">i")
-_EPOCH = struct.Struct(">i")
-_OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _TIMESTAMP = struct.Struct(">q")
@@ -71,12 +74,6 @@ def iter_headers(buffer: Octets, start: int, end: int) -> Iterator[tuple[int, Ba
 def crc_matches(buffer: Octets, position: int, header: BatchHeader) -> bool:
     """Whether the whole batch at `position` is as it was when its CRC was computed."""
     return crc32c(memoryview(buffer)[position + CRC_START : position + header.size]) == header.crc
-
-
-def place_batch(buffer: bytearray | memoryview, start: int, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch its place in the log. The CRC does not cover these fields, so that a leader may set them."""
-    _OFFSET.pack_into(buffer, start, base_offset)
-    _EPOCH.pack_into(buffer, start + LENGTH_OVERHEAD, leader_epoch)
 
 
 def set_max_timestamp(

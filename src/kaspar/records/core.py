@@ -17,10 +17,24 @@ from kaspar.records.refusals import NotOneBatch
 
 IS_COMPILED: bool = cython.compiled
 
+# On which terms a batch is plain: the most bytes it may have, how many milliseconds its records may be older and newer
+# than the clock, and whether they need keys.
+PlainTerms = tuple[int, int, int, bool]
+
+# The batch's buffer, start and end, then last_offset_delta, max_timestamp, producer_id, producer_epoch, base_sequence,
+# is_transactional, and -1, since the log gives it no time: in the order in which a log takes them.
+PlainBatch = tuple[bytearray, int, int, int, int, int, int, int, bool, int]
+
 _CODECS = tuple(Codec)
+
+# Compressed, with a LogAppendTime, in a transaction, or control records.
+_NOT_PLAIN = cython.declare(cython.int, 0x3F)
 
 # Fewer bytes are walked over so soon that giving the GIL away, and waiting for it, costs more than it gives.
 _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)
+
+# Fewer bytes are copied in less time than it takes to make a view of them.
+_COPY_BELOW_BYTES = cython.declare(cython.Py_ssize_t, 1024)
 
 _PROBLEMS = (
     "",
@@ -402,6 +416,7 @@ class CheckedBatch(BatchHeader):
     has_keyless = cython.declare(cython.bint, visibility="readonly")
 
 
+@cython.ccall
 @cython.locals(data="const unsigned char[::1]")
 def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> CheckedBatch:
     """Check the one batch that a producer sent in `buffer[start:end]`, all of it, and refuse it as Kafka does.
@@ -433,7 +448,8 @@ def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     checked.end = end
     checked.header_max_timestamp = checked.max_timestamp
 
-    computed: cython.longlong = crc32c(memoryview(buffer)[start + 21 : end], 0, size >= _GIL_RELEASE_BYTES)
+    covered = buffer[start + 21 : end] if size < _COPY_BELOW_BYTES else memoryview(buffer)[start + 21 : end]
+    computed: cython.longlong = crc32c(covered, 0, size >= _GIL_RELEASE_BYTES)
     if computed != checked.crc:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"its crc is {computed}, not {checked.crc} as it says")
     count: cython.longlong = checked.count
@@ -466,6 +482,67 @@ def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t
         checked.max_timestamp = walk.max_timestamp
         checked.delta_of_max_timestamp = walk.delta_of_max_timestamp
     return checked
+
+
+def check_plain_batch(
+    buffer: bytearray,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    terms: PlainTerms,
+    now_ms: cython.longlong,
+) -> PlainBatch | None:
+    """Check a batch as `check_batch` does, if it is one that a log takes as it comes. None where anything about it asks
+    for a closer look: it is too large, compressed, not the whole of `buffer[start:end]`, in a transaction or a control
+    batch, its time, keys or sequence may be refused, or its header has to be changed.
+    """
+    max_bytes: cython.Py_ssize_t = terms[0]
+    before_max_ms: cython.longlong = terms[1]
+    after_max_ms: cython.longlong = terms[2]
+    needs_keys: cython.bint = terms[3]
+    if end - start > max_bytes or end - start < 61 or buffer[start + 22] & 0x07:
+        return None
+    checked: CheckedBatch = check_batch(buffer, start, end)
+    if (
+        checked.attributes & _NOT_PLAIN
+        or checked.end != end
+        or checked.base_offset != 0
+        or (checked.producer_id >= 0 and checked.base_sequence < 0)
+        or (needs_keys and checked.has_keyless)
+        or checked.max_timestamp != checked.header_max_timestamp
+        or checked.max_timestamp - now_ms > after_max_ms
+        or checked.min_timestamp < now_ms - before_max_ms
+    ):
+        return None
+    return (
+        buffer,
+        start,
+        end,
+        checked.last_offset_delta,
+        checked.max_timestamp,
+        checked.producer_id,
+        checked.producer_epoch,
+        checked.base_sequence,
+        False,
+        -1,
+    )
+
+
+@cython.locals(data="unsigned char[::1]")
+def place_batch(
+    buffer: bytearray | memoryview,
+    start: cython.Py_ssize_t,
+    base_offset: cython.longlong,
+    leader_epoch: cython.longlong,
+) -> None:
+    """Give the batch its place in the log. The CRC does not cover these fields, so that a leader may set them."""
+    data = buffer
+    if start < 0 or len(buffer) - start < 61:
+        raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
+    index: cython.int
+    for index in range(8):
+        data[start + index] = (base_offset >> (56 - 8 * index)) & 0xFF
+    for index in range(4):
+        data[start + 12 + index] = (leader_epoch >> (24 - 8 * index)) & 0xFF
 
 
 @cython.cfunc

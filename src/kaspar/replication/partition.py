@@ -15,6 +15,8 @@ from kaspar.base.ids import BrokerId, Offset, TopicPartition
 from kaspar.replication.state import Leadership, PartitionState, Role
 from kaspar.storage import Appended, Log, PreparedBatch
 
+_LEADER = Role.LEADER  # each look-up in an enumeration takes as long as a call, and appending is the hot path
+
 
 class FetchWaiter(Protocol):
     def readable(self, partition: "Partition", size: int) -> None:
@@ -79,7 +81,7 @@ class Partition:
 
     def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
         state = self.state
-        if state.role is not Role.LEADER:
+        if state.role is not _LEADER:
             raise self.why_not_leader()
         log = self.log
         config = log.config

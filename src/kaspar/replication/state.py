@@ -42,10 +42,10 @@ class PartitionState:
     leadership: Leadership = NO_LEADERSHIP
     role: Role = Role.NONE
     high_watermark: Offset = START
+    commits_alone: bool = False
+    """Whether this broker leads and is the only replica in sync: then what it has is committed."""
     _local_end: Offset = START
     _follower_ends: dict[BrokerId, Offset] = field(default_factory=dict)
-    _commits_alone: bool = False
-    """Whether this broker leads and is the only replica in sync: then what it has is committed."""
 
     def decide_role(self, leadership: Leadership, *, durable_end: Offset) -> bool:
         """Take over what the controller decided; says whether the leader epoch moved. An older decision changes
@@ -57,7 +57,7 @@ class PartitionState:
         new_epoch = leadership.leader_epoch > current.leader_epoch
         self.leadership = leadership
         self.role = Role.LEADER if leadership.leader == self.broker_id else Role.FOLLOWER
-        self._commits_alone = self.role is Role.LEADER and leadership.in_sync_replicas == (self.broker_id,)
+        self.commits_alone = self.role is Role.LEADER and leadership.in_sync_replicas == (self.broker_id,)
         if new_epoch:
             self._follower_ends = {}
         if self.role is Role.LEADER:
@@ -68,12 +68,12 @@ class PartitionState:
     def resign(self) -> None:
         """The partition is no longer ours to lead or follow: it was deleted, or its directory failed."""
         self.role = Role.NONE
-        self._commits_alone = False
+        self.commits_alone = False
 
     def local_end_moved(self, durable_end: Offset) -> bool:
         """The leader's own log is durable up to here; says whether the high watermark moved."""
         self._local_end = durable_end
-        if self._commits_alone and durable_end > self.high_watermark:
+        if self.commits_alone and durable_end > self.high_watermark:
             self.high_watermark = durable_end
             return True
         return self._advance()

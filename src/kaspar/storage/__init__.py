@@ -16,7 +16,7 @@ from kaspar.storage.log_loader import Loaded
 from kaspar.storage.log_manager import LogManager
 from kaspar.storage.producer_state import ProducerEntry
 from kaspar.storage.time_lookup import TimestampAndOffset
-from kaspar.storage.validator import RecordError, RecordsRefused, prepare, runs_inline
+from kaspar.storage.validator import RecordError, RecordsRefused, prepare, prepare_plain, runs_inline
 
 __all__ = [
     "WOULD_BLOCK",
@@ -37,5 +37,6 @@ __all__ = [
     "UnexpectedAppendOffset",
     "WouldBlock",
     "prepare",
+    "prepare_plain",
     "runs_inline",
 ]

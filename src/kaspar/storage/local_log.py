@@ -22,6 +22,7 @@ from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_reader import Segments, locate
 from kaspar.storage.open_files import open_or_make_room
 from kaspar.storage.segment import CLOSED, NOT_LOADED, Segment
+from kaspar.storage.validator import plain_terms
 
 
 class LocalLog:
@@ -41,6 +42,7 @@ class LocalLog:
         "directory",
         "folder",
         "log_end_offset",
+        "plain_terms",
         "recovery_point",
         "segments",
         "topic_partition",
@@ -84,6 +86,7 @@ class LocalLog:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
+        self.plain_terms = plain_terms(config)
         self._index_interval_bytes = config.index_interval_bytes
         self._active.segment_ms_changed(config.segment_ms)
         self._active.byte_limit = -1  # the next append looks at everything anew

@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.config import LogConfig
+from kaspar.config.kinds import MAX_LONG
 from kaspar.records import (
     HEADER_SIZE,
     CheckedBatch,
     Codec,
+    PlainTerms,
     TimestampType,
     check_batch,
+    check_plain_batch,
     checks_inline,
     iter_records,
     read_header,
@@ -63,6 +66,34 @@ def runs_inline(buffer: bytes | bytearray | memoryview, start: int, end: int, co
     if target != "producer" and _CODECS[target] != codec:
         return False
     return (codec == Codec.NONE and end - start <= _SURELY_QUICK_BYTES) or checks_inline(buffer, start, end)
+
+
+def plain_terms(config: LogConfig) -> PlainTerms | None:
+    """The terms on which a topic takes a batch as it comes. None if it never does: it changes batches or syncs them."""
+    if (
+        config.compression_type not in ("producer", "uncompressed")
+        or config.message_timestamp_type != "CreateTime"
+        or config.flush_messages < MAX_LONG
+    ):
+        return None
+    return (
+        min(config.max_message_bytes, _SURELY_QUICK_BYTES),
+        config.message_timestamp_before_max_ms,
+        config.message_timestamp_after_max_ms,
+        "compact" in config.cleanup_policy,
+    )
+
+
+def prepare_plain(buffer: bytearray, start: int, end: int, terms: PlainTerms, now_ms: int) -> PreparedBatch | None:
+    """What `runs_inline` and `prepare` say together about the batches that come most often, at a third of their cost:
+    small, not compressed, in no transaction, and such as need no change. None for all others, good or bad, and then
+    nothing has happened: those two say what is to be done with them.
+    """
+    try:
+        plain = check_plain_batch(buffer, start, end, terms, now_ms)
+    except Refused:
+        return None
+    return None if plain is None else _new(PreparedBatch, plain)
 
 
 def prepare(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig, now_ms: int) -> PreparedBatch:

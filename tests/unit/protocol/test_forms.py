@@ -13,6 +13,7 @@ CODEC_TESTS = [
     "tests/unit/protocol/test_headers_and_api.py",
     "tests/property/test_codecs.py",
 ]
+PRODUCE_TESTS = ["tests/property/test_produce_lanes.py"]
 # Between them these have every type of field, nulls, tags, nested and nullable structs.
 MESSAGE_TESTS = [
     "tests/unit/protocol/test_messages.py",
@@ -22,7 +23,7 @@ MESSAGE_TESTS = [
 
 
 @pytest.mark.skipif(os.environ.get("KASPAR_INTERPRETED") == "1", reason="the tests run on the interpreted form anyway")
-@pytest.mark.parametrize("tests", [CODEC_TESTS, MESSAGE_TESTS], ids=["codecs", "messages"])
+@pytest.mark.parametrize("tests", [CODEC_TESTS, PRODUCE_TESTS, MESSAGE_TESTS], ids=["codecs", "produce", "messages"])
 def test_interpreted_form_passes_the_same_tests(tests: list[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *tests]
     outcome = subprocess.run(

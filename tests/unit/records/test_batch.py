@@ -1,3 +1,6 @@
+import struct
+from types import ModuleType
+
 import pytest
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
@@ -84,6 +87,24 @@ def test_crc_tells_of_any_flipped_bit() -> None:
         flipped = bytearray(batch)
         flipped[position] ^= 0x10
         assert not crc_matches(flipped, 0, header)
+
+
+@pytest.mark.parametrize(("base_offset", "leader_epoch"), [(0, 0), (2**63 - 1, 2**31 - 1), (1 << 40, -1)])
+def test_placing_a_batch_changes_its_offset_and_leader_epoch_alone(
+    core: ModuleType, base_offset: int, leader_epoch: int
+) -> None:
+    buffer = bytearray(b"....") + build_batch(some_records())
+    expected = bytearray(buffer)
+    struct.pack_into(">q", expected, 4, base_offset)
+    struct.pack_into(">i", expected, 16, leader_epoch)
+    core.place_batch(memoryview(buffer), 4, base_offset, leader_epoch)
+    assert buffer == expected
+
+
+@pytest.mark.parametrize(("position", "size"), [(-1, 100), (40, 100), (0, 60)])
+def test_batch_is_placed_only_where_one_can_be(core: ModuleType, position: int, size: int) -> None:
+    with pytest.raises(ValueError, match="no batch can be"):
+        core.place_batch(bytearray(size), position, 0, 0)
 
 
 def test_placing_a_batch_leaves_its_crc_valid() -> None:

@@ -252,3 +252,46 @@ def test_large_batch_is_checked_in_several_threads_at_once(core: ModuleType) -> 
     for thread in threads:
         thread.join()
     assert counts == [60] * 4
+
+
+TERMS = (1000, 5000, 5000, False)
+
+
+def test_plain_batch_is_handed_on_with_what_a_log_wants_to_know(core: ModuleType) -> None:
+    batch = build_batch(some_records(3), producer_id=7, producer_epoch=2, base_sequence=9)
+    buffer = bytearray(b"....") + batch
+    end = len(buffer)
+    expected = (buffer, 4, end, 2, NOW_MS + 2, 7, 2, 9, False, -1)
+    assert core.check_plain_batch(buffer, 4, end, (len(batch), 0, 2, True), NOW_MS) == expected
+
+
+@pytest.mark.parametrize(
+    ("batch", "terms"),
+    [
+        (build_batch(some_records(1)), (60, 5000, 5000, False)),
+        (build_batch(some_records(1)), (1000, -1, 5000, False)),
+        (build_batch(some_records(1)), (1000, 5000, -1, False)),
+        (batch_of(plain_record(0)), (1000, 5000, 5000, True)),
+        (build_batch(some_records(1), codec=Codec.LZ4), TERMS),
+        (build_batch(some_records(1), control=True), TERMS),
+        (build_batch(some_records(1), producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), TERMS),
+        (build_batch(some_records(1), producer_id=1, producer_epoch=0, base_sequence=-1), TERMS),
+        (with_fields(build_batch(some_records(1)), base_offset=1), TERMS),
+        (with_fields(build_batch(some_records(1)), attributes=8), TERMS),
+        (with_fields(build_batch(some_records(1)), max_timestamp=NOW_MS + 1), TERMS),
+        (build_batch(some_records(1)) + b"more", TERMS),
+        (bytearray(b"short"), TERMS),
+    ],
+)
+def test_batch_that_asks_for_a_closer_look_is_not_plain(
+    core: ModuleType, batch: bytearray, terms: tuple[int, int, int, bool]
+) -> None:
+    assert core.check_plain_batch(batch, 0, len(batch), terms, NOW_MS) is None
+
+
+def test_batch_that_is_bad_is_refused_as_any_other_check_refuses_it(core: ModuleType) -> None:
+    batch = with_stale_crc(build_batch(some_records(1)), crc=1)
+    expected = refusal(core, batch)
+    with pytest.raises(Refused) as caught:
+        core.check_plain_batch(batch, 0, len(batch), TERMS, NOW_MS)
+    assert (caught.value.code, caught.value.message) == (expected.code, expected.message)

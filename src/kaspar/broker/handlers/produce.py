@@ -22,13 +22,14 @@ from kaspar.protocol.headers import RequestHeader, set_frame_size, start_respons
 from kaspar.protocol.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
+    OneBatch,
     PartitionProduceResponse,
     ProduceRequest,
 )
 from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec, NotOneBatch
 from kaspar.replication.partition import Partition
-from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare, runs_inline
+from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare, prepare_plain, runs_inline
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -147,13 +148,39 @@ class ProduceHandler:
         if acks == NO_ACKS:
             self.metrics.inline(version, time.perf_counter() - received, len(frame))
             return None
-        response: bytes | bytearray
-        if len(results) == 1 and len(answers) == 1 and not failed:
-            assert hosted is not None
-            response = encode_one(version, correlation_id, topic, hosted, answers[0])
-        else:
-            response = encode(version, correlation_id, results)
+        response = encode(version, correlation_id, results)
         self.metrics.inline(version, time.perf_counter() - received, len(frame))
+        return (response,)
+
+    def handle_one(
+        self, connection: Connection, buffer: bytearray, request: OneBatch, request_bytes: int, received: float
+    ) -> Buffers | None:
+        """The same as `handle` for the request that comes most often: one plain batch for one partition, whose answer
+        waits for nothing. None if it is not such a one after all, and then nothing has been done.
+        """
+        version, correlation_id, client_id, acks, topic, index, start, end = request
+        hosted = self._partitions.find(topic)
+        if hosted is None or hosted.is_internal or (partition := hosted.partitions.get(index)) is None:
+            return None
+        if acks != LEADER_ACK and (acks != ALL_ACKS or not partition.state.commits_alone):
+            return None
+        terms = partition.log.plain_terms
+        if terms is None or partition in self.appends.queues:
+            return None
+        now_ms = self._now_ms()
+        batch = prepare_plain(buffer, start, end, terms, now_ms)
+        if batch is None:
+            return None
+        response: bytes | bytearray
+        try:
+            appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
+        except KasparError as problem:
+            response = encode(version, correlation_id, [(topic, [self.refused(topic, index, problem)])])
+        else:
+            self.count(hosted, batch, appended)
+            response = encode_one(version, correlation_id, topic, hosted, index, appended)
+        connection.client_id = client_id
+        self.metrics.inline(version, time.perf_counter() - received, request_bytes)
         return (response,)
 
     @staticmethod
@@ -236,12 +263,14 @@ def success(index: int, appended: Appended) -> PartitionProduceResponse:
 
 
 def encode_one(
-    version: int, correlation_id: int, topic: Topic, hosted: HostedTopic, answer: PartitionProduceResponse
+    version: int, correlation_id: int, topic: Topic, hosted: HostedTopic, index: int, appended: Appended
 ) -> bytes:
+    """The same as `encode` for one batch that was appended."""
     form = hosted.one_written.get(version)
     if form is None:
         form = hosted.one_written[version] = OneWritten(version, bytes(encode(version, 0, [(topic, [SAMPLE])])))
-    return form.fill(correlation_id, answer)
+    base_offset, _, log_append_time_ms, log_start_offset, _ = appended
+    return form.fill(correlation_id, index, base_offset, log_append_time_ms, log_start_offset)
 
 
 def encode(version: int, correlation_id: int, results: TopicResults) -> bytearray:

@@ -12,12 +12,15 @@ from kaspar.protocol.core import wire
 from kaspar.protocol.shapes import (
     Buffer,
     NodeEndpoint,
+    OneBatch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     Topic,
 )
 
+FIRST_VERSION = cython.declare(cython.int, 3)
+LAST_VERSION = cython.declare(cython.int, 13)
 FIRST_FLEXIBLE = cython.declare(cython.int, 9)
 FIRST_WITH_LOG_START_OFFSET = cython.declare(cython.int, 5)
 FIRST_WITH_RECORD_ERRORS = cython.declare(cython.int, 8)
@@ -27,6 +30,7 @@ FIRST_WITH_TOPIC_ID = cython.declare(cython.int, 13)
 # The fewest bytes of a topic and of a partition: an id or an empty name, lengths, tags.
 _SMALLEST_TOPIC = cython.declare(cython.int, 3)
 _SMALLEST_PARTITION = cython.declare(cython.int, 5)
+MAX_STRING_BYTES = cython.declare(cython.int, wire.MAX_STRING_BYTES)
 
 _new = tuple.__new__
 _Reader = wire.Reader
@@ -35,6 +39,9 @@ _pack_partition = struct.Struct(">ihqq").pack
 _pack_partition_with_log_start = struct.Struct(">ihqqq").pack
 _pack_int32 = struct.Struct(">i").pack
 _pack_leader = struct.Struct(">bbiib").pack
+
+
+# --- Any request ------------------------------------------------------------------------------------------------------
 
 
 def read_request(version: cython.int, buffer: Buffer, position: cython.Py_ssize_t = 0) -> ProduceRequest:
@@ -67,6 +74,148 @@ def read_request(version: cython.int, buffer: Buffer, position: cython.Py_ssize_
     if flexible:
         reader.tagged_fields()
     return _new(ProduceRequest, (transactional_id, acks, timeout_ms, topics))
+
+
+# --- One batch, and nothing else --------------------------------------------------------------------------------------
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.locals(data="const unsigned char[::1]")
+def _int16(data: Buffer, position: cython.Py_ssize_t) -> cython.int:
+    number: cython.int = (data[position] << 8) | data[position + 1]
+    return (number ^ 0x8000) - 0x8000
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.locals(data="const unsigned char[::1]")
+def _int32(data: Buffer, position: cython.Py_ssize_t) -> cython.longlong:
+    number: cython.longlong = 0
+    index: cython.int
+    for index in range(4):
+        number = (number << 8) | data[position + index]
+    sign: cython.longlong = 0x8000_0000
+    return (number ^ sign) - sign
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.locals(data="const unsigned char[::1]")
+def _uvarint(data: Buffer, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
+    """A varint of at most four bytes and how many bytes it has, as value * 8 + bytes. -1 if there is none."""
+    value: cython.longlong = 0
+    octet: cython.longlong
+    index: cython.int
+    for index in range(4):
+        if position + index >= end:
+            return -1
+        octet = data[position + index]
+        value |= (octet & 0x7F) << (7 * index)
+        if octet < 0x80:
+            return value * 8 + index + 1
+    return -1
+
+
+@cython.locals(data="const unsigned char[::1]")
+def read_one(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> OneBatch | None:
+    """The request in `buffer[start:end]`, its header included, if it is a Produce request of the most frequent form:
+    one batch for one partition, no transaction, no tagged fields.
+
+    None for any other bytes, whatever they are: `read_request_header` and `read_request` say what those mean. They read
+    the same from a request of this form, at three times the cost.
+    """
+    data = buffer
+    if start < 0 or end > len(buffer):
+        raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
+    # Each comparison with `end` covers the bytes up to the next one.
+    if end - start < 10 or data[start] != 0 or data[start + 1] != 0:  # the key of Produce
+        return None
+    version: cython.int = _int16(data, start + 2)
+    if version < FIRST_VERSION or version > LAST_VERSION:
+        return None
+    flexible: cython.bint = version >= FIRST_FLEXIBLE
+    client_id_length: cython.Py_ssize_t = _int16(data, start + 8)
+    client_id_at: cython.Py_ssize_t = start + 10
+    position: cython.Py_ssize_t = client_id_at + (client_id_length if client_id_length > 0 else 0)
+    if client_id_length < -1 or end - position < 12:
+        return None
+
+    # No tagged fields, no transactional id; acks, which are read at the end, and the timeout; one topic.
+    if flexible:
+        if data[position] != 0 or data[position + 1] != 0 or data[position + 8] != 2:
+            return None
+    elif data[position] != 0xFF or data[position + 1] != 0xFF or _int32(data, position + 8) != 1:
+        return None
+    acks_at: cython.Py_ssize_t = position + 2
+    position += 9 if flexible else 12
+
+    length: cython.longlong
+    varint: cython.longlong
+    if version >= FIRST_WITH_TOPIC_ID:
+        length = 16
+    elif flexible:
+        varint = _uvarint(data, position, end)
+        length = varint // 8 - 1
+        position += varint & 7
+    elif end - position >= 2:
+        length = _int16(data, position)
+        position += 2
+    else:
+        return None
+    topic_at: cython.Py_ssize_t = position
+    if length < 0 or length > MAX_STRING_BYTES or end - position < length + 9:
+        return None
+    position += length
+    topic_end: cython.Py_ssize_t = position
+
+    # One partition, its index, its records.
+    if flexible:
+        if data[position] != 2:
+            return None
+        position += 1
+    else:
+        if _int32(data, position) != 1:
+            return None
+        position += 4
+    index: cython.longlong = _int32(data, position)
+    position += 4
+    if flexible:
+        varint = _uvarint(data, position, end)
+        length = varint // 8 - 1
+        position += varint & 7
+    elif end - position >= 4:
+        length = _int32(data, position)
+        position += 4
+    else:
+        return None
+    records_at: cython.Py_ssize_t = position
+    if length < 0 or end - position != length + (3 if flexible else 0):
+        return None
+    position += length
+    if flexible and (data[position] != 0 or data[position + 1] != 0 or data[position + 2] != 0):  # tagged fields
+        return None
+
+    topic: Any
+    client_id = None
+    try:
+        if client_id_length >= 0:
+            client_id = buffer[client_id_at : client_id_at + client_id_length].decode("utf-8")
+        if version >= FIRST_WITH_TOPIC_ID:
+            topic = wire.uuid_of(bytes(buffer[topic_at:topic_end]))
+        else:
+            topic = buffer[topic_at:topic_end].decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    acks: cython.int = _int16(data, acks_at)
+    correlation_id: cython.longlong = _int32(data, start + 4)
+    return version, correlation_id, client_id, acks, topic, index, records_at, position
+
+
+# --- Responses --------------------------------------------------------------------------------------------------------
 
 
 def write_response(
