@@ -28,6 +28,7 @@ Buffers = Sequence[bytes | bytearray | memoryview]
 
 SHARED_BUFFER_BYTES: Final = 256 * 1024
 FIRST_GROWTH_BYTES: Final = 64 * 1024
+FRAME_STEP_BYTES: Final = 64 * 1024
 MAX_REQUESTS_UNDER_WAY: Final = 256
 MAX_LARGE_UNDER_WAY: Final = 4  # of those whose answers may take megabytes
 WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
@@ -161,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
             return self.owner.shared_view
         if self._end == len(buffer):
             buffer = self._make_room(buffer)
-        return memoryview(buffer)[self._end :]
+        return memoryview(buffer)[self._end : self._read_up_to(buffer)]
 
     def buffer_updated(self, nbytes: int) -> None:
         started = self.last_active = time.perf_counter()
@@ -191,6 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         self._start = self._take_requests(buffer, self._start, self._end)
         if self._start == self._end:
             self._start = self._end = 0
+            if len(buffer) < SHARED_BUFFER_BYTES:
+                self._buffer = None  # the shared one takes more at once
 
     def _take_requests(self, buffer: bytearray, position: int, end: int) -> int:
         """Work on the whole requests in buffer[position:end]; where the rest begins."""
@@ -254,6 +257,14 @@ class Connection(asyncio.BufferedProtocol):
         buffer[:have] = memoryview(source)[start:end]
         self._buffer, self._start, self._end = buffer, 0, have
 
+    def _read_up_to(self, buffer: bytearray) -> int:
+        """Not past a large frame: then the next one begins at the front of the buffer and need not be moved there."""
+        if self._end - self._start >= 4:
+            frame_end: int = self._start + 4 + _FRAME_SIZE.unpack_from(buffer, self._start)[0]
+            if frame_end - self._start > FIRST_GROWTH_BYTES and self._end < frame_end:
+                return min(frame_end, len(buffer))
+        return len(buffer)
+
     def _make_room(self, buffer: bytearray) -> bytearray:
         """The buffer is full and its frame is not complete: move the frame to the front, into a larger buffer if
         needed.
@@ -271,9 +282,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @staticmethod
     def _capacity_for(buffer: bytearray, start: int, have: int) -> int:
-        """What the frame at `start` may take now: all of it once half has arrived, otherwise twice what has arrived."""
+        """What the frame at `start` may take now: all of it once half has arrived, otherwise twice what has arrived.
+
+        All of it is rounded up, so that the next frame, which may be a little larger, finds room in the same buffer.
+        """
         frame = 4 + _FRAME_SIZE.unpack_from(buffer, start)[0] if have >= 4 else FIRST_GROWTH_BYTES
-        return max(min(frame, max(2 * have, FIRST_GROWTH_BYTES)), have + 1)
+        allowed = max(2 * have, FIRST_GROWTH_BYTES)
+        return max(-(-frame // FRAME_STEP_BYTES) * FRAME_STEP_BYTES if frame <= allowed else allowed, have + 1)
 
     def release_idle_memory(self) -> None:
         """Called now and then: a connection with nothing half received gives its buffer back."""
