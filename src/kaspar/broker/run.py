@@ -10,6 +10,7 @@ import uvloop
 
 from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
+from kaspar.broker.memory import keep_freed_memory
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings, warnings_about
 
@@ -27,6 +28,7 @@ def run_broker(settings: BrokerSettings, *, ready: Callable[[Broker], None] = la
     for sentence in warnings_about(settings.static):
         log.warning(sentence)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    keep_freed_memory()
     try:
         return uvloop.run(_serve(settings, ready))
     except KasparError as problem:

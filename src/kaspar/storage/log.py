@@ -284,6 +284,8 @@ class Log(LocalLog):
         if offset >= upper_offset or offset < self.log_start_offset:
             log_reader.check_range(self, offset)
             return b""
+        if not whole_first_batch and active.recent_batch_size(offset) > max_bytes:
+            return b""
         try:
             position = active.recent_position(offset)
             if position >= 0 and active.fd != CLOSED:

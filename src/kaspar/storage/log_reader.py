@@ -142,6 +142,11 @@ def _read_at(
     available = end - position
     if available <= 0:
         return b""
+    if not whole_first_batch and max_bytes < available:
+        # Look first whether the batch fits: a reader of many partitions comes by here with little room left in each.
+        head = source.pread(fd, min(PLACE.size, available), position)
+        if len(head) == PLACE.size and PLACE.unpack(head)[1] + OVERHEAD > max_bytes:
+            return b""
     data = source.pread(fd, min(max(max_bytes, PLACE.size), available), position)
     if len(data) >= PLACE.size:
         first_size = PLACE.unpack_from(data)[1] + OVERHEAD

@@ -172,6 +172,14 @@ class Segment:
         slot = bisect_right(offsets, offset) - 1
         return positions[slot] if slot >= 0 else -1
 
+    def recent_batch_size(self, offset: int) -> int:
+        """The size of the batch that begins with `offset`, if it is one of the last; otherwise 0. For the owner."""
+        offsets, positions = self.recent
+        slot = bisect_right(offsets, offset) - 1
+        if slot < 0 or offsets[slot] != offset:
+            return 0
+        return (positions[slot + 1] if slot + 1 < len(positions) else self.size) - positions[slot]
+
     def index_is_full(self, segment_index_bytes: int) -> bool:
         """One slot of the time index stays free, for the entry that is made when the segment is rolled."""
         assert self.index is not None

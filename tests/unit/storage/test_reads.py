@@ -10,6 +10,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.records import Record, build_batch, iter_headers
 from kaspar.storage import WOULD_BLOCK, Log
+from kaspar.storage.files import OsFiles
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.forgetful_files import ForgetfulFiles
 from tests.unit.storage.logs import (
@@ -77,6 +78,35 @@ def test_a_small_limit_gives_the_first_batch_whole_or_nothing(log: Log) -> None:
         assert log.read(0, limit, 30, whole_first_batch=False) == b""
         assert log.try_read(29, limit, 30, whole_first_batch=False) == b""
     assert len(log.read(0, size + 5, 30)) == size + 5, "a read may end within a batch"
+
+
+class CountingFiles(OsFiles):
+    """Knows how many bytes were asked for."""
+
+    def __init__(self) -> None:
+        self.asked_for = 0
+
+    def pread(self, fd: int, length: int, position: int) -> bytes:
+        self.asked_for += length
+        return os.pread(fd, length, position)
+
+    def pread_cached(self, fd: int, length: int, position: int) -> bytes | bytearray | None:
+        return self.pread(fd, length, position)
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_a_batch_that_has_no_room_in_the_answer_is_not_read(tmp_path: Path, offset: int) -> None:
+    files = CountingFiles()
+    log = LogFolder(tmp_path, files=files).log
+    for _ in range(2):
+        append_values(log, *[bytes(100_000)] * 3)
+    files.asked_for = 0
+    assert log.try_read(offset, 200_000, 6, whole_first_batch=False) == b""
+    assert log.read(offset, 200_000, 6, whole_first_batch=False) == b""
+    assert files.asked_for < 40_000, "a few headers, and no records"
+    data = log.try_read(offset, 400_000, 6, whole_first_batch=False)
+    assert data is not WOULD_BLOCK
+    assert first_offset(data) == offset
 
 
 def test_a_cold_read_would_block_and_a_thread_gets_it() -> None:
