@@ -1,0 +1,34 @@
+"""What a coordinator's shell asks of the state it keeps for one partition of an internal topic."""
+
+from collections.abc import Hashable
+from typing import Protocol
+
+from kaspar.coordination.decision import Decision, Now, ProducerIdAndEpoch, StoredRecord
+
+
+class Shard(Protocol):
+    """Its methods for requests take the request, a ticket and the time, and give a Decision. One that raises Refused
+    has changed nothing. Whoever is asked while another event is at work is a bug: shards are not reentrant.
+    """
+
+    def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
+        """A record as it is in the log, in words. None: of a kind that a later version may write, to be passed over."""
+        ...
+
+    def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]: ...
+
+    def replay(self, record: StoredRecord, producer: ProducerIdAndEpoch | None) -> None:
+        """The record is in the log, as part of that producer's transaction if there is one. Never refuses. Runs in
+        another thread while the shard is loaded, and nobody else knows the shard then.
+        """
+        ...
+
+    def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
+        """The transaction of that producer on this partition has ended so."""
+        ...
+
+    def loaded(self, now: Now) -> Decision:
+        """All of the log is replayed, and from now on the shard is asked: what must happen first."""
+        ...
+
+    def timer_fired(self, key: Hashable, now: Now) -> Decision: ...
