@@ -6,7 +6,8 @@ from when on its offsets may be forgotten. A check that fails raises `Refused` w
 
 import enum
 import uuid
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
 
@@ -33,6 +34,10 @@ class Client(NamedTuple):
     host: str
     api_version: int
     new_id: uuid.UUID
+
+
+PartitionCheck: TypeAlias = Callable[[str, uuid.UUID, int], None]
+"""Whether the member that commits may do so for this partition (topic, topic id, partition): Refused if not."""
 
 
 class GroupTimer(NamedTuple):
@@ -75,8 +80,10 @@ class Group(Protocol):
         *,
         transactional: bool,
         api_version: int,
-    ) -> None:
-        """Whether this member may commit offsets now, or add them to a transaction."""
+    ) -> PartitionCheck | None:
+        """Whether this member may commit offsets now, or add them to a transaction; then, for which partitions. None:
+        for all.
+        """
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
