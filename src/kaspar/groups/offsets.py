@@ -1,0 +1,351 @@
+"""The committed offsets of all groups of one shard: who asks, who commits, and when they are forgotten.
+
+Rules kept here:
+- Of several commits for a partition the last one in the log counts, within transactions or not (`pending_offsets`).
+- An offset is forgotten `offsets.retention.minutes` after its group has stopped to need it (the group says when), or at
+  the time that its commit named; never while a transaction is about to replace it.
+- An offset that was committed for another topic of the same name, which is known by its id, is not shown.
+
+Offsets are many, so each is kept as one small `bytes` object: nothing that Python's garbage collector would walk.
+"""
+
+import struct
+import sys
+import uuid
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import NO_OFFSET, ZERO_UUID
+from kaspar.config.broker.groups import GroupSettings
+from kaspar.config.topic import MINUTE_MS
+from kaspar.coordination import StoredRecord
+from kaspar.groups.group import Group, PartitionCheck
+from kaspar.groups.pending_offsets import GroupTopicPartition, PendingOffsets
+from kaspar.groups.records import NO_TIMESTAMP, OffsetCommitKey, OffsetCommitValue
+from kaspar.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kaspar.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kaspar.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from kaspar.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+NO_RETENTION_TIME: Final = -1
+_NO_METADATA: Final = ""
+
+_FIXED = struct.Struct(">qiqq16s")  # offset, leader epoch, commit timestamp, expire timestamp, topic id; then metadata
+
+
+def _pack(value: OffsetCommitValue) -> bytes:
+    fixed = _FIXED.pack(
+        value.offset, value.leader_epoch, value.commit_timestamp, value.expire_timestamp, value.topic_id.bytes
+    )
+    return fixed + value.metadata.encode()
+
+
+def _unpack(packed: bytes) -> OffsetCommitValue:
+    offset, leader_epoch, commit_timestamp, expire_timestamp, topic_id = _FIXED.unpack_from(packed)
+    return OffsetCommitValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=packed[_FIXED.size :].decode(),
+        commit_timestamp=commit_timestamp,
+        expire_timestamp=expire_timestamp,
+        topic_id=uuid.UUID(bytes=topic_id),
+    )
+
+
+class Expired(NamedTuple):
+    """Tombstones for what has expired; and whether a group then has nothing left that would keep it."""
+
+    records: list[StoredRecord]
+    nothing_left: bool
+
+
+class Offsets:
+    def __init__(self, settings: GroupSettings) -> None:
+        self._settings = settings
+        self._committed: dict[str, dict[str, dict[int, bytes]]] = {}
+        self._pending = PendingOffsets()
+        self._count = 0
+
+    @property
+    def count(self) -> int:
+        """How many committed offsets there are, of all groups."""
+        return self._count
+
+    def groups(self) -> Collection[str]:
+        """The groups that have committed offsets."""
+        return self._committed.keys()
+
+    def committed(self, group_id: str) -> Iterator[tuple[str, int, OffsetCommitValue]]:
+        """Topic, partition and what was committed for it, of one group."""
+        for topic, partitions in self._committed.get(group_id, {}).items():
+            for partition, packed in partitions.items():
+                yield topic, partition, _unpack(packed)
+
+    # -- commits -------------------------------------------------------------------------------------------------------
+
+    def commit(
+        self, request: OffsetCommitRequest, check: PartitionCheck | None, now_ms: int
+    ) -> tuple[list[StoredRecord], OffsetCommitResponse]:
+        """The group has agreed, and `check` is what it asks of each partition."""
+        expire_timestamp = NO_TIMESTAMP
+        if request.retention_time_ms != NO_RETENTION_TIME:
+            expire_timestamp = now_ms + request.retention_time_ms
+        records: list[StoredRecord] = []
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for wanted in topic.partitions:
+                code = self._metadata_code(wanted)
+                if code is ErrorCode.NONE:
+                    if check is not None:
+                        check(topic.name, topic.topic_id, wanted.partition_index)
+                    records.append(
+                        _commit_record(request.group_id, topic.name, topic.topic_id, wanted, now_ms, expire_timestamp)
+                    )
+                partitions.append(
+                    OffsetCommitResponsePartition(partition_index=wanted.partition_index, error_code=code)
+                )
+            topics.append(
+                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
+            )
+        return records, OffsetCommitResponse(topics=tuple(topics))
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, check: PartitionCheck | None, now_ms: int
+    ) -> tuple[list[StoredRecord], TxnOffsetCommitResponse]:
+        """The same within a transaction: the records are to be appended as part of it."""
+        records: list[StoredRecord] = []
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for wanted in topic.partitions:
+                code = self._metadata_code(wanted)
+                if code is ErrorCode.NONE:
+                    if check is not None:
+                        check(topic.name, ZERO_UUID, wanted.partition_index)
+                    records.append(
+                        _commit_record(request.group_id, topic.name, ZERO_UUID, wanted, now_ms, NO_TIMESTAMP)
+                    )
+                partitions.append(
+                    TxnOffsetCommitResponsePartition(partition_index=wanted.partition_index, error_code=code)
+                )
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(partitions)))
+        return records, TxnOffsetCommitResponse(topics=tuple(topics))
+
+    def _metadata_code(self, wanted: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition) -> ErrorCode:
+        metadata = wanted.committed_metadata
+        if metadata and _java_length(metadata) > self._settings.offset_metadata_max_bytes:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        return ErrorCode.NONE
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        """Of the named partitions, or of all: what the group has committed, nothing included. With `require_stable` an
+        offset that a transaction is about to replace is not told.
+        """
+        group_id = request.group_id
+        committed = self._committed.get(group_id, {})
+        unstable = require_stable and self._pending.has_group(group_id)
+        topics = []
+        if request.topics is None:
+            for topic, offsets in committed.items():
+                partitions = tuple(
+                    self._answer(group_id, topic, ZERO_UUID, partition, packed, unstable)
+                    for partition, packed in offsets.items()
+                )
+                topics.append(OffsetFetchResponseTopics(name=topic, partitions=partitions))
+        else:
+            for wanted in request.topics:
+                offsets = committed.get(wanted.name, {})
+                partitions = tuple(
+                    self._answer(group_id, wanted.name, wanted.topic_id, partition, offsets.get(partition), unstable)
+                    for partition in wanted.partition_indexes
+                )
+                topics.append(
+                    OffsetFetchResponseTopics(name=wanted.name, topic_id=wanted.topic_id, partitions=partitions)
+                )
+        return OffsetFetchResponseGroup(group_id=group_id, topics=tuple(topics))
+
+    def _answer(
+        self, group_id: str, topic: str, topic_id: uuid.UUID, partition: int, packed: bytes | None, unstable: bool
+    ) -> OffsetFetchResponsePartitions:
+        if unstable and GroupTopicPartition(group_id, topic, partition) in self._pending:
+            return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        if packed is None:
+            return _no_offset(partition)
+        value = _unpack(packed)
+        if ZERO_UUID not in (topic_id, value.topic_id) and topic_id != value.topic_id:
+            return _no_offset(partition)
+        return OffsetFetchResponsePartitions(
+            partition_index=partition,
+            committed_offset=value.offset,
+            committed_leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+        )
+
+    # -- deletion ------------------------------------------------------------------------------------------------------
+
+    def delete(self, request: OffsetDeleteRequest, group: Group) -> tuple[list[StoredRecord], OffsetDeleteResponse]:
+        """The group has agreed; what it is subscribed to stays."""
+        records: list[StoredRecord] = []
+        topics = []
+        for topic in request.topics:
+            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else ErrorCode.NONE
+            partitions = []
+            for wanted in topic.partitions:
+                place = GroupTopicPartition(request.group_id, topic.name, wanted.partition_index)
+                if code is ErrorCode.NONE and (self._is_committed(place) or place in self._pending):
+                    records.append(_tombstone(place))
+                partitions.append(
+                    OffsetDeleteResponsePartition(partition_index=wanted.partition_index, error_code=code)
+                )
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
+        return records, OffsetDeleteResponse(topics=tuple(topics))
+
+    def expire(self, group: Group, now_ms: int) -> Expired:
+        group_id = group.group_id
+        nothing_left = not self._pending.has_group(group_id)
+        records = []
+        for topic, partitions in self._committed.get(group_id, {}).items():
+            in_use = group.is_subscribed_to(topic)
+            for partition, packed in partitions.items():
+                place = GroupTopicPartition(group_id, topic, partition)
+                if not in_use and place not in self._pending and self._is_expired(group, topic, packed, now_ms):
+                    records.append(_tombstone(place))
+                else:
+                    nothing_left = False
+        return Expired(records, nothing_left)
+
+    def _is_expired(self, group: Group, topic: str, packed: bytes, now_ms: int) -> bool:
+        _, _, commit_timestamp, expire_timestamp, _ = _FIXED.unpack_from(packed)
+        expire_from = group.offsets_expire_from(topic, commit_timestamp)
+        if expire_from is None:
+            return False
+        if expire_timestamp != NO_TIMESTAMP:
+            return bool(now_ms >= expire_timestamp)
+        return now_ms - expire_from >= self._settings.offsets_retention_minutes * MINUTE_MS
+
+    def forget_group(self, group_id: str) -> list[StoredRecord]:
+        """Tombstones for all that a group has committed, in open transactions too."""
+        places = {
+            GroupTopicPartition(group_id, topic, partition): None
+            for topic, partitions in self._committed.get(group_id, {}).items()
+            for partition in partitions
+        }
+        places.update(dict.fromkeys(self._pending.places_of(group_id)))
+        return [_tombstone(place) for place in places]
+
+    def topics_deleted(self, names: Collection[str]) -> list[StoredRecord]:
+        """Tombstones for what any group has committed for these topics."""
+        places: dict[GroupTopicPartition, None] = {}
+        for group_id, topics in self._committed.items():
+            for name in topics.keys() & names:
+                places.update((GroupTopicPartition(group_id, name, partition), None) for partition in topics[name])
+        for group_id in self._pending.groups():
+            places.update((place, None) for place in self._pending.places_of(group_id) if place.topic in names)
+        return [_tombstone(place) for place in places]
+
+    def _is_committed(self, place: GroupTopicPartition) -> bool:
+        return place.partition in self._committed.get(place.group, {}).get(place.topic, ())
+
+    # -- the log -------------------------------------------------------------------------------------------------------
+
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int | None) -> None:
+        place = GroupTopicPartition(key.group, key.topic, key.partition)
+        if value is None:
+            self._pending.drop(place)
+            self._remove(place)
+        elif producer_id is None:
+            if self._pending:
+                self._pending.committed_behind(place)
+            self._put(place, _pack(value))
+        else:
+            self._pending.add(producer_id, place, _pack(value))
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        for place, packed in self._pending.end(producer_id, committed=committed):
+            self._put(place, packed)
+
+    def _put(self, place: GroupTopicPartition, packed: bytes) -> None:
+        group, topic, partition = place
+        topics = self._committed.get(group)
+        if topics is None:
+            topics = self._committed[group] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            # The same few names are keys in very many groups.
+            partitions = topics[sys.intern(topic)] = {}
+        if partition not in partitions:
+            self._count += 1
+        partitions[partition] = packed
+
+    def _remove(self, place: GroupTopicPartition) -> None:
+        if not self._is_committed(place):
+            return
+        topics = self._committed[place.group]
+        del topics[place.topic][place.partition]
+        self._count -= 1
+        if not topics[place.topic]:
+            del topics[place.topic]
+        if not topics:
+            del self._committed[place.group]
+
+
+def _commit_record(
+    group_id: str,
+    topic: str,
+    topic_id: uuid.UUID,
+    wanted: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
+    now_ms: int,
+    expire_timestamp: int,
+) -> StoredRecord:
+    return StoredRecord(
+        OffsetCommitKey(group=group_id, topic=topic, partition=wanted.partition_index),
+        OffsetCommitValue(
+            offset=wanted.committed_offset,
+            leader_epoch=wanted.committed_leader_epoch,
+            metadata=wanted.committed_metadata or _NO_METADATA,
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_timestamp,
+            topic_id=topic_id,
+        ),
+    )
+
+
+def _tombstone(place: GroupTopicPartition) -> StoredRecord:
+    return StoredRecord(OffsetCommitKey(group=place.group, topic=place.topic, partition=place.partition), None)
+
+
+def _no_offset(partition: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=partition, committed_offset=NO_OFFSET, metadata=_NO_METADATA, error_code=code
+    )
+
+
+def _java_length(text: str) -> int:
+    """The limit counts what Java calls characters: those beyond the basic plane are two."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
