@@ -3,7 +3,7 @@ then the message in the words of its SCHEMA, as Kafka lays them out.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kaspar.base.errors import MalformedBytes
@@ -30,6 +30,9 @@ class RecordKinds:
         kinds = tuple(kinds)
         self._by_number = {number: kind for kind in kinds for number in kind.numbers}
         self._by_key = {kind.key: kind for kind in kinds}
+
+    def __iter__(self) -> Iterator[RecordKind]:
+        return iter(self._by_key.values())
 
     def encode(self, record: StoredRecord, *, value_version: int | None = None) -> tuple[bytes, bytes | None]:
         kind = self._by_key[type(record.key)]
