@@ -68,6 +68,7 @@ class Hosting:
             if topic is not None:
                 await self._host(topic)
         broker.encoded_topics.forget(changed)
+        broker.leadership_changed(changed)
         await self._remove_deleted(image)
 
     def reconfigure(self, image: ClusterImage) -> None:

@@ -4,10 +4,10 @@ import asyncio
 import socket
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from kaspar import __version__
 from kaspar.base.clock import Clock, SystemClock
@@ -15,6 +15,7 @@ from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.broker.appends import AppendQueues
+from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.handlers.metadata import EncodedTopics
 from kaspar.broker.hosting import Hosting
@@ -26,9 +27,11 @@ from kaspar.broker.producer_ids import ProducerIds
 from kaspar.broker.requests import Requests
 from kaspar.broker.stalls import LoopMonitor
 from kaspar.broker.syncing import Syncing
+from kaspar.broker.timers import Timers
 from kaspar.broker.upkeep import Upkeep
 from kaspar.broker.view import RunningBroker
 from kaspar.config import BrokerConfig, BrokerSettings
+from kaspar.coordination import Now
 from kaspar.metadata import (
     AdvertisedEndpoint,
     BrokerRegistration,
@@ -52,10 +55,16 @@ from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.topic_names import is_internal
 from kaspar.storage import Loaded, LogManager
 
+if TYPE_CHECKING:
+    from kaspar.broker.coordination.groups import Groups
+    from kaspar.broker.coordination.transactions import Transactions
+
 log = get_log(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_new = tuple.__new__  # a named tuple's own constructor takes three times as long
 
 BLOCKING_THREADS: Final = 8
 SYNC_THREADS: Final = 4
@@ -81,6 +90,8 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, thread_name_prefix="kaspar-io")
         self._sync_threads = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kaspar-sync")
+        # One for all coordinators: they would only take the interpreter from each other, and from the event loop.
+        self._loading_thread = ThreadPoolExecutor(1, thread_name_prefix="kaspar-load")
         self.appends = AppendQueues(self._blocking, self.clock, overload=self._overload)
         self.syncing = Syncing(
             self._sync_threads,
@@ -88,8 +99,10 @@ class Broker:
             failed=self.log_directory_failed,
             met_a_bug=self.request_failed,
         )
+        self.timers = Timers(self.clock, met_a_bug=self._timer_met_a_bug)
         self.requests = Requests(self)
         self.hosting = Hosting(self)
+        self.coordinators = Coordinators(self)
         self._limits = ConnectionLimits(
             max_connections=self.config.max_connections,
             max_per_ip=self.config.max_connections_per_ip,
@@ -117,6 +130,16 @@ class Broker:
     @property
     def image(self) -> ClusterImage:
         return self.controller.image
+
+    @property
+    def groups(self) -> "Groups":
+        """The group coordinator."""
+        return self.coordinators.groups
+
+    @property
+    def transactions(self) -> "Transactions":
+        """The transaction coordinator."""
+        return self.coordinators.transactions
 
     @property
     def port(self) -> int:
@@ -255,6 +278,7 @@ class Broker:
         await self.appends.finish()
         await self.syncing.finish()  # what waits for its sync is answered as any other
         self.requests.release_waiting()
+        await self.coordinators.stop()
         await self.requests.finish()
         await asyncio.gather(*(listener.close_connections() for listener in self.listeners))
         await self._cancel_tasks()
@@ -266,8 +290,10 @@ class Broker:
             await self._metadata.close()
         if self._http is not None:
             await asyncio.to_thread(self._http.stop)
+        self.timers.stop()
         self._monitor.stop()
         self._blocking.shutdown(wait=False)
+        self._loading_thread.shutdown(wait=False)
         self._sync_threads.shutdown(wait=False)
         self.state = BrokerState.NOT_RUNNING
         log.info("the broker has stopped", node=self.broker_id)
@@ -291,6 +317,11 @@ class Broker:
         if new.broker_configs is not old.broker_configs:
             self._apply_dynamic_settings(new)
         await self.hosting.follow(new, changed_topics)
+        self.coordinators.image_changed(old, new, changed_topics)
+
+    def leadership_changed(self, topics: Collection[str]) -> None:
+        """Partitions of these topics came to this broker, left it, or have another leader."""
+        self.coordinators.leadership_changed(topics)
 
     def _apply_dynamic_settings(self, image: ClusterImage) -> None:
         self.settings = self.settings.with_dynamic(
@@ -342,9 +373,17 @@ class Broker:
 
     # -- services ----------------------------------------------------------------------------------------------------
 
+    def now(self) -> Now:
+        clock = self.clock
+        return _new(Now, (clock.now_ms(), int(clock.monotonic() * 1000)))
+
     async def run_blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run what may wait for a disk in a thread."""
         return await self._loop.run_in_executor(self._blocking, work, *arguments)
+
+    async def run_loading(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run what takes seconds of the interpreter's time, in the one thread there is for that."""
+        return await self._loop.run_in_executor(self._loading_thread, work, *arguments)
 
     def from_thread(self, work: Callable[..., object], *arguments: Any) -> None:
         """Called by other threads: have the event loop do something."""
@@ -368,6 +407,10 @@ class Broker:
         if isinstance(problem, AssertionError) and not self.failure.done():
             self.failure.set_result(problem)
 
+    def _timer_met_a_bug(self, problem: Exception) -> None:
+        log.exception("a timer met a bug")
+        self.request_failed(problem)
+
     def log_directory_failed(self, failure: StorageFailure) -> None:
         """Go on without that directory; without any, stop."""
         given_up = self.logs.take_offline(failure.directory, str(failure))
@@ -375,6 +418,7 @@ class Broker:
             partition = self.partitions.get(one.topic_partition)
             if partition is not None:
                 partition.retire()
+        self.leadership_changed({one.topic_partition.topic for one in given_up})
         if all(directory.offline is not None for directory in self.logs.directories) and not self.failure.done():
             self.failure.set_result(failure)
 

@@ -1,0 +1,1 @@
+"""The shell around the coordinators of groups and of transactions: loading, appends, answers, timers, threads."""

@@ -1,0 +1,146 @@
+"""Reads a partition of an internal topic from its start to its end, and has a shard take in every record. In a thread.
+
+Rules:
+- Nothing in the log is fatal: a batch or record that cannot be read is logged and passed over, as is a kind of record
+  that only a later version knows. What comes after it still counts.
+- Memory is bounded: the log is read in pieces of `load_buffer_size`, a compressed batch is inflated piece by piece.
+- The event loop goes on meanwhile. Python's interpreter is shared by threads in turns of `sys.setswitchinterval`; a
+  pass of the garbage collector over a million new objects would be one long turn, so it has to wait until all is read.
+  None of what was read is garbage, so none of it is looked at again afterwards (`gc.freeze`).
+"""
+
+import gc
+from collections.abc import Callable
+from typing import Final
+
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
+from kaspar.coordination import ProducerIdAndEpoch, Shard
+from kaspar.records import BatchHeader, ControlType, Record, crc_matches, iter_batch, iter_headers
+from kaspar.records import control_type as type_of_control
+from kaspar.storage import Log
+
+log = get_log(__name__)
+
+FREEZE_FROM_RECORDS: Final = 10_000
+SAY_SO_AT_MOST: Final = 20
+"""How many damaged places of one partition get a line in the log; all of them are counted."""
+
+
+class LoadCancelled(Exception):
+    """The partition is no longer ours to load."""
+
+
+class ShardLoader:
+    """Replays one partition's log into one shard, which nobody else knows yet."""
+
+    def __init__(self, shard: Shard, source: Log, *, piece_bytes: int, cancelled: Callable[[], bool]) -> None:
+        self.position = source.log_start_offset
+        """Everything before this offset is replayed."""
+        self.records = 0
+        self.bytes = 0
+        self.damaged = 0
+        self.unknown = 0
+        self._shard = shard
+        self._source = source
+        self._piece_bytes = piece_bytes
+        self._cancelled = cancelled
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._source.topic_partition
+
+    def load_up_to(self, end: int) -> None:
+        """Replay the log up to `end`. Blocks: in a thread. StorageFailure if the disk fails, LoadCancelled if asked."""
+        collecting = gc.isenabled()
+        gc.disable()
+        before = self.records
+        try:
+            while self.position < end:
+                self._load_piece(end)
+        finally:
+            if self.records - before >= FREEZE_FROM_RECORDS:
+                gc.freeze()
+            if collecting:
+                gc.enable()
+
+    def _load_piece(self, end: int) -> None:
+        try:
+            data = self._source.read(self.position, self._piece_bytes, end)
+        except Refused as refusal:
+            self._skip_after(refusal, end)
+            return
+        if not data:
+            self.position = end
+            return
+        view = memoryview(data)
+        self.bytes += len(view)
+        try:
+            for start, header in iter_headers(view, 0, len(view)):
+                if header.next_offset > self.position:
+                    self._replay_batch(view, start, header)
+                    self.position = header.next_offset
+        except MalformedBytes as problem:
+            self._damaged(self.position, str(problem))
+            self._skip_segment(end)
+
+    def _skip_after(self, refusal: Refused, end: int) -> None:
+        """The log itself cannot read on from here."""
+        if refusal.code is ErrorCode.OFFSET_OUT_OF_RANGE and self.position < self._source.log_start_offset:
+            self.position = min(self._source.log_start_offset, end)  # deleted while it was read
+            return
+        if refusal.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise LoadCancelled
+        self._damaged(self.position, refusal.message)
+        self._skip_segment(end)
+
+    def _skip_segment(self, end: int) -> None:
+        """Where bytes are no batches, nothing says where the next batch begins, but the next segment does."""
+        following = [base for base in self._source.segments.base_offsets if base > self.position]
+        self.position = min((*following, end))
+
+    def _replay_batch(self, view: memoryview, start: int, header: BatchHeader) -> None:
+        if self._cancelled():
+            raise LoadCancelled
+        if not crc_matches(view, start, header):
+            self._damaged(header.base_offset, "the batch has a wrong checksum")
+            return
+        producer = ProducerIdAndEpoch(header.producer_id, header.producer_epoch) if header.is_transactional else None
+        try:
+            if header.is_control:
+                for record in iter_batch(view, start, header):
+                    self._replay_control(record, producer)
+            else:
+                for record in iter_batch(view, start, header):
+                    self._replay(record, producer)
+        except MalformedBytes as problem:
+            self._damaged(header.base_offset, str(problem))
+
+    def _replay(self, record: Record, producer: ProducerIdAndEpoch | None) -> None:
+        _, key, value, _, offset = record
+        try:
+            if key is None:
+                raise MalformedBytes("a record of an internal topic has no key")
+            stored = self._shard.decode(key, value)
+            if stored is None:
+                self.unknown += 1
+                return
+            self._shard.replay(stored, producer)
+        except MalformedBytes as problem:
+            self._damaged(offset, str(problem))
+        except Exception as problem:  # the edge: what one record leads to keeps nobody from all the others
+            log.exception("a record could not be taken in", partition=self.topic_partition, offset=offset)
+            self._damaged(offset, repr(problem))
+        else:
+            self.records += 1
+
+    def _replay_control(self, record: Record, producer: ProducerIdAndEpoch | None) -> None:
+        kind = type_of_control(record)
+        if producer is not None and kind in (ControlType.COMMIT, ControlType.ABORT):
+            self._shard.replay_marker(producer, committed=kind is ControlType.COMMIT)
+
+    def _damaged(self, offset: int, problem: str) -> None:
+        self.damaged += 1
+        if self.damaged <= SAY_SO_AT_MOST:
+            log.error("passed over what cannot be read", partition=self.topic_partition, offset=offset, problem=problem)
