@@ -30,6 +30,7 @@ class RecordKinds:
         kinds = tuple(kinds)
         self._by_number = {number: kind for kind in kinds for number in kind.numbers}
         self._by_key = {kind.key: kind for kind in kinds}
+        self._value_versions = {kind.value: VersionRange.parse(kind.value.SCHEMA.versions) for kind in kinds}
 
     def __iter__(self) -> Iterator[RecordKind]:
         return iter(self._by_key.values())
@@ -51,7 +52,7 @@ class RecordKinds:
         if value is None:
             return StoredRecord(read_key, None)
         version = _number(value)
-        if version not in VersionRange.parse(kind.value.SCHEMA.versions):
+        if version not in self._value_versions[kind.value]:
             raise MalformedBytes(f"a {kind.value.__name__} of version {version} comes from a later release")
         read_value, _ = codec.read(kind.value, version, value, _NUMBER.size)
         return StoredRecord(read_key, read_value)

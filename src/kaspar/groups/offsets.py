@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import NO_OFFSET, ZERO_UUID
+from kaspar.base.ids import NO_OFFSET, NO_TIMESTAMP, ZERO_UUID
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.config.topic import MINUTE_MS
 from kaspar.coordination import StoredRecord
 from kaspar.groups.group import Group, PartitionCheck
+from kaspar.groups.offset_records import OffsetCommitKey, OffsetCommitValue, topic_id_of
 from kaspar.groups.pending_offsets import GroupTopicPartition, PendingOffsets
-from kaspar.groups.records import NO_TIMESTAMP, OffsetCommitKey, OffsetCommitValue
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -71,7 +71,7 @@ def _unpack(packed: bytes) -> OffsetCommitValue:
         metadata=packed[_FIXED.size :].decode(),
         commit_timestamp=commit_timestamp,
         expire_timestamp=expire_timestamp,
-        topic_id=uuid.UUID(bytes=topic_id),
+        topic_id=topic_id_of(topic_id),
     )
 
 

@@ -8,58 +8,13 @@ import uuid
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from kaspar.base.ids import ZERO_UUID
+from kaspar.base.ids import NO_TIMESTAMP
 from kaspar.coordination.decision import StoredRecord
 from kaspar.coordination.record_kinds import RecordKind, RecordKinds
+from kaspar.groups.offset_records import OffsetCommitKey as OffsetCommitKey
+from kaspar.groups.offset_records import OffsetCommitValue as OffsetCommitValue
+from kaspar.groups.offset_records import read_commit, write_commit
 from kaspar.protocol.schema import Field, Message, Schema
-
-NO_TIMESTAMP: Final = -1
-NO_LEADER_EPOCH: Final = -1
-
-# --- Committed offsets ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitKey(Message):
-    group: str
-    topic: str
-    partition: int
-
-    SCHEMA: ClassVar[Schema] = Schema(
-        versions="0",
-        flexible="",
-        fields=(
-            Field("group", "string", "0"),
-            Field("topic", "string", "0"),
-            Field("partition", "int32", "0"),
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommitValue(Message):
-    """Version 1 is the one that says when an offset expires; the others leave it to the settings."""
-
-    offset: int
-    leader_epoch: int = NO_LEADER_EPOCH
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int = NO_TIMESTAMP
-    topic_id: uuid.UUID = ZERO_UUID
-
-    SCHEMA: ClassVar[Schema] = Schema(
-        versions="0-4",
-        flexible="4+",
-        fields=(
-            Field("offset", "int64", "0+"),
-            Field("leader_epoch", "int32", "3+"),
-            Field("metadata", "string", "0+"),
-            Field("commit_timestamp", "int64", "0+"),
-            Field("expire_timestamp", "int64", "1"),
-            Field("topic_id", "uuid", "4+", tag=0),
-        ),
-    )
-
 
 # --- Classic groups ---------------------------------------------------------------------------------------------------
 
@@ -426,12 +381,16 @@ VERSION_WITH_EXPIRE_TIMESTAMP: Final = 1
 
 def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
     """The key and the value as Kafka 4.3 writes them."""
-    value = record.value
-    if isinstance(value, OffsetCommitValue) and value.expire_timestamp != NO_TIMESTAMP:
-        return KINDS.encode(record, value_version=VERSION_WITH_EXPIRE_TIMESTAMP)
+    key, value = record
+    if type(key) is OffsetCommitKey and type(value) is OffsetCommitValue:
+        written = write_commit(key, value)
+        if written is not None:
+            return written
+        if value.expire_timestamp != NO_TIMESTAMP:
+            return KINDS.encode(record, value_version=VERSION_WITH_EXPIRE_TIMESTAMP)
     return KINDS.encode(record)
 
 
 def decode(key: bytes, value: bytes | None) -> StoredRecord | None:
     """None for a kind that is none of ours. MalformedBytes where the bytes are no record of a known kind."""
-    return KINDS.decode(key, value)
+    return read_commit(key, value) or KINDS.decode(key, value)

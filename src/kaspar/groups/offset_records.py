@@ -1,0 +1,145 @@
+"""A committed offset as a record of `__consumer_offsets`.
+
+Of all records of that topic these are written most often, and a start may have to read a million of them. So the form
+that nearly all of them have is read and written here in a few steps; whatever has another form (metadata, an expire
+timestamp, an older version) goes the way of all messages, by its SCHEMA. Both ways give the same bytes.
+"""
+
+import functools
+import struct
+import uuid
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from kaspar.base.ids import NO_EPOCH, NO_TIMESTAMP, ZERO_UUID
+from kaspar.coordination.decision import StoredRecord
+from kaspar.protocol.schema import Field, Message, Schema
+
+NUMBER: Final = 1
+"""What the key of a committed offset begins with."""
+VERSION: Final = 4
+MAX_STRING_BYTES: Final = 0x7FFF
+
+_KEY_START = struct.Struct(">hh")  # number, length of the group's id
+_LENGTH = struct.Struct(">h")
+_PARTITION = struct.Struct(">i")
+
+# Version, offset, leader epoch, an empty text, commit timestamp, the number of tagged fields; with a topic id also its
+# tag and size.
+_VALUE = struct.Struct(">hqiBqB")
+_VALUE_WITH_TOPIC_ID = struct.Struct(">hqiBqBBB16s")
+_EMPTY_TEXT: Final = 1
+_TOPIC_ID_TAG: Final = 0
+_TOPIC_ID_SIZE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitKey(Message):
+    group: str
+    topic: str
+    partition: int
+
+    SCHEMA: ClassVar[Schema] = Schema(
+        versions="0",
+        flexible="",
+        fields=(
+            Field("group", "string", "0"),
+            Field("topic", "string", "0"),
+            Field("partition", "int32", "0"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitValue(Message):
+    """Version 1 is the one that says when an offset expires; the others leave it to the settings."""
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int = NO_TIMESTAMP
+    topic_id: uuid.UUID = ZERO_UUID
+
+    SCHEMA: ClassVar[Schema] = Schema(
+        versions="0-4",
+        flexible="4+",
+        fields=(
+            Field("offset", "int64", "0+"),
+            Field("leader_epoch", "int32", "3+"),
+            Field("metadata", "string", "0+"),
+            Field("commit_timestamp", "int64", "0+"),
+            Field("expire_timestamp", "int64", "1"),
+            Field("topic_id", "uuid", "4+", tag=0),
+        ),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def topic_id_of(octets: bytes) -> uuid.UUID:
+    """The same few topics again and again."""
+    return uuid.UUID(bytes=octets)
+
+
+def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
+    """The bytes of a commit of the usual form; None if it has another."""
+    if value.metadata or value.expire_timestamp != NO_TIMESTAMP:
+        return None
+    group, topic = key.group.encode(), key.topic.encode()
+    if len(group) > MAX_STRING_BYTES or len(topic) > MAX_STRING_BYTES:
+        return None
+    key_bytes = b"".join(
+        (_KEY_START.pack(NUMBER, len(group)), group, _LENGTH.pack(len(topic)), topic, _PARTITION.pack(key.partition))
+    )
+    numbers = (VERSION, value.offset, value.leader_epoch, _EMPTY_TEXT, value.commit_timestamp)
+    if value.topic_id == ZERO_UUID:
+        return key_bytes, _VALUE.pack(*numbers, 0)
+    return key_bytes, _VALUE_WITH_TOPIC_ID.pack(*numbers, 1, _TOPIC_ID_TAG, _TOPIC_ID_SIZE, value.topic_id.bytes)
+
+
+def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
+    """The commit, if it has the usual form; None if it has another, or is none."""
+    if value is None or len(key) < _KEY_START.size:
+        return None
+    topic_id = ZERO_UUID
+    if len(value) == _VALUE.size:
+        version, offset, leader_epoch, text, commit_timestamp, tags = _VALUE.unpack(value)
+        if (version, text, tags) != (VERSION, _EMPTY_TEXT, 0):
+            return None
+    elif len(value) == _VALUE_WITH_TOPIC_ID.size:
+        version, offset, leader_epoch, text, commit_timestamp, *tagged, raw = _VALUE_WITH_TOPIC_ID.unpack(value)
+        if (version, text, *tagged) != (VERSION, _EMPTY_TEXT, 1, _TOPIC_ID_TAG, _TOPIC_ID_SIZE):
+            return None
+        topic_id = topic_id_of(raw)
+    else:
+        return None
+    place = _read_key(key)
+    if place is None:
+        return None
+    return StoredRecord(
+        place,
+        OffsetCommitValue(
+            offset=offset,
+            leader_epoch=leader_epoch,
+            metadata="",
+            commit_timestamp=commit_timestamp,
+            topic_id=topic_id,
+        ),
+    )
+
+
+def _read_key(key: bytes) -> OffsetCommitKey | None:
+    number, length = _KEY_START.unpack_from(key)
+    group_end = _KEY_START.size + length
+    if number != NUMBER or length < 0 or group_end + _LENGTH.size > len(key):
+        return None
+    (length,) = _LENGTH.unpack_from(key, group_end)
+    topic_end = group_end + _LENGTH.size + length
+    if length < 0 or topic_end + _PARTITION.size != len(key):
+        return None
+    try:
+        group = key[_KEY_START.size : group_end].decode()
+        topic = key[group_end + _LENGTH.size : topic_end].decode()
+    except UnicodeDecodeError:
+        return None
+    return OffsetCommitKey(group=group, topic=topic, partition=_PARTITION.unpack_from(key, topic_end)[0])
