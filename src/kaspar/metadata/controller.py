@@ -1,7 +1,7 @@
 """The controller as a pure core: an image and an event in, a decision out. It has no await, clock, file or socket.
 
-It is the only one that decides about topics, partitions, settings and producer ids. What it needs beyond the image
-(the settings of the broker it lives in, chance, new ids) is given to it once.
+It is the only one that decides about topics, partitions, settings, features and producer ids. What it needs beyond the
+image (the settings of the broker it lives in, chance, new ids) is given to it once.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import Any, assert_never, overload
 
 from kaspar.base.ids import BrokerId, random_uuid
 from kaspar.config import BrokerSettings
-from kaspar.metadata import brokers
+from kaspar.metadata import brokers, features
 from kaspar.metadata.configs import ConfigDecisions
 from kaspar.metadata.decision import Decision
 from kaspar.metadata.events import (
@@ -24,12 +24,14 @@ from kaspar.metadata.events import (
     CreateTopics,
     DeleteTopics,
     Event,
+    FeatureOutcome,
     IsrOutcome,
     LogsRemoved,
     NamedOutcome,
     ProducerIdBlock,
     ResourceOutcome,
     TopicDeletion,
+    UpdateFeatures,
 )
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.topics import TopicDecisions
@@ -59,6 +61,8 @@ class Controller:
     @overload
     def decide(self, image: ClusterImage, event: AlterConfigs) -> Decision[tuple[ResourceOutcome, ...]]: ...
     @overload
+    def decide(self, image: ClusterImage, event: UpdateFeatures) -> Decision[tuple[FeatureOutcome, ...]]: ...
+    @overload
     def decide(self, image: ClusterImage, event: AllocateProducerIds) -> Decision[ProducerIdBlock]: ...
     @overload
     def decide(self, image: ClusterImage, event: AlterPartitions) -> Decision[tuple[IsrOutcome, ...]]: ...
@@ -78,6 +82,8 @@ class Controller:
                 return self._topics(image).create_partitions(image, event)
             case AlterConfigs():
                 return ConfigDecisions(self.broker_id, self.settings(image)).alter(image, event)
+            case UpdateFeatures():
+                return features.update_features(image, event)
             case AllocateProducerIds():
                 return brokers.allocate_producer_ids(image, event)
             case AlterPartitions():

@@ -101,6 +101,10 @@ class Draft:
         self._add(layout.producer_id_change(next_producer_id))
         self._others["next_producer_id"] = next_producer_id
 
+    def put_features(self, levels: Mapping[str, int], epoch: int) -> None:
+        self._add(layout.features_change(levels, epoch))
+        self._others.update(features=dict(levels), features_epoch=epoch)
+
     def decide(self, reply: T) -> Decision[T]:
         if self._operations or self._others:
             self._seal()

@@ -147,6 +147,27 @@ class ResourceOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """`upgrade_type` is an int, because a request may hold any."""
+
+    name: str
+    level: int
+    upgrade_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeatures:
+    updates: tuple[FeatureUpdate, ...]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureOutcome:
+    name: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
 class AllocateProducerIds:
     broker_id: BrokerId
 
@@ -202,6 +223,7 @@ Event: TypeAlias = (
     | DeleteTopics
     | CreatePartitions
     | AlterConfigs
+    | UpdateFeatures
     | AllocateProducerIds
     | BrokersSeen
     | LogsRemoved

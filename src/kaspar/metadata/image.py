@@ -18,6 +18,10 @@ EMPTY_CONFIGS: Configs = MappingProxyType({})
 CLUSTER_DEFAULT = ""
 """The name of the broker resource whose settings count for all brokers."""
 
+GROUP_VERSION = "group.version"
+METADATA_VERSION = "metadata.version"
+TRANSACTION_VERSION = "transaction.version"
+
 
 class PartitionImage(NamedTuple):
     """`elr` and `last_known_elr` are the eligible leader replicas of KIP-966."""
@@ -76,7 +80,8 @@ class BrokerRegistration:
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
     """`broker_epochs` remembers each broker's last known epoch, also while it is down. `broker_configs`
-    has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text."""
+    has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text. `features` has the
+    finalised level of each feature that is not at 0; `features_epoch` is higher after each change of one."""
 
     cluster_id: str
     controller_id: BrokerId = NO_BROKER
@@ -90,10 +95,29 @@ class ClusterImage:
     group_configs: Mapping[str, Configs] = field(default_factory=dict)
     client_metrics_configs: Mapping[str, Configs] = field(default_factory=dict)
     next_producer_id: int = 0
+    features: Mapping[str, int] = field(default_factory=dict)
+    features_epoch: int = 0
+
+    @property
+    def group_version(self) -> int:
+        """From 1 on there are consumer groups of the new protocol (KIP-848)."""
+        return self.features.get(GROUP_VERSION, 0)
+
+    @property
+    def transaction_version(self) -> int:
+        """From 2 on every transaction ends with an epoch of its own, and produce adds partitions (KIP-890)."""
+        return self.features.get(TRANSACTION_VERSION, 0)
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
+
+    def reachable_leader(self, partition: PartitionImage) -> BrokerId:
+        """The partition's leader, if it is up."""
+        return partition.leader if partition.leader in self.brokers else NO_LEADER
+
+    def offline_replicas(self, partition: PartitionImage) -> tuple[BrokerId, ...]:
+        return tuple(replica for replica in partition.replicas if replica not in self.brokers)
 
     def broker_config(self, broker_id: int) -> Configs:
         """The dynamic settings of one broker alone."""

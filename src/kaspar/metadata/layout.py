@@ -9,6 +9,7 @@
     /deleted/<topic id>            a deleted topic whose logs are not removed yet
     /configs/<kind>/<resource>     settings of brokers, groups and client-metrics subscriptions
     /producer_ids                  the first producer id that is not given out
+    /features                      the finalised level of each feature, and the epoch of the last change of one
 
 Values are JSON, so that people can read them. A topic's state is one node, as long as it is no giant, so that a
 change writes little and a new controller loads quickly. Every change of a topic is one transaction: there is no
@@ -41,6 +42,7 @@ BROKER_CONFIGS = "/configs/brokers"
 GROUP_CONFIGS = "/configs/groups"
 CLIENT_METRICS_CONFIGS = "/configs/client_metrics"
 PRODUCER_IDS = "/producer_ids"
+FEATURES = "/features"
 
 PARTITIONS_PER_NODE = 500
 _DEFAULT_RESOURCE = "<default>"
@@ -71,6 +73,15 @@ def bootstrap_nodes() -> list[Create]:
         Create(CLIENT_METRICS_CONFIGS),
         Create(PRODUCER_IDS, encode(0)),
     ]
+
+
+def first_features(levels: Mapping[str, int]) -> Create:
+    """A store has none until a controller that knows of features opens it."""
+    return Create(FEATURES, _encode_features(levels, 0))
+
+
+def _encode_features(levels: Mapping[str, int], epoch: int) -> bytes:
+    return encode({"epoch": epoch, "levels": dict(levels)})
 
 
 def encode_fence(controller_id: BrokerId, epoch: int, transaction: int) -> bytes:
@@ -258,3 +269,7 @@ def epochs_change(epochs: Mapping[BrokerId, int]) -> list[Operation]:
 
 def producer_id_change(next_producer_id: int) -> list[Operation]:
     return [Put(PRODUCER_IDS, encode(next_producer_id))]
+
+
+def features_change(levels: Mapping[str, int], epoch: int) -> list[Operation]:
+    return [Put(FEATURES, _encode_features(levels, epoch))]

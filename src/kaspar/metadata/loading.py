@@ -1,21 +1,26 @@
 """Reads the image from the store, and makes a new store ready."""
 
+import contextlib
 from collections.abc import Sequence
 
 from kaspar.base.ids import BrokerId, random_uuid, uuid_to_text
 from kaspar.metadata import layout
+from kaspar.metadata.features import FIRST_LEVELS
 from kaspar.metadata.image import BrokerRegistration, ClusterImage, Configs, DeletedTopic, TopicImage
 from kaspar.metadata.store import Create, Node, Store, VersionConflict, Watcher
 
 
 async def prepare_store(store: Store, cluster_id: str | None = None) -> None:
-    """Gives a new store its first nodes and the cluster its id. One that has them is left as it is."""
-    if await store.get(layout.CLUSTER_ID) is None:
-        cluster = cluster_id or uuid_to_text(random_uuid())
-        try:
+    """Gives a new store its first nodes and the cluster its id. What is there is left as it is; a store of an earlier
+    release gets what it lacks.
+    """
+    with contextlib.suppress(VersionConflict):  # another broker was first
+        if await store.get(layout.CLUSTER_ID) is None:
+            cluster = cluster_id or uuid_to_text(random_uuid())
             await store.transact([*layout.bootstrap_nodes(), Create(layout.CLUSTER_ID, cluster.encode())])
-        except VersionConflict:
-            return  # another broker was first
+    with contextlib.suppress(VersionConflict):
+        if await store.get(layout.FEATURES) is None:
+            await store.transact([layout.first_features(FIRST_LEVELS)])
 
 
 async def load_image(store: Store) -> ClusterImage:
@@ -23,6 +28,7 @@ async def load_image(store: Store) -> ClusterImage:
     cluster_id = await _value(store, layout.CLUSTER_ID)
     fence = layout.decode(await _value(store, layout.FENCE))
     epochs = layout.decode(await _value(store, layout.BROKER_EPOCHS))
+    features = layout.decode(await _value(store, layout.FEATURES))
     topics = {topic.name: topic for topic in await _load_topics(store)}
     return ClusterImage(
         cluster_id=cluster_id.decode(),
@@ -36,6 +42,8 @@ async def load_image(store: Store) -> ClusterImage:
         group_configs=await _load_configs(store, layout.GROUP_CONFIGS),
         client_metrics_configs=await _load_configs(store, layout.CLIENT_METRICS_CONFIGS),
         next_producer_id=layout.decode(await _value(store, layout.PRODUCER_IDS)),
+        features=features["levels"],
+        features_epoch=features["epoch"],
     )
 
 

@@ -35,12 +35,14 @@ from kaspar.metadata.events import (
     CreateTopics,
     DeleteTopics,
     Event,
+    FeatureOutcome,
     IsrOutcome,
     LogsRemoved,
     NamedOutcome,
     ProducerIdBlock,
     ResourceOutcome,
     TopicDeletion,
+    UpdateFeatures,
 )
 from kaspar.metadata.image import BrokerRegistration, ClusterImage
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
@@ -148,6 +150,8 @@ class ControllerShell:
     async def submit(self, event: CreatePartitions) -> tuple[NamedOutcome, ...]: ...
     @overload
     async def submit(self, event: AlterConfigs) -> tuple[ResourceOutcome, ...]: ...
+    @overload
+    async def submit(self, event: UpdateFeatures) -> tuple[FeatureOutcome, ...]: ...
     @overload
     async def submit(self, event: AllocateProducerIds) -> ProducerIdBlock: ...
     @overload

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.log import get_log
@@ -272,6 +272,9 @@ class Runtime(Generic[S]):
         self._creating = None
         if not task.cancelled():
             task.exception()  # whoever asked has been told
+
+
+AnyRuntime: TypeAlias = Runtime[Any]
 
 
 def _partition_of(count: int, key: str) -> int:

@@ -24,7 +24,10 @@ class PartlyEncoded(NamedTuple):
 
 
 Response = Message | PartlyEncoded
-Handler = Callable[["Broker", "RequestContext", Any], Response | Awaitable[Response]]
+Answer = Response | Awaitable[Response]
+"""What a handler returns: the response, or what to await for it."""
+
+Handler = Callable[["Broker", "RequestContext", Any], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs"),
         ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions"),
         ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs"),
+        ServedApi(ApiKey.UPDATE_FEATURES, 0, 2, "update_features"),
         ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
         ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
         ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),

@@ -1,12 +1,21 @@
-"""ApiVersions: what this broker serves, so that older and newer clients find a version both know."""
+"""ApiVersions: what this broker serves, so that older and newer clients find a version both know; and up to which level
+the cluster has its features, by which clients choose between the rules of several releases.
+"""
 
 import re
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.handlers import SERVED, RequestContext
+from kaspar.metadata.features import SUPPORTED
 from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kaspar.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -14,6 +23,9 @@ if TYPE_CHECKING:
 # Kafka announces Produce 0 to 2 without serving them, because librdkafka before 2.x looks there to learn what a
 # broker can do.
 ANNOUNCED_FROM = {ApiKey.PRODUCE: 0}
+
+FIRST_WITH_LEVEL_0 = 4
+"""Before, clients took a feature that begins at level 0 for a mistake, so it is told to begin at 1."""
 
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -32,7 +44,20 @@ def handle(broker: "Broker", context: RequestContext, request: ApiVersionsReques
         _NAME.fullmatch(request.client_software_name) and _NAME.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-    return ApiVersionsResponse(api_keys=announced())
+    image = broker.image
+    least = 0 if context.version >= FIRST_WITH_LEVEL_0 else 1
+    return ApiVersionsResponse(
+        api_keys=announced(),
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=max(least, first), max_version=last)
+            for name, (first, last) in SUPPORTED.items()
+        ),
+        finalized_features_epoch=image.features_epoch,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in image.features.items()
+        ),
+    )
 
 
 def unsupported_version() -> ApiVersionsResponse:

@@ -1,16 +1,16 @@
-"""FindCoordinator: no coordinator is available here yet, for groups, transactions or share groups.
+"""FindCoordinator: which broker coordinates a group or a transactional id: the leader of its partition.
 
-It is served although nothing can be found, because clients read more into it: librdkafka sends lz4 only to a broker
-that announces this API, and otherwise sends uncompressed without a word.
+The first one who asks has the internal topic made, and is answered when it is there: Kafka makes its clients ask again.
 """
 
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import RequestContext
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
+    from kaspar.broker.coordination.runtime import AnyRuntime
     from kaspar.broker.server import Broker
 
 GROUP: Final = 0
@@ -18,19 +18,67 @@ TRANSACTION: Final = 1
 SHARE: Final = 2
 FIRST_VERSION_WITH_SEVERAL_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARE_GROUPS: Final = 6
+NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
 
 
-def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    known = {GROUP, TRANSACTION} | ({SHARE} if context.version >= FIRST_VERSION_WITH_SHARE_GROUPS else set())
-    if request.key_type in known:
-        code, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available."
-    else:
-        code, message = ErrorCode.INVALID_REQUEST, f"{request.key_type} is no kind of coordinator"
-    if context.version < FIRST_VERSION_WITH_SEVERAL_KEYS:
-        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
+def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRequest) -> Answer:
+    several = context.version >= FIRST_VERSION_WITH_SEVERAL_KEYS
+    keys = request.coordinator_keys if several else (request.key,)
+    try:
+        runtime = _runtime(broker, context.version, request.key_type)
+    except Refused as refusal:
+        return _response(context, tuple(_refused(key, refusal) for key in keys))
+    if runtime.topic.name in broker.image.topics:
+        return _response(context, tuple(_found(broker, context, runtime, key) for key in keys))
+    return _find_when_made(broker, context, runtime, keys)
+
+
+async def _find_when_made(
+    broker: "Broker", context: RequestContext, runtime: "AnyRuntime", keys: tuple[str, ...]
+) -> FindCoordinatorResponse:
+    try:
+        await runtime.ensure_topic()
+    except Refused as refusal:
+        return _response(context, tuple(_refused(key, refusal) for key in keys))
+    return _response(context, tuple(_found(broker, context, runtime, key) for key in keys))
+
+
+def _runtime(broker: "Broker", version: int, key_type: int) -> "AnyRuntime":
+    match key_type:
+        case 0:
+            return broker.groups.runtime
+        case 1:
+            return broker.transactions.runtime
+        case 2 if version >= FIRST_VERSION_WITH_SHARE_GROUPS:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not served")
+        case _:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
+
+
+def _found(broker: "Broker", context: RequestContext, runtime: "AnyRuntime", key: str) -> Coordinator:
+    image = broker.image
+    topic = image.topics.get(runtime.topic.name)
+    leader = image.reachable_leader(topic.partitions[runtime.partition_of(key)]) if topic is not None else -1
+    for registered, endpoint in broker.endpoints_for(context.listener):
+        if registered.broker_id == leader:
+            return Coordinator(
+                key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=NO_MESSAGE
+            )
+    return _refused(key, Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's partition has no leader"))
+
+
+def _refused(key: str, refusal: Refused) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=refusal.code, error_message=refusal.message)
+
+
+def _response(context: RequestContext, found: tuple[Coordinator, ...]) -> FindCoordinatorResponse:
+    if context.version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
+        return FindCoordinatorResponse(coordinators=found)
+    (only,) = found
     return FindCoordinatorResponse(
-        coordinators=tuple(
-            Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
-            for key in request.coordinator_keys
-        )
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
     )
