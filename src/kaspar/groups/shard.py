@@ -2,22 +2,29 @@
 
 A router, and no more. It finds the group that a request names, or makes it; the rules are in the groups and in the
 offsets. Records come back through `replay`, one by one, the same after a restart as while running: a group of one
-kind that is followed by records of the other has been converted, and gives way.
+kind that is followed by records of the other has been converted, and gives way. A group that is new comes to be when
+the record that says so is in the log, and not before.
 """
 
-from collections.abc import Hashable
+from collections import deque
+from collections.abc import Collection, Hashable, Mapping
+from typing import TYPE_CHECKING, Final
 
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, StoredRecord, Ticket
-from kaspar.groups.group import Client, Group
+from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, Reply, Shard, StoredRecord, Ticket, Timer
+from kaspar.groups import classic_rebalance, classic_requests, records
+from kaspar.groups.classic import ClassicGroup
+from kaspar.groups.classic_state import ClassicState
+from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
+from kaspar.groups.offsets import Offsets
+from kaspar.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from kaspar.groups.topics import TopicsView
-from kaspar.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
-from kaspar.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from kaspar.protocol.messages.delete_groups import DeletableGroupResult
+from kaspar.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from kaspar.protocol.messages.describe_groups import DescribedGroup
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kaspar.protocol.messages.join_group import JoinGroupRequest
-from kaspar.protocol.messages.leave_group import LeaveGroupRequest
+from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberResponse
 from kaspar.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from kaspar.protocol.messages.offset_commit import OffsetCommitRequest
 from kaspar.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -25,68 +32,309 @@ from kaspar.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Offse
 from kaspar.protocol.messages.sync_group import SyncGroupRequest
 from kaspar.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
+SWEEP: Final = "sweep"
+"""The timer of the round that looks for expired offsets."""
+LOOKED_AT_AT_ONCE: Final = 2000
+"""So many offsets and groups are looked at before the event loop does something else ..."""
+FORGOTTEN_AT_ONCE: Final = 1000
+"""... or so many are forgotten: their tombstones are one batch."""
+FIRST_COMMIT_OF_CONSUMER_GROUPS: Final = 9
+FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
+
 
 class GroupShard:
-    """`settings` may be replaced while running: the settings of consumer groups are dynamic."""
+    def __init__(self, settings: GroupSettings, partition: int) -> None:
+        self.partition = partition
+        self.offsets = Offsets(settings)
+        self._settings = settings
+        self._groups: dict[str, ClassicGroup] = {}
+        self._coming: dict[str, ClassicGroup] = {}
+        """Groups that have just been made, until their first record is in the log."""
+        self._is_loading = True
+        self._to_sweep: deque[str] = deque()
 
-    def __init__(self, settings: GroupSettings, partition: int) -> None: ...
+    @property
+    def groups(self) -> Mapping[str, Group]:
+        return self._groups
 
-    def group(self, group_id: str) -> Group | None: ...
+    def _group(self, group_id: str) -> ClassicGroup:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise group_not_found(group_id)
+        return group
 
     # -- classic groups ------------------------------------------------------------------------------------------------
 
-    def join(self, request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision: ...
+    def join(self, request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return self._join_new_group(request, client, ticket, now)
+        return classic_requests.join(group, request, client, ticket, now)
 
-    def sync(self, request: SyncGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision: ...
+    def _join_new_group(self, request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+        """Whoever has a member id already is a member of something that is gone."""
+        group_id = request.group_id
+        group = ClassicGroup(group_id, self._settings)
+        decision = classic_requests.join(group, request, client, ticket, now)
+        if group.is_empty and not group.roster.pending:
+            return decision
 
-    def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now: Now) -> Decision: ...
+        def refused(code: ErrorCode, later: Now) -> Decision:
+            del self._coming[group_id]
+            return Decision(
+                replies=[
+                    Reply(member.awaiting_join, member.awaiting_join.refused(code))
+                    for member in group.roster
+                    if member.awaiting_join is not None
+                ]
+            )
 
-    def heartbeat_at_once(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse | None: ...
+        assert not decision.records
+        assert decision.if_refused is None
+        self._coming[group_id] = group
+        decision.records.append(group.new_group_record(now))
+        decision.if_refused = refused
+        return decision
 
-    def leave(self, request: LeaveGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision: ...
+    def sync(self, request: SyncGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+        group = self._groups.get(request.group_id)
+        if group is None or group.is_empty:
+            raise unknown_member(request.group_id, request.member_id)
+        return classic_requests.sync(group, request, ticket, now)
 
-    def describe(self, group_id: str, now: Now) -> DescribedGroup: ...
+    def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now: Now) -> Decision:
+        response = self.heartbeat_at_once(request, now)
+        return Decision(replies=[Reply(ticket, response)])
 
-    # -- consumer groups (KIP-848) -------------------------------------------------------------------------------------
+    def heartbeat_at_once(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+        """As `heartbeat`, without the way of a decision: nothing durable changes, and there is nothing to wait for."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise unknown_member(request.group_id, request.member_id)
+        return classic_requests.heartbeat(group, request, now)
 
-    def consumer_heartbeat(
-        self, request: ConsumerGroupHeartbeatRequest, client: Client, ticket: Ticket, now: Now
-    ) -> Decision: ...
+    def leave(self, request: LeaveGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            response = LeaveGroupResponse(
+                members=tuple(
+                    MemberResponse(
+                        member_id=identity.member_id,
+                        group_instance_id=identity.group_instance_id,
+                        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+                    )
+                    for identity in request.members
+                )
+            )
+            return Decision(replies=[Reply(ticket, response)])
+        return classic_requests.leave(group, request, ticket, now)
 
-    def consumer_describe(self, group_id: str, now: Now) -> DescribedConsumerGroup: ...
-
-    def topics_changed(self, topics: TopicsView, now: Now) -> Decision: ...
+    def describe(self, group_id: str, api_version: int, now: Now) -> DescribedGroup:
+        """A group that is not there is Dead; since version 6 it is also said to be not there."""
+        try:
+            return self._group(group_id).described()
+        except Refused as refusal:
+            says_so = api_version >= FIRST_DESCRIBE_WITH_NOT_FOUND
+            return DescribedGroup(
+                error_code=refusal.code if says_so else ErrorCode.NONE,
+                error_message=refusal.message if says_so else None,
+                group_id=group_id,
+                group_state=ClassicState.DEAD.value,
+                protocol_type="",
+                protocol_data="",
+                members=(),
+            )
 
     # -- groups of any kind --------------------------------------------------------------------------------------------
 
-    def list_groups(self, request: ListGroupsRequest, now: Now) -> list[ListedGroup]: ...
+    def list_groups(self, request: ListGroupsRequest, now: Now) -> list[ListedGroup]:
+        """A state or a type that nobody knows is the state or type of no group."""
+        states = {state.strip().lower() for state in request.states_filter}
+        types = {kind.lower() for kind in request.types_filter}
+        return [
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state_name,
+                group_type=group.kind.value,
+            )
+            for group in self._groups.values()
+            if (not states or group.state_name.lower() in states) and (not types or group.kind.value in types)
+        ]
 
-    def delete(self, group_ids: tuple[str, ...], ticket: Ticket, now: Now) -> Decision: ...
+    def delete(self, group_id: str, ticket: Ticket, now: Now) -> Decision:
+        decision = Decision()
+        code = ErrorCode.NONE
+        try:
+            group = self._group(group_id)
+            group.check_delete()
+            decision.records += self.offsets.forget_group(group_id)
+            decision.records += group.tombstones()
+        except Refused as refusal:
+            code = refusal.code
+        response = DeleteGroupsResponse(results=(DeletableGroupResult(group_id=group_id, error_code=code),))
+        decision.replies.append(Reply(ticket, response))
+        return decision
+
+    def topics_changed(self, topics: TopicsView, changed: Collection[str], now: Now) -> Decision:
+        """`changed` are the names of topics that came, went, or look different now. Nobody resumes where a topic that is
+        gone was read up to.
+        """
+        gone = {name for name in changed if topics.topic(name) is None}
+        return Decision(records=self.offsets.topics_deleted(gone) if gone else [])
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
-    def commit(self, request: OffsetCommitRequest, client: Client, ticket: Ticket, now: Now) -> Decision: ...
+    def commit(self, request: OffsetCommitRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+        check = self._check_commit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            transactional=False,
+            api_version=client.api_version,
+        )
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            classic_requests.offsets_committed(group, request.member_id, now)
+        committed, response = self.offsets.commit(request, check, now.wall_ms)
+        return Decision(records=committed, replies=[Reply(ticket, response)])
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, client: Client, ticket: Ticket, now: Now
-    ) -> Decision: ...
+    ) -> Decision:
+        check = self._check_commit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            transactional=True,
+            api_version=client.api_version,
+        )
+        committed, response = self.offsets.commit_in_transaction(request, check, now.wall_ms)
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        return Decision(records=committed, replies=[Reply(ticket, response)], producer=producer)
 
-    def fetch(
-        self, request: OffsetFetchRequestGroup, require_stable: bool, now: Now
-    ) -> OffsetFetchResponseGroup: ...
+    def _check_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> PartitionCheck | None:
+        """Offsets that no member commits may be those of no group: it comes to be with them. A client whose version knows
+        no consumer groups is told in the words that it knows.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation < 0:
+                return None
+            if transactional or api_version < FIRST_COMMIT_OF_CONSUMER_GROUPS:
+                raise Refused(ErrorCode.ILLEGAL_GENERATION, f"Group {group_id} not found.")
+            raise group_not_found(group_id)
+        try:
+            return group.check_offset_commit(
+                member_id, instance_id, generation, transactional=transactional, api_version=api_version
+            )
+        except Refused as refusal:
+            if refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
+                if transactional:
+                    raise Refused(ErrorCode.ILLEGAL_GENERATION, refusal.message) from refusal
+                if api_version < FIRST_COMMIT_OF_CONSUMER_GROUPS:
+                    raise Refused(ErrorCode.UNSUPPORTED_VERSION, refusal.message) from refusal
+            raise
 
-    def delete_offsets(self, request: OffsetDeleteRequest, ticket: Ticket, now: Now) -> Decision: ...
+    def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool, now: Now) -> OffsetFetchResponseGroup:
+        group = self._groups.get(request.group_id)
+        if group is not None:
+            group.check_offset_fetch(request.member_id, request.member_epoch)
+        return self.offsets.fetch(request, require_stable=require_stable)
+
+    def delete_offsets(self, request: OffsetDeleteRequest, ticket: Ticket, now: Now) -> Decision:
+        group = self._group(request.group_id)
+        group.check_offset_delete()
+        deleted, response = self.offsets.delete(request, group)
+        return Decision(records=deleted, replies=[Reply(ticket, response)])
 
     # -- the log -------------------------------------------------------------------------------------------------------
 
-    def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None: ...
+    def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
+        return records.decode(key, value)
 
-    def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]: ...
+    def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]:
+        return records.encode(record)
 
-    def replay(self, record: StoredRecord, producer: ProducerIdAndEpoch | None) -> None: ...
+    def replay(self, record: StoredRecord, producer: ProducerIdAndEpoch | None) -> None:
+        match record.key, record.value:
+            case OffsetCommitKey() as key, (OffsetCommitValue() | None) as value:
+                if value is not None and key.group not in self._groups:
+                    self._groups[key.group] = ClassicGroup(key.group, self._settings)
+                self.offsets.replay(key, value, None if producer is None else producer.producer_id)
+            case GroupMetadataKey() as key, GroupMetadataValue() as value:
+                self._replay_classic(key.group, value)
+            case GroupMetadataKey() as key, None:
+                self._groups.pop(key.group, None)
+            case _:
+                raise AssertionError(f"no record of a group: {record}")
 
-    def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None: ...
+    def _replay_classic(self, group_id: str, value: GroupMetadataValue) -> None:
+        group = self._coming.pop(group_id, None) or self._groups.get(group_id)
+        if group is None or self._is_loading:
+            group = ClassicGroup.restored(group_id, self._settings, value)
+        else:
+            group.replay(value)
+        self._groups[group_id] = group
 
-    def loaded(self, now: Now) -> Decision: ...
+    def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
+        self.offsets.replay_marker(producer.producer_id, committed=committed)
 
-    def timer_fired(self, key: Hashable, now: Now) -> Decision: ...
+    def loaded(self, now: Now) -> Decision:
+        self._is_loading = False
+        decision = Decision(timers=[Timer(SWEEP, now.steady_ms + self._settings.offsets_retention_check_interval_ms)])
+        for group in self._groups.values():
+            resumed = classic_rebalance.resume(group, now)
+            decision.timers += resumed.timers
+            decision.records += resumed.records
+        return decision
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def timer_fired(self, key: Hashable, now: Now) -> Decision:
+        if key == SWEEP:
+            return self._sweep(now)
+        assert isinstance(key, GroupTimer)
+        group = self._groups.get(key.group_id)
+        if group is None:
+            return Decision()
+        return classic_rebalance.timer_fired(group, key, now)
+
+    def _sweep(self, now: Now) -> Decision:
+        """Forget what has expired, and groups with nobody in them that have nothing left: a slice of the round."""
+        if not self._to_sweep:
+            self._to_sweep.extend(self._groups)
+        decision = Decision()
+        looked_at = 0
+        while self._to_sweep and looked_at < LOOKED_AT_AT_ONCE and len(decision.records) < FORGOTTEN_AT_ONCE:
+            group = self._groups.get(self._to_sweep.popleft())
+            if group is not None:
+                looked_at += 1 + self._sweep_group(group, decision, now)
+        pause_ms = 0 if self._to_sweep else self._settings.offsets_retention_check_interval_ms
+        decision.timers.append(Timer(SWEEP, now.steady_ms + pause_ms))
+        return decision
+
+    def _sweep_group(self, group: ClassicGroup, decision: Decision, now: Now) -> int:
+        """How many offsets were looked at."""
+        expired, nothing_left = self.offsets.expire(group, now.wall_ms)
+        decision.records += expired[:FORGOTTEN_AT_ONCE]
+        if len(expired) > FORGOTTEN_AT_ONCE:
+            self._to_sweep.appendleft(group.group_id)
+        elif nothing_left and group.is_empty:
+            decision.records += group.tombstones()
+        return len(expired)
+
+
+if TYPE_CHECKING:
+    _is_a_shard: type[Shard] = GroupShard

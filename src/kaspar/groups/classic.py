@@ -1,0 +1,279 @@
+"""A group of the classic protocol: its state, its members, its record in the log, and what it allows.
+
+What the log has of a group is its last stable generation, `stored`: that is all that a restart brings back, and `replay`
+alone writes it. Everything else (who has joined again, who waits for what, deadlines) is of the moment. The rules of
+the protocol are in `classic_requests` and `classic_rebalance`; this is what they work on, and what they keep true:
+- the state goes from one to another only as `TRANSITIONS` has it;
+- a group is Stable if and only if its members and their assignments are those of `stored`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.config.broker.groups import GroupSettings
+from kaspar.coordination import Now, StoredRecord
+from kaspar.groups.classic_member import NO_ASSIGNMENT, ClassicMember
+from kaspar.groups.classic_roster import Roster
+from kaspar.groups.classic_state import TRANSITIONS, ClassicState
+from kaspar.groups.consumer_protocol import read_subscription
+from kaspar.groups.group import (
+    CONSUMER_PROTOCOL_TYPE,
+    Group,
+    GroupKind,
+    fenced_instance,
+    group_not_empty,
+    group_not_found,
+    unknown_member,
+)
+from kaspar.groups.records import NO_TIMESTAMP, GroupMetadataKey, GroupMetadataValue
+from kaspar.protocol.messages.describe_groups import DescribedGroup
+from kaspar.protocol.messages.join_group import JoinGroupResponseMember
+
+
+class InitialDelay(NamedTuple):
+    """The first rebalance of an empty group waits for more members: `delay_ms` now, then, if somebody came, for as long
+    again, as far as `remaining_ms` goes.
+    """
+
+    delay_ms: int
+    remaining_ms: int
+
+
+class Replacement(NamedTuple):
+    """A static member that comes back under another id while the group is stable: done once it is in the log."""
+
+    old_id: str
+    member: ClassicMember
+
+
+class ClassicGroup:
+    kind = GroupKind.CLASSIC
+
+    def __init__(self, group_id: str, settings: GroupSettings) -> None:
+        self.group_id = group_id
+        self.settings = settings
+        self.state = ClassicState.EMPTY
+        self.generation_id = 0
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.state_timestamp_ms = NO_TIMESTAMP
+        """Since when it is in its state (wall clock): the offsets of an empty group expire from then on."""
+        self.roster = Roster()
+        self.stored: GroupMetadataValue | None = None
+        self.initial_delay: InitialDelay | None = None
+        self.member_came_while_waiting = False
+        self.replacement: Replacement | None = None
+        self._subscribed_topics: frozenset[str] | None = None
+
+    # -- the log -------------------------------------------------------------------------------------------------------
+
+    def new_group_record(self, now: Now) -> StoredRecord:
+        """That the group exists, before there is anything to say of it."""
+        self.state_timestamp_ms = now.wall_ms
+        value = GroupMetadataValue(
+            protocol_type="",
+            generation=0,
+            protocol=None,
+            leader=None,
+            current_state_timestamp=self.state_timestamp_ms,
+            members=(),
+        )
+        return StoredRecord(GroupMetadataKey(group=self.group_id), value)
+
+    def record(
+        self, members: Iterable[ClassicMember], leader_id: str | None, assignments: Mapping[str, bytes]
+    ) -> StoredRecord:
+        """The group at this generation with these members. Whoever the leader forgot gets an empty assignment."""
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            leader=leader_id,
+            current_state_timestamp=self.state_timestamp_ms,
+            members=tuple(
+                member.as_stored(self.protocol_name, assignments.get(member.member_id, NO_ASSIGNMENT))
+                for member in members
+            ),
+        )
+        return StoredRecord(GroupMetadataKey(group=self.group_id), value)
+
+    def tombstones(self) -> list[StoredRecord]:
+        return [StoredRecord(GroupMetadataKey(group=self.group_id), None)]
+
+    @classmethod
+    def restored(cls, group_id: str, settings: GroupSettings, value: GroupMetadataValue) -> "ClassicGroup":
+        """As the log has it, with nobody waiting for anything."""
+        group = cls(group_id, settings)
+        group.stored = value
+        group.generation_id = value.generation
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name = value.protocol
+        group.state_timestamp_ms = value.current_state_timestamp
+        for stored in value.members:
+            group.roster.add(ClassicMember.restored(stored, value.protocol_type, value.protocol))
+        group.roster.leader_id = value.leader
+        group.state = ClassicState.STABLE if value.members else ClassicState.EMPTY
+        group.remember_subscribed_topics()
+        return group
+
+    def replay(self, value: GroupMetadataValue) -> None:
+        """What this group has decided is in the log. A record without members tells of a group that is empty already, or
+        that has only just come to be; one with members brings their assignments.
+        """
+        self.stored = value
+        if not value.members:
+            return
+        if self.replacement is not None:
+            self.roster.replace(*self.replacement)
+            self.replacement = None
+        for stored in value.members:
+            self.roster[stored.member_id].assignment = stored.assignment
+        if self.state is not ClassicState.STABLE:
+            self._enter(ClassicState.STABLE)
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def transition_to(self, state: ClassicState, now: Now) -> None:
+        self._enter(state)
+        self.state_timestamp_ms = now.wall_ms
+
+    def _enter(self, state: ClassicState) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state.value} to {state.value}"
+        self.state = state
+
+    def begin_generation(self, now: Now) -> None:
+        """All who are in it have joined: the next generation, which an empty group begins as well."""
+        self.generation_id += 1
+        self.roster.pending_sync.clear()
+        if len(self.roster):
+            self.protocol_name = self.roster.elect_protocol()
+            self.transition_to(ClassicState.COMPLETING_REBALANCE, now)
+        else:
+            self.protocol_name = None
+            self.transition_to(ClassicState.EMPTY, now)
+        self.remember_subscribed_topics()
+
+    def remember_subscribed_topics(self) -> None:
+        self._subscribed_topics = None
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return
+        if not len(self.roster):
+            self._subscribed_topics = frozenset()
+        elif self.protocol_name is not None:
+            topics: set[str] = set()
+            try:
+                for member in self.roster:
+                    topics.update(read_subscription(member.metadata_for(self.protocol_name)).topics)
+            except MalformedBytes:
+                return
+            self._subscribed_topics = frozenset(topics)
+
+    # -- what members are told -----------------------------------------------------------------------------------------
+
+    def joined_members(self) -> tuple[JoinGroupResponseMember, ...]:
+        """Everybody, with their metadata: what the leader needs to assign."""
+        assert self.protocol_name is not None
+        return tuple(member.as_joined(self.protocol_name) for member in self.roster)
+
+    def described(self) -> DescribedGroup:
+        stable_protocol = self.protocol_name if self.state is ClassicState.STABLE else None
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state_name,
+            protocol_type=self.protocol_type or "",
+            protocol_data=stable_protocol or "",
+            members=tuple(member.described(stable_protocol) for member in self.roster),
+        )
+
+    # -- what a group of any kind is asked -----------------------------------------------------------------------------
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is ClassicState.EMPTY
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return self.state in (ClassicState.PREPARING_REBALANCE, ClassicState.COMPLETING_REBALANCE)
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """Refused if there is no such member, or a static member has another id by now."""
+        if instance_id is not None:
+            current = self.roster.static_id(instance_id)
+            if current is None:
+                raise unknown_member(self.group_id, member_id)
+            if current != member_id:
+                raise fenced_instance(self.group_id, instance_id, member_id)
+        member = self.roster.get(member_id)
+        if member is None:
+            raise unknown_member(self.group_id, member_id)
+        return member
+
+    def check_generation(self, generation_id: int) -> None:
+        if generation_id != self.generation_id:
+            raise Refused(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"Group {self.group_id} is at generation {self.generation_id}, not {generation_id}.",
+            )
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation_or_epoch: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> None:
+        """Without a generation it is an admin tool, or a consumer that assigns its partitions itself: that may commit
+        while the group is empty. Transactional commits of old clients name no member at all.
+        """
+        if generation_or_epoch < 0 and self.is_empty:
+            return
+        if generation_or_epoch >= 0 or member_id or instance_id is not None:
+            self.member(member_id, instance_id)
+            self.check_generation(generation_or_epoch)
+        elif not transactional and not self.is_empty:
+            raise unknown_member(self.group_id, member_id)
+        if not transactional and self.state is ClassicState.COMPLETING_REBALANCE:
+            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS, f"Group {self.group_id} has yet to assign its partitions.")
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may know what a classic group has committed."""
+
+    def check_offset_delete(self) -> None:
+        """Only consumers say which topics they read, so that what they do not read can be deleted under their eyes."""
+        if not self.is_empty and not self.uses_consumer_protocol:
+            raise group_not_empty(self.group_id)
+
+    def check_delete(self) -> None:
+        if not self.is_empty:
+            raise group_not_empty(self.group_id)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        if self._subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self._subscribed_topics
+
+    def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
+        if self.protocol_type is None:
+            return committed_at_ms
+        if self.is_subscribed_to(topic):
+            return None
+        if self.is_empty:
+            return committed_at_ms if self.state_timestamp_ms == NO_TIMESTAMP else self.state_timestamp_ms
+        if self.state is ClassicState.STABLE and self._subscribed_topics is not None:
+            return committed_at_ms
+        return None
+
+
+if TYPE_CHECKING:
+    _is_a_group: type[Group] = ClassicGroup

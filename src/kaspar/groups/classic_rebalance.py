@@ -1,0 +1,252 @@
+"""How a classic group comes from one generation to the next, and how members are given up on.
+
+A rebalance is prepared (everybody is to join again), completed (all have, or their time is up: the next generation
+begins and everybody is told), and ends when the leader's assignment is in the log. Every function takes the
+decision that is being made and adds to it: replies, timers, and the record of a group that has become empty.
+
+Three timers: "session" of each member (also of those on the way in), "join" and "sync" of the group.
+"""
+
+from typing import Final
+
+from kaspar.base.errors import ErrorCode
+from kaspar.base.log import get_log
+from kaspar.coordination import Decision, Now, Reply, Timer
+from kaspar.groups.classic import ClassicGroup, InitialDelay
+from kaspar.groups.classic_member import NO_ASSIGNMENT, ClassicMember
+from kaspar.groups.classic_state import TRANSITIONS, ClassicState
+from kaspar.groups.group import GroupTimer
+from kaspar.protocol.messages.join_group import JoinGroupResponse
+from kaspar.protocol.messages.sync_group import SyncGroupResponse
+
+log = get_log(__name__)
+
+SESSION: Final = "session"
+JOIN: Final = "join"
+SYNC: Final = "sync"
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+"""How long a new member may wait for its first generation. It sends no heartbeats yet, and its client may be gone."""
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def join_refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member_id, leader="", members=())
+
+
+def sync_refused(code: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=code, assignment=NO_ASSIGNMENT)
+
+
+def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
+    """The generation as this member is to know it: the leader learns of everybody."""
+    leads = group.roster.leader_id == member_id
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.roster.leader_id or "",
+        member_id=member_id,
+        members=group.joined_members() if leads else (),
+    )
+
+
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=assignment
+    )
+
+
+def answer_join(group: ClassicGroup, member: ClassicMember, response: JoinGroupResponse, decision: Decision) -> None:
+    ticket = group.roster.await_join(member, None)
+    if ticket is not None:
+        decision.replies.append(Reply(ticket, response))
+
+
+def answer_sync(member: ClassicMember, response: SyncGroupResponse, decision: Decision) -> None:
+    ticket, member.awaiting_sync = member.awaiting_sync, None
+    if ticket is not None:
+        decision.replies.append(Reply(ticket, response))
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+
+def expect_heartbeat(
+    group: ClassicGroup, member: ClassicMember, now: Now, decision: Decision, timeout_ms: int | None = None
+) -> None:
+    """The member's session begins anew. The timer is touched only if it would fire too late."""
+    member.deadline_ms = now.steady_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
+    if member.timer_at_ms is None or member.deadline_ms < member.timer_at_ms:
+        arm_session_timer(group, member, member.deadline_ms, decision)
+
+
+def arm_session_timer(group: ClassicGroup, member: ClassicMember, at_ms: int, decision: Decision) -> None:
+    member.timer_at_ms = at_ms
+    decision.timers.append(Timer(GroupTimer(group.group_id, SESSION, member.member_id), at_ms))
+
+
+def session_timer_fired(group: ClassicGroup, member_id: str, now: Now) -> Decision:
+    decision = Decision()
+    if member_id in group.roster.pending:
+        group.roster.remove(member_id)
+        if group.state is ClassicState.PREPARING_REBALANCE and group.roster.all_have_joined:
+            complete_join(group, now, decision)
+        return decision
+    member = group.roster.get(member_id)
+    if member is None:
+        return decision
+    if member.deadline_ms > now.steady_ms:
+        arm_session_timer(group, member, member.deadline_ms, decision)
+    elif member.is_heard_from:
+        arm_session_timer(group, member, now.steady_ms + member.session_timeout_ms, decision)
+    else:
+        remove_member(group, member, decision)
+        reason = f"removing member {member_id} on heartbeat expiration"
+        if group.state is ClassicState.PREPARING_REBALANCE:
+            if group.roster.all_have_joined:
+                complete_join(group, now, decision)
+        else:
+            maybe_prepare_rebalance(group, reason, now, decision)
+    return decision
+
+
+def remove_member(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
+    """Whoever still waits is told that it is no member, so that it begins anew if it lives."""
+    answer_join(group, member, join_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
+    answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
+    group.roster.remove(member.member_id)
+    cancel_session_timer(group, member.member_id, decision)
+
+
+def cancel_session_timer(group: ClassicGroup, member_id: str, decision: Decision) -> None:
+    decision.timers.append(Timer(GroupTimer(group.group_id, SESSION, member_id), None))
+
+
+# -- from one generation to the next -----------------------------------------------------------------------------------
+
+
+def maybe_prepare_rebalance(group: ClassicGroup, reason: str, now: Now, decision: Decision) -> None:
+    """Unless one is being prepared already: then this may have been what it waited for."""
+    if ClassicState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
+        prepare_rebalance(group, reason, now, decision)
+    else:
+        maybe_complete_join(group, now, decision)
+
+
+def prepare_rebalance(group: ClassicGroup, reason: str, now: Now, decision: Decision) -> None:
+    """Everybody is to join again. Heartbeats tell them; those who wait for an assignment are told now."""
+    if group.state is ClassicState.COMPLETING_REBALANCE:
+        for member in group.roster:
+            member.assignment = NO_ASSIGNMENT
+            if member.awaiting_sync is not None:
+                answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
+                expect_heartbeat(group, member, now, decision)
+    if group.roster.pending_sync:
+        group.roster.pending_sync.clear()
+        decision.timers.append(Timer(GroupTimer(group.group_id, SYNC), None))
+    was_empty = group.is_empty
+    group.transition_to(ClassicState.PREPARING_REBALANCE, now)
+    log.info("a group prepares to rebalance", group=group.group_id, generation=group.generation_id, reason=reason)
+    if was_empty:
+        delay_ms = group.settings.group_initial_rebalance_delay_ms
+        wait_for_more_members(
+            group, InitialDelay(delay_ms, max(group.roster.rebalance_timeout_ms - delay_ms, 0)), now, decision
+        )
+    elif group.roster.all_have_joined:
+        complete_join(group, now, decision)
+    else:
+        wait_for_members(group, now, decision)
+
+
+def wait_for_members(group: ClassicGroup, now: Now, decision: Decision) -> None:
+    at_ms = now.steady_ms + group.roster.rebalance_timeout_ms
+    decision.timers.append(Timer(GroupTimer(group.group_id, JOIN), at_ms))
+
+
+def wait_for_more_members(group: ClassicGroup, delay: InitialDelay, now: Now, decision: Decision) -> None:
+    group.initial_delay = delay
+    group.member_came_while_waiting = False
+    decision.timers.append(Timer(GroupTimer(group.group_id, JOIN), now.steady_ms + delay.delay_ms))
+
+
+def join_timer_fired(group: ClassicGroup, now: Now) -> Decision:
+    decision = Decision()
+    if group.state is not ClassicState.PREPARING_REBALANCE:
+        return decision
+    delay = group.initial_delay
+    if delay is not None and group.member_came_while_waiting and delay.remaining_ms > 0:
+        longer_ms = min(group.settings.group_initial_rebalance_delay_ms, delay.remaining_ms)
+        left_ms = max(delay.remaining_ms - delay.delay_ms, 0)
+        wait_for_more_members(group, InitialDelay(longer_ms, left_ms), now, decision)
+    else:
+        complete_join(group, now, decision)
+    return decision
+
+
+def maybe_complete_join(group: ClassicGroup, now: Now, decision: Decision) -> None:
+    """If all are there. A group that was empty always waits for as long as it has said."""
+    if (
+        group.state is ClassicState.PREPARING_REBALANCE
+        and group.initial_delay is None
+        and group.roster.all_have_joined
+    ):
+        complete_join(group, now, decision)
+
+
+def complete_join(group: ClassicGroup, now: Now, decision: Decision) -> None:
+    """The next generation begins with those who have joined. Static members may be away: they are given their session."""
+    decision.timers.append(Timer(GroupTimer(group.group_id, JOIN), None))
+    group.initial_delay = None
+    for member in [each for each in group.roster if each.awaiting_join is None and not each.is_static]:
+        remove_member(group, member, decision)
+    if len(group.roster) and not group.roster.elect_joined_leader():
+        wait_for_members(group, now, decision)
+        return
+    group.begin_generation(now)
+    if group.is_empty:
+        decision.records.append(group.record((), None, {}))
+        return
+    timeout_ms = group.roster.rebalance_timeout_ms
+    for member in group.roster:
+        answer_join(group, member, joined(group, member.member_id), decision)
+        expect_heartbeat(group, member, now, decision)
+        member.is_new = False
+        group.roster.pending_sync.add(member.member_id)
+    decision.timers.append(Timer(GroupTimer(group.group_id, SYNC), now.steady_ms + timeout_ms))
+
+
+def sync_timer_fired(group: ClassicGroup, now: Now) -> Decision:
+    """Whoever has not asked for its assignment by now is no longer there."""
+    decision = Decision()
+    silent = [group.roster[member_id] for member_id in sorted(group.roster.pending_sync)]
+    if not silent or group.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE):
+        return decision
+    for member in silent:
+        remove_member(group, member, decision)
+    names = ", ".join(member.member_id for member in silent)
+    prepare_rebalance(group, f"removing [{names}] on pending sync request expiration", now, decision)
+    return decision
+
+
+def timer_fired(group: ClassicGroup, timer: GroupTimer, now: Now) -> Decision:
+    match timer.name:
+        case "session":
+            return session_timer_fired(group, timer.member_id, now)
+        case "join":
+            return join_timer_fired(group, now)
+        case "sync":
+            return sync_timer_fired(group, now)
+        case _:
+            raise AssertionError(f"a classic group has no timer {timer.name}")
+
+
+def resume(group: ClassicGroup, now: Now) -> Decision:
+    """The group is in the log and nobody knows yet who of its members lives: their sessions begin now."""
+    decision = Decision()
+    for member in group.roster:
+        expect_heartbeat(group, member, now, decision)
+    size, most = len(group.roster), group.settings.group_max_size
+    if size > most:
+        prepare_rebalance(group, f"{size} members were loaded where {most} may be", now, decision)
+    return decision
