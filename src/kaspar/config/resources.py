@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from kaspar.base.errors import ErrorCode, InvalidSetting, Refused
 from kaspar.config.broker import BrokerConfig
+from kaspar.config.broker.reasons import NO_SHARE_GROUPS, NO_STREAMS_GROUPS
 from kaspar.config.checks import Check, at_least, between, one_of
 from kaspar.config.declaration import Settings, Synonym, setting
 from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
 
-_NO_GROUPS = "Groups are not served yet."
 _DURATION = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 
 
@@ -26,7 +26,7 @@ def _broker(name: str) -> tuple[Synonym, ...]:
     return (Synonym(f"group.{name}"),)
 
 
-class GroupConfig(Settings, not_honoured=_NO_GROUPS):
+class GroupConfig(Settings):
     """What one group may set for itself."""
 
     consumer_assignment_interval_ms: int = setting(
@@ -56,9 +56,14 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(0),
         synonyms=_broker("share.assignment.interval.ms"),
         doc="The least time between two assignments of a share group.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_auto_offset_reset: str = setting(
-        STRING, "latest", _offset_reset(), doc="Where a share group begins on a partition it has no state for."
+        STRING,
+        "latest",
+        _offset_reset(),
+        doc="Where a share group begins on a partition it has no state for.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_delivery_count_limit: int = setting(
         INT,
@@ -66,6 +71,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(2),
         synonyms=_broker("share.delivery.count.limit"),
         doc="How often a record is delivered to a share group before it is given up.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_heartbeat_interval_ms: int = setting(
         INT,
@@ -73,12 +79,14 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(1),
         synonyms=_broker("share.heartbeat.interval.ms"),
         doc="How often members of a share group send heartbeats.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_isolation_level: str = setting(
         STRING,
         "read_uncommitted",
         one_of("read_committed", "read_uncommitted"),
         doc="Whether a share group sees records of transactions that are not committed.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_partition_max_record_locks: int = setting(
         INT,
@@ -86,6 +94,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(100),
         synonyms=_broker("share.partition.max.record.locks"),
         doc="How many records of a partition may be in delivery to a share group.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_record_lock_duration_ms: int = setting(
         INT,
@@ -93,9 +102,13 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(1000),
         synonyms=_broker("share.record.lock.duration.ms"),
         doc="How long a delivered record stays locked for its consumer.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_renew_acknowledge_enable: bool = setting(
-        BOOLEAN, True, doc="Whether a consumer of a share group may renew the lock of a record."
+        BOOLEAN,
+        True,
+        doc="Whether a consumer of a share group may renew the lock of a record.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     share_session_timeout_ms: int = setting(
         INT,
@@ -103,6 +116,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(1),
         synonyms=_broker("share.session.timeout.ms"),
         doc="A member of a share group silent for this long is removed.",
+        not_honoured=NO_SHARE_GROUPS,
     )
     streams_assignment_interval_ms: int = setting(
         INT,
@@ -110,6 +124,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(0),
         synonyms=_broker("streams.assignment.interval.ms"),
         doc="The least time between two assignments of a streams group.",
+        not_honoured=NO_STREAMS_GROUPS,
     )
     streams_heartbeat_interval_ms: int = setting(
         INT,
@@ -117,6 +132,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(1),
         synonyms=_broker("streams.heartbeat.interval.ms"),
         doc="How often members of a streams group send heartbeats.",
+        not_honoured=NO_STREAMS_GROUPS,
     )
     streams_initial_rebalance_delay_ms: int = setting(
         INT,
@@ -124,6 +140,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(0),
         synonyms=_broker("streams.initial.rebalance.delay.ms"),
         doc="How long a new streams group waits for more members.",
+        not_honoured=NO_STREAMS_GROUPS,
     )
     streams_num_standby_replicas: int = setting(
         INT,
@@ -131,6 +148,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(0),
         synonyms=_broker("streams.num.standby.replicas"),
         doc="How many standby replicas each task gets.",
+        not_honoured=NO_STREAMS_GROUPS,
     )
     streams_session_timeout_ms: int = setting(
         INT,
@@ -138,6 +156,7 @@ class GroupConfig(Settings, not_honoured=_NO_GROUPS):
         at_least(1),
         synonyms=_broker("streams.session.timeout.ms"),
         doc="A member of a streams group silent for this long is removed.",
+        not_honoured=NO_STREAMS_GROUPS,
     )
 
 
