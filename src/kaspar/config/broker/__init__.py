@@ -15,7 +15,8 @@ from kaspar.config.broker.logs import LogSettings
 from kaspar.config.broker.own import OwnSettings
 from kaspar.config.broker.quotas import QuotaAndMetricSettings
 from kaspar.config.broker.security import SecuritySettings
-from kaspar.config.broker.share_and_streams import ShareGroupSettings, StreamsGroupSettings
+from kaspar.config.broker.share_groups import ShareGroupSettings
+from kaspar.config.broker.streams_groups import StreamsGroupSettings
 from kaspar.config.broker.tiers import TierSettings
 from kaspar.config.broker.transactions import TransactionSettings
 from kaspar.config.declaration import parse_values

@@ -1,9 +1,9 @@
-"""Groups of other kinds, and the topic in which share groups keep their state: known by name, and not served yet."""
+"""Share groups, which are not served yet, and the topic in which they keep their state."""
 
-from kaspar.config.broker.reasons import NO_SHARE_GROUPS, NO_STREAMS_GROUPS
+from kaspar.config.broker.reasons import NO_SHARE_GROUPS
 from kaspar.config.checks import at_least, between
 from kaspar.config.declaration import Importance, Scope, Settings, setting
-from kaspar.config.kinds import INT, LIST, MAX_INT, SHORT
+from kaspar.config.kinds import INT, LIST, SHORT
 from kaspar.config.topic import HOUR_MS, KIB, MIB, MINUTE_MS
 
 
@@ -106,48 +106,4 @@ class ShareGroupSettings(Settings, not_honoured=NO_SHARE_GROUPS):
     )
     share_fetch_purgatory_purge_interval_requests: int = setting(
         INT, 1000, doc="After how many requests finished share fetches are removed from the purgatory."
-    )
-
-
-class StreamsGroupSettings(Settings, not_honoured=NO_STREAMS_GROUPS):
-    group_streams_assignment_interval_ms: int = setting(
-        INT,
-        1000,
-        at_least(0),
-        scope=Scope.CLUSTER_WIDE,
-        doc="The least time between two assignments of a streams group.",
-    )
-    group_streams_min_assignment_interval_ms: int = setting(
-        INT, 0, at_least(0), doc="The lowest value a group may set for that."
-    )
-    group_streams_max_assignment_interval_ms: int = setting(
-        INT, 15_000, at_least(0), doc="The highest value a group may set for that."
-    )
-    group_streams_heartbeat_interval_ms: int = setting(
-        INT, 5000, at_least(1), doc="How often members of a streams group send heartbeats."
-    )
-    group_streams_min_heartbeat_interval_ms: int = setting(
-        INT, 5000, at_least(1), doc="The lowest value a group may set for that."
-    )
-    group_streams_max_heartbeat_interval_ms: int = setting(
-        INT, 15_000, at_least(1), doc="The highest value a group may set for that."
-    )
-    group_streams_session_timeout_ms: int = setting(
-        INT, 45_000, at_least(1), doc="A member of a streams group silent for this long is removed."
-    )
-    group_streams_min_session_timeout_ms: int = setting(
-        INT, 45_000, at_least(1), doc="The lowest value a group may set for that."
-    )
-    group_streams_max_session_timeout_ms: int = setting(
-        INT, MINUTE_MS, at_least(1), doc="The highest value a group may set for that."
-    )
-    group_streams_initial_rebalance_delay_ms: int = setting(
-        INT, 3000, at_least(0), doc="How long a new streams group waits for more members."
-    )
-    group_streams_max_size: int = setting(INT, MAX_INT, at_least(1), doc="How many members a streams group may have.")
-    group_streams_num_standby_replicas: int = setting(
-        INT, 0, at_least(0), doc="How many standby replicas each task gets."
-    )
-    group_streams_max_standby_replicas: int = setting(
-        INT, 2, at_least(0), doc="The highest value a group may set for that."
     )
