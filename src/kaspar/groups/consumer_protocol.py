@@ -1,5 +1,5 @@
-"""What consumers tell each other through a classic group: the bytes of Kafka's ConsumerProtocol, as far as a broker reads
-them. They begin with a version; one that is not known yet is read as the last that is, as Kafka does.
+"""What consumers tell each other through a classic group: the bytes of Kafka's ConsumerProtocol. They begin with a
+version; one that is not known yet is read, and answered, as the last that is, as Kafka does.
 """
 
 import struct
@@ -7,23 +7,40 @@ from typing import Final
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.protocol import codec
+from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kaspar.protocol.schema import VersionRange
 
 _VERSION: Final = struct.Struct(">h")
-_SUBSCRIPTION_VERSIONS: Final = VersionRange.parse(ConsumerProtocolSubscription.SCHEMA.versions)
+_LAST_VERSION: Final = VersionRange.parse(ConsumerProtocolSubscription.SCHEMA.versions).last
 
 
-def version_of(metadata: bytes) -> int:
-    if len(metadata) < _VERSION.size:
-        raise MalformedBytes("a subscription is too short to say its version")
-    version: int = _VERSION.unpack_from(metadata)[0]
+def version_of(octets: bytes) -> int:
+    if len(octets) < _VERSION.size:
+        raise MalformedBytes("a subscription or an assignment is too short to say its version")
+    version: int = _VERSION.unpack_from(octets)[0]
     if version < 0:
-        raise MalformedBytes(f"a subscription cannot have version {version}")
+        raise MalformedBytes(f"a subscription or an assignment cannot have version {version}")
     return version
 
 
-def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    version = min(version_of(metadata), _SUBSCRIPTION_VERSIONS.last)
-    subscription, _ = codec.read(ConsumerProtocolSubscription, version, metadata, _VERSION.size)
+def read_subscription(octets: bytes) -> ConsumerProtocolSubscription:
+    version = min(version_of(octets), _LAST_VERSION)
+    subscription, _ = codec.read(ConsumerProtocolSubscription, version, octets, _VERSION.size)
     return subscription
+
+
+def write_subscription(subscription: ConsumerProtocolSubscription, version: int) -> bytes:
+    version = min(version, _LAST_VERSION)
+    return _VERSION.pack(version) + codec.write(subscription, version)
+
+
+def read_assignment(octets: bytes) -> ConsumerProtocolAssignment:
+    version = min(version_of(octets), _LAST_VERSION)
+    assignment, _ = codec.read(ConsumerProtocolAssignment, version, octets, _VERSION.size)
+    return assignment
+
+
+def write_assignment(assignment: ConsumerProtocolAssignment, version: int) -> bytes:
+    version = min(version, _LAST_VERSION)
+    return _VERSION.pack(version) + codec.write(assignment, version)

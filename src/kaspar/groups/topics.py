@@ -15,10 +15,28 @@ class TopicView(NamedTuple):
 
 
 class TopicsView(Protocol):
-    """One moment of the cluster's topics. Immutable: a change makes another view."""
+    """One moment of the cluster's topics. Immutable: a change makes another view, of a higher version."""
+
+    @property
+    def version(self) -> int: ...
 
     def topic(self, name: str) -> TopicView | None: ...
 
     def name_of(self, topic_id: uuid.UUID) -> str | None: ...
 
     def names(self) -> Iterable[str]: ...
+
+
+class NoTopics:
+    """What is known before anybody has said anything."""
+
+    version = -1
+
+    def topic(self, name: str) -> TopicView | None:
+        return None
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        return None
+
+    def names(self) -> Iterable[str]:
+        return ()

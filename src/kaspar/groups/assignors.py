@@ -1,0 +1,187 @@
+"""Who gets which partitions: the assignors that consumer groups choose from. Pure, and without a member's consent.
+
+- `range` gives every member a range of each topic it reads, the same numbers of topics that have as many partitions
+  and readers: what is joined stays together. It looks at nothing that was before.
+- `uniform` deals out all partitions evenly, and moves as few as that takes. If all members read the same topics, nobody
+  has more than one partition above anybody else. If not, no partition could move to a reader that has two or more
+  below its owner. Balance comes before stickiness.
+
+Racks play no part, as in Kafka since 4.0.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from kaspar.groups.consumer_member import NO_PARTITIONS, Partitions
+
+UNIFORM: Final = "uniform"
+RANGE: Final = "range"
+
+
+class MemberSpec(NamedTuple):
+    """`topic_ids` are those that the member reads and that exist; `assigned` is what it was meant to have so far."""
+
+    topic_ids: frozenset[uuid.UUID]
+    assigned: Partitions = NO_PARTITIONS
+    instance_id: str | None = None
+
+
+class GroupSpec(NamedTuple):
+    members: Mapping[str, MemberSpec]
+    partition_counts: Mapping[uuid.UUID, int]
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members read the same topics."""
+        subscriptions = iter(self.members.values())
+        first = next(subscriptions).topic_ids
+        return all(member.topic_ids is first or member.topic_ids == first for member in subscriptions)
+
+
+GroupAssignment: TypeAlias = dict[str, Partitions]
+Assignor: TypeAlias = Callable[[GroupSpec], GroupAssignment]
+
+
+def assign_range(spec: GroupSpec) -> GroupAssignment:
+    """Static members first, by instance id: they keep their ranges when they come back under another member id."""
+    order = sorted(spec.members, key=lambda member_id: _range_order(member_id, spec.members[member_id]))
+    readers: dict[uuid.UUID, list[str]] = {}
+    for member_id in order:
+        for topic_id in spec.members[member_id].topic_ids:
+            readers.setdefault(topic_id, []).append(member_id)
+    assignment: dict[str, dict[uuid.UUID, frozenset[int]]] = {member_id: {} for member_id in order}
+    for topic_id in sorted(readers):
+        quota, extra = divmod(spec.partition_counts[topic_id], len(readers[topic_id]))
+        start = 0
+        for position, member_id in enumerate(readers[topic_id]):
+            end = start + quota + (position < extra)
+            if start < end:
+                assignment[member_id][topic_id] = frozenset(range(start, end))
+            start = end
+    return dict(assignment)
+
+
+def _range_order(member_id: str, member: MemberSpec) -> tuple[bool, str]:
+    return (True, member_id) if member.instance_id is None else (False, member.instance_id)
+
+
+def assign_uniform(spec: GroupSpec) -> GroupAssignment:
+    if not spec.members:
+        return {}
+    return _deal_evenly(spec) if spec.is_homogeneous else _Balance(spec).assignment()
+
+
+def _deal_evenly(spec: GroupSpec) -> GroupAssignment:
+    """All read the same. A member keeps what it has up to its share; one more for as many as the division leaves over,
+    and first of all for those who have it already. What is left goes to those who lack, in order.
+    """
+    topic_ids = next(iter(spec.members.values())).topic_ids
+    counts = {topic_id: spec.partition_counts[topic_id] for topic_id in sorted(topic_ids)}
+    quota, extra = divmod(sum(counts.values()), len(spec.members))
+    free = {topic_id: set(range(count)) for topic_id, count in counts.items()}
+    kept: dict[str, list[tuple[uuid.UUID, int]]] = {}
+    for member_id, member in spec.members.items():
+        keeps: list[tuple[uuid.UUID, int]] = []
+        for topic_id in sorted(member.assigned):
+            still_free = free.get(topic_id)
+            if still_free:
+                retained = sorted(member.assigned[topic_id] & still_free)
+                keeps += ((topic_id, partition) for partition in retained)
+        limit = quota
+        if len(keeps) > quota and extra:
+            limit += 1
+            extra -= 1
+        del keeps[limit:]
+        for topic_id, partition in keeps:
+            free[topic_id].discard(partition)
+        kept[member_id] = keeps
+    unassigned = [(topic_id, partition) for topic_id in counts for partition in sorted(free[topic_id])]
+    unassigned.reverse()
+    for keeps in kept.values():
+        limit = quota
+        if len(keeps) <= quota and extra:
+            limit += 1
+            extra -= 1
+        while len(keeps) < limit:
+            keeps.append(unassigned.pop())
+    assert not unassigned
+    return {member_id: _grouped(keeps) for member_id, keeps in kept.items()}
+
+
+class _Balance:
+    """Members read different topics. Whatever is owned by a reader stays; the rest goes to the reader that has least,
+    topics with few readers first; then partitions move from a reader to another that has two or more less, until none
+    can. Each move brings two members closer to each other, so it ends.
+    """
+
+    def __init__(self, spec: GroupSpec) -> None:
+        self._counts = spec.partition_counts
+        self._loads = dict.fromkeys(spec.members, 0)
+        self._readers: dict[uuid.UUID, list[str]] = {}
+        for member_id, member in spec.members.items():
+            for topic_id in member.topic_ids:
+                self._readers.setdefault(topic_id, []).append(member_id)
+        self._topics = sorted(self._readers, key=self._fewest_readers_first)
+        self._owned: dict[uuid.UUID, dict[str, list[int]]] = {topic_id: {} for topic_id in self._topics}
+        self._spec = spec
+
+    def _fewest_readers_first(self, topic_id: uuid.UUID) -> tuple[int, float, uuid.UUID]:
+        readers = len(self._readers[topic_id])
+        return readers, -self._counts[topic_id] / readers, topic_id
+
+    def assignment(self) -> GroupAssignment:
+        self._assign_the_rest(self._keep())
+        while any([self._balance(topic_id) for topic_id in self._topics if len(self._readers[topic_id]) > 1]):
+            pass
+        partitions: dict[str, list[tuple[uuid.UUID, int]]] = {member_id: [] for member_id in self._loads}
+        for topic_id, owners in self._owned.items():
+            for member_id, owned in owners.items():
+                partitions[member_id] += ((topic_id, partition) for partition in owned)
+        return {member_id: _grouped(owned) for member_id, owned in partitions.items()}
+
+    def _keep(self) -> dict[uuid.UUID, list[int]]:
+        """Gives every reader what it had, and gives back what nobody has."""
+        free = {topic_id: set(range(self._counts[topic_id])) for topic_id in self._topics}
+        for member_id, member in self._spec.members.items():
+            for topic_id, partitions in member.assigned.items():
+                if topic_id in member.topic_ids:
+                    retained = sorted(partitions & free[topic_id])
+                    if retained:
+                        free[topic_id].difference_update(retained)
+                        self._owned[topic_id][member_id] = retained
+                        self._loads[member_id] += len(retained)
+        return {topic_id: sorted(partitions) for topic_id, partitions in free.items()}
+
+    def _assign_the_rest(self, free: dict[uuid.UUID, list[int]]) -> None:
+        for topic_id in self._topics:
+            for partition in free[topic_id]:
+                least = min(self._readers[topic_id], key=self._loads.__getitem__)
+                self._owned[topic_id].setdefault(least, []).append(partition)
+                self._loads[least] += 1
+
+    def _balance(self, topic_id: uuid.UUID) -> bool:
+        """Evens out the readers of one topic as far as its partitions allow. Whether it could move one."""
+        moved = False
+        loads, owned = self._loads, self._owned[topic_id]
+        while True:
+            most = max((member_id for member_id in owned), key=loads.__getitem__, default=None)
+            least = min(self._readers[topic_id], key=loads.__getitem__)
+            if most is None or loads[most] - loads[least] < 2:
+                return moved
+            owned.setdefault(least, []).append(owned[most].pop())
+            if not owned[most]:
+                del owned[most]
+            loads[most] -= 1
+            loads[least] += 1
+            moved = True
+
+
+def _grouped(partitions: list[tuple[uuid.UUID, int]]) -> Partitions:
+    by_topic: dict[uuid.UUID, list[int]] = {}
+    for topic_id, partition in partitions:
+        by_topic.setdefault(topic_id, []).append(partition)
+    return {topic_id: frozenset(numbers) for topic_id, numbers in by_topic.items()}
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {UNIFORM: assign_uniform, RANGE: assign_range}

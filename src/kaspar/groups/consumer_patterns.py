@@ -1,0 +1,73 @@
+"""When the patterns of a consumer group are resolved, and what follows when they are.
+
+All patterns of a group are resolved together, in a thread, at most every ten seconds: when one has yet to be resolved,
+when there are new topics since, and every ten minutes in any case. Members notice at their next heartbeat.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from kaspar.coordination import Decision, Now
+from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.consumer_records import epoch_record, pattern_record
+from kaspar.groups.group import Group
+from kaspar.groups.patterns import PatternsResolved, ResolvePatterns
+from kaspar.groups.surroundings import Surroundings
+
+LEAST_INTERVAL_MS: Final = 10_000
+REFRESH_INTERVAL_MS: Final = 10 * 60 * 1000
+
+
+def are_due(group: ConsumerGroup, patterns: Collection[str], now: Now) -> bool:
+    """Whether these patterns, which are the group's or will be, are to be resolved now."""
+    state, surroundings = group.state, group.surroundings
+    if not patterns or group.group_id in surroundings.resolving:
+        return False
+    resolved = next(iter(state.resolved.values()), None)
+    if resolved is None:
+        return True
+    age_ms = now.wall_ms - resolved.timestamp_ms
+    if 0 <= age_ms <= LEAST_INTERVAL_MS:
+        return False
+    return (
+        state.resolved.keys() != set(patterns)
+        or resolved.version < surroundings.version_with_new_topics
+        # Other brokers count the versions of topics otherwise.
+        or resolved.version > surroundings.topics.version
+        or not 0 <= age_ms <= REFRESH_INTERVAL_MS
+    )
+
+
+def maybe_resolve(group: ConsumerGroup, patterns: frozenset[str], now: Now, decision: Decision) -> None:
+    if are_due(group, patterns, now):
+        surroundings = group.surroundings
+        surroundings.resolving.add(group.group_id)
+        decision.actions.append(ResolvePatterns(group.group_id, patterns, surroundings.topics))
+
+
+def patterns_resolved(
+    group: Group | None, event: PatternsResolved, now: Now, surroundings: Surroundings
+) -> Decision:
+    """Patterns that nobody has any more are passed over. If what the group reads is other than before, its epoch is."""
+    surroundings.resolving.discard(event.group_id)
+    decision = Decision()
+    if not isinstance(group, ConsumerGroup):
+        return decision
+    state = group.state
+    resolved = {pattern: topics for pattern, topics in event.topics.items() if pattern in state.pattern_subscribers}
+    changed = False
+    topics_read = set(state.subscribers)
+    for pattern, topics in resolved.items():
+        before = state.resolved.get(pattern)
+        changed |= topics != (before.topics if before is not None else frozenset())
+        topics_read |= topics
+        decision.records.append(pattern_record(group.group_id, pattern, topics, event.version, now.wall_ms))
+    for pattern, known in state.resolved.items():
+        if pattern not in resolved:
+            topics_read |= known.topics
+    metadata_hash = surroundings.metadata_hash(topics_read)
+    if changed or metadata_hash != state.metadata_hash:
+        epoch = state.group_epoch + 1
+        decision.records.append(epoch_record(group.group_id, epoch, metadata_hash))
+        group.looked_at_topics(epoch)
+    return decision

@@ -1,0 +1,210 @@
+"""What a request of a member changes in its group, step by step, whichever protocol the request is of.
+
+The steps of Kafka, in its order, because it is the order of the records: the member, its pattern, the group's epoch, the
+target, what the member has. A step reads the state and what the steps before have found; it writes nothing but the
+decision.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.coordination import Decision, Now
+from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.consumer_member import JOINS, NO_PARTITIONS, Member, Partitions
+from kaspar.groups.consumer_patterns import maybe_resolve
+from kaspar.groups.consumer_records import (
+    current_record,
+    epoch_record,
+    member_record,
+    member_tombstones,
+    partition_metadata_tombstone,
+    pattern_tombstone,
+    target_record,
+)
+from kaspar.groups.consumer_state import NO_ASSIGNMENT_YET
+from kaspar.groups.consumer_states import MemberState
+from kaspar.groups.patterns import ResolvePatterns, problem_with
+from kaspar.groups.reconciliation import Goal, reconcile
+from kaspar.groups.target import ComputeAssignment, group_spec, target_records
+from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
+
+
+class PatternChange(enum.Enum):
+    NONE = enum.auto()
+    UNRESOLVED = enum.auto()
+    """Changed, and what the new one stands for is yet to be found: the epoch waits for that."""
+    RESOLVED = enum.auto()
+    """Changed, and what it stands for is known."""
+
+
+class MemberUpdate:
+    def __init__(self, group: ConsumerGroup, now: Now) -> None:
+        self.group = group
+        self.state = group.state
+        self.surroundings = group.surroundings
+        self.now = now
+        self.decision = Decision(if_refused=self._refused)
+
+    def _refused(self, code: ErrorCode, now: Now) -> Decision:
+        """What was to be done in a thread is not being done."""
+        for action in self.decision.actions:
+            if isinstance(action, ResolvePatterns):
+                self.surroundings.resolving.discard(action.group_id)
+            else:
+                self.surroundings.computing.pop(action.group_id, None)
+        return Decision()
+
+    # -- the member ----------------------------------------------------------------------------------------------------
+
+    def check_room(self, member_id: str) -> None:
+        most = self.surroundings.settings.group_consumer_max_size
+        if len(self.state.members) >= most and member_id not in self.state.members:
+            raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {self.group.group_id} has {most} members already.")
+
+    def known_or_new(self, member_id: str) -> Member:
+        return self.state.members.get(member_id) or Member(member_id)
+
+    def replace_static(self, old: Member, member_id: str) -> Member:
+        """The instance comes back under another id: it gets what it had, and has to begin at its first epoch. The timers of
+        the old id find nobody when they fire.
+        """
+        group_id = self.group.group_id
+        member = replace(old, member_id=member_id, member_epoch=JOINS, previous_member_epoch=JOINS)
+        self.decision.records += member_tombstones(group_id, old.member_id)
+        self.decision.records += (
+            member_record(group_id, member),
+            target_record(group_id, member_id, self.state.targets.get(old.member_id, NO_PARTITIONS)),
+            current_record(group_id, member),
+        )
+        return member
+
+    def write_member(self, member: Member, updated: Member) -> bool:
+        """Whether the topics it names are others than before."""
+        if updated == member:
+            return False
+        self.decision.records.append(member_record(self.group.group_id, updated))
+        return updated.subscribed_topic_names != member.subscribed_topic_names
+
+    # -- its pattern ---------------------------------------------------------------------------------------------------
+
+    def change_pattern(self, member: Member, updated: Member) -> PatternChange:
+        """A pattern that nobody else had is checked, and resolved along with all the others of the group, so that it takes
+        one rebalance and not one each.
+        """
+        subscribers, old, new = self.state.pattern_subscribers, member.pattern, updated.pattern
+        change = PatternChange.NONE
+        if updated.subscribed_topic_regex != member.subscribed_topic_regex:
+            change = PatternChange.UNRESOLVED
+            if old and subscribers.get(old) == 1:
+                self.decision.records.append(pattern_tombstone(self.group.group_id, old))
+            if new and new not in subscribers:
+                _check_pattern(new)
+            elif new in self.state.resolved or (old and not new):
+                change = PatternChange.RESOLVED
+        maybe_resolve(self.group, _with_change(subscribers, old, new), self.now, self.decision)
+        return change
+
+    # -- the group's epoch ---------------------------------------------------------------------------------------------
+
+    def look_at_topics(self, member: Member, updated: Member, *, bump: bool) -> int:
+        """The group's epoch, which is another if its members are to be assigned anew."""
+        state, group_id = self.state, self.group.group_id
+        epoch = state.group_epoch
+        metadata_hash = self.surroundings.metadata_hash(state.subscribed_topics_with(member, updated))
+        if bump or metadata_hash != state.metadata_hash:
+            epoch += 1
+            self.decision.records.append(epoch_record(group_id, epoch, metadata_hash))
+        self.group.looked_at_topics(epoch)
+        if state.has_partition_metadata:
+            self.decision.records.append(partition_metadata_tombstone(group_id))
+        return epoch
+
+    # -- the target ----------------------------------------------------------------------------------------------------
+
+    def target_for(self, member: Member, updated: Member, epoch: int) -> tuple[int, Partitions]:
+        """The target of the member and its epoch: a new one if the group's epoch is ahead of the last, and that is long
+        enough ago. The first of a group is for one member, and does not wait.
+        """
+        state, group_id = self.state, self.group.group_id
+        last = state.assignment_epoch, state.target_of(updated.member_id, updated.instance_id)
+        is_first = state.assignment_epoch <= NO_ASSIGNMENT_YET
+        if epoch <= state.assignment_epoch or self._was_assigned_just_now():
+            return last
+        if not is_first and self.surroundings.computing.get(group_id, NO_ASSIGNMENT_YET) >= epoch:
+            return last
+        compute = ComputeAssignment(
+            group_id,
+            epoch,
+            self._preferred_assignor(member, updated),
+            group_spec(state, updated, self.surroundings.topics),
+        )
+        if is_first or compute.is_small:
+            computed = compute.run()
+            self.decision.records += target_records(state, computed, self.now.wall_ms)
+            return epoch, computed.assignment.get(updated.member_id, NO_PARTITIONS)
+        self.surroundings.computing[group_id] = epoch
+        self.decision.actions.append(compute)
+        return last
+
+    def _was_assigned_just_now(self) -> bool:
+        """By the wall clock, which the log knows. One that went back holds up nobody."""
+        interval_ms = self.surroundings.assignment_interval_ms(self.group.group_id)
+        return 0 <= self.now.wall_ms - self.state.assignment_timestamp_ms < interval_ms
+
+    def _preferred_assignor(self, member: Member, updated: Member) -> str:
+        counts = dict(self.state.assignors)
+        for asked, step in ((member.server_assignor, -1), (updated.server_assignor, 1)):
+            if asked is not None:
+                counts[asked] = counts.get(asked, 0) + step
+        return self.group.preferred_assignor(counts)
+
+    # -- what the member has -------------------------------------------------------------------------------------------
+
+    def reconcile(
+        self,
+        member: Member,
+        target: tuple[int, Partitions],
+        *,
+        subscription_changed: bool,
+        owned: Iterable[RequestTopicPartitions] | None,
+    ) -> Member:
+        epoch, partitions = target
+        if not subscription_changed and member.is_reconciled_to(epoch):
+            return member
+        goal = Goal(
+            epoch=epoch,
+            target=partitions,
+            subscribed=lambda: self.group.topic_ids_of(member),
+            subscription_changed=subscription_changed,
+            is_owned=self.state.is_owned,
+            owned=owned,
+        )
+        reconciled = reconcile(member, goal)
+        if reconciled != member:
+            self.decision.records.append(current_record(self.group.group_id, reconciled))
+            if not reconciled.uses_classic_protocol:
+                if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
+                    self.group.timers.await_revocation(reconciled, self.now, self.decision)
+                else:
+                    self.group.timers.end_revocation(reconciled.member_id, self.decision)
+        return reconciled
+
+
+def _check_pattern(pattern: str) -> None:
+    problem = problem_with(pattern)
+    if problem is not None:
+        raise Refused(
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"The pattern {pattern!r} is no regular expression of RE2: {problem}"
+        )
+
+
+def _with_change(subscribers: dict[str, int], old: str, new: str) -> frozenset[str]:
+    """The patterns of a group when a member has changed from one to another. Empty is none."""
+    patterns = set(subscribers)
+    if old and subscribers.get(old) == 1:
+        patterns.discard(old)
+    if new:
+        patterns.add(new)
+    return frozenset(patterns)

@@ -1,0 +1,204 @@
+"""Groups that change from one protocol to the other while their members go on reading.
+
+Upgrade: a member of the consumer protocol joins a classic group whose members are consumers. They become members of a
+consumer group, with what they have, and are served the classic protocol by translation (`consumer_classic`).
+Downgrade: the last member of the consumer protocol leaves, or gives its instance id to a member of the classic one. The
+group becomes a classic group whose members have what they were meant to have.
+
+Both are one batch in the log: the tombstones of what the group was, then the records of what it is. Which way is open is
+a setting, `group.consumer.migration.policy`.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.log import get_log
+from kaspar.coordination import Now, StoredRecord
+from kaspar.groups.classic import ClassicGroup
+from kaspar.groups.classic_member import ClassicMember
+from kaspar.groups.classic_roster import Roster
+from kaspar.groups.consumer_member import Member, OwnedPartitions, Partitions
+from kaspar.groups.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
+from kaspar.groups.consumer_records import (
+    current_record,
+    epoch_record,
+    group_tombstones,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from kaspar.groups.consumer_state import ConsumerState
+from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE
+from kaspar.groups.records import ClassicMemberMetadata, ClassicProtocol, GroupMetadataKey, GroupMetadataValue
+from kaspar.groups.surroundings import Surroundings
+from kaspar.groups.topics import TopicsView
+from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+
+log = get_log(__name__)
+
+DOWNGRADED: Final = "downgraded"
+DOWNGRADED_AND_REBALANCES: Final = "downgraded-and-rebalances"
+"""The names of the timer that wakes a classic group when it has come out of a consumer group."""
+NEVER_ASSIGNED: Final = 0
+
+# -- upgrade -----------------------------------------------------------------------------------------------------------
+
+
+def upgrade_records(classic: ClassicGroup, surroundings: Surroundings) -> list[StoredRecord]:
+    """The consumer group that a classic group is to become: none, if it is empty. Refused if it may or can not."""
+    if classic.is_empty:
+        return []
+    _check_upgrade(classic, surroundings)
+    group_id, epoch = classic.group_id, classic.generation_id
+    try:
+        members = [_upgraded(member, classic, surroundings.topics) for member in classic.roster]
+    except MalformedBytes as problem:
+        raise _cannot_upgrade(classic, f"a member's subscription or assignment cannot be read: {problem}") from problem
+    topics_read = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
+    targets = {
+        member.member_id: {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
+        for member in members
+    }
+    log.info("group %s becomes a consumer group at epoch %d, with %d members", group_id, epoch, len(members))
+    return [
+        *(member_record(group_id, member) for member in members),
+        epoch_record(group_id, epoch, surroundings.metadata_hash(topics_read)),
+        *(target_record(group_id, member_id, target) for member_id, target in targets.items()),
+        target_epoch_record(group_id, epoch, NEVER_ASSIGNED),
+        *(current_record(group_id, member) for member in members),
+    ]
+
+
+def _check_upgrade(classic: ClassicGroup, surroundings: Surroundings) -> None:
+    if not surroundings.upgrades:
+        raise _cannot_upgrade(classic, "group.consumer.migration.policy does not allow it")
+    if not classic.uses_consumer_protocol:
+        raise _cannot_upgrade(classic, "its members are no consumers")
+    if len(classic.roster) > surroundings.settings.group_consumer_max_size:
+        raise _cannot_upgrade(classic, "it has more members than group.consumer.max.size")
+
+
+def _cannot_upgrade(classic: ClassicGroup, why: str) -> Refused:
+    return Refused(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Classic group {classic.group_id} cannot become a consumer group: {why}."
+    )
+
+
+def _upgraded(member: ClassicMember, classic: ClassicGroup, topics: TopicsView) -> Member:
+    """With what it has by the last assignment, whether or not the group is at the next by now: it will be told to join."""
+    epoch = classic.generation_id
+    protocol = classic.protocol_name if classic.protocol_name in member.protocols else next(iter(member.protocols))
+    subscription = read_subscription(member.protocols[protocol or ""])
+    assigned = {}
+    if member.assignment:
+        assignment = read_assignment(member.assignment)
+        if assignment.user_data:
+            raise _cannot_upgrade(classic, "its assignor keeps data of its own with the assignment")
+        for assigned_topic in assignment.assigned_partitions:
+            view = topics.topic(assigned_topic.topic)
+            if view is not None and assigned_topic.partitions:
+                assigned[view.topic_id] = dict.fromkeys(assigned_topic.partitions, epoch)
+    return Member(
+        member.member_id,
+        member_epoch=epoch,
+        previous_member_epoch=epoch,
+        instance_id=member.instance_id,
+        rack_id=subscription.rack_id or None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=frozenset(subscription.topics),
+        classic=classic_metadata(member.session_timeout_ms, member.protocols),
+        assigned=assigned,
+    )
+
+
+def named_partitions(partitions: Partitions | OwnedPartitions, topics: TopicsView) -> ConsumerProtocolAssignment:
+    """As members of the classic protocol are told. Topics that are gone have no name, and are left out."""
+    return ConsumerProtocolAssignment(
+        assigned_partitions=tuple(
+            TopicPartition(topic=name, partitions=tuple(sorted(partitions[topic_id])))
+            for topic_id in partitions
+            if (name := topics.name_of(topic_id)) is not None
+        )
+    )
+
+
+def classic_metadata(session_timeout_ms: int, protocols: dict[str, bytes]) -> ClassicMemberMetadata:
+    return ClassicMemberMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=tuple(ClassicProtocol(name=name, metadata=data) for name, data in protocols.items()),
+    )
+
+
+# -- downgrade ---------------------------------------------------------------------------------------------------------
+
+
+def may_downgrade(
+    state: ConsumerState, leaving: Collection[Member], surroundings: Surroundings, joining: Member | None = None
+) -> bool:
+    """Whether those who are left when these have gone all use the classic protocol, and may have a group of it."""
+    left = len(state.members) - len(leaving) + (joining is not None)
+    classic_left = state.classic_count - sum(member.uses_classic_protocol for member in leaving)
+    classic_left += joining is not None and joining.uses_classic_protocol
+    return (
+        left > 0
+        and classic_left == left
+        and surroundings.downgrades
+        and left <= surroundings.settings.group_max_size
+    )
+
+
+def downgrade_records(
+    state: ConsumerState,
+    topics: TopicsView,
+    now: Now,
+    *,
+    leaving: Collection[Member],
+    joining: Member | None = None,
+) -> list[StoredRecord]:
+    """`joining` takes the place of the static member that is leaving; the records that say so come before these."""
+    gone = {member.member_id for member in leaving}
+    stays = [member for member in state.members.values() if member.member_id not in gone]
+    if joining is not None:
+        stays.append(joining)
+    assignments: dict[str, bytes] = {}
+    roster = Roster()
+    for member in stays:
+        roster.add(_downgraded(member))
+    protocol = roster.elect_protocol()
+    for member in stays:
+        target = state.target_of(member.member_id, member.instance_id)
+        version = version_of(roster[member.member_id].protocols[protocol])
+        assignments[member.member_id] = write_assignment(named_partitions(target, topics), version)
+    value = GroupMetadataValue(
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        generation=state.group_epoch,
+        protocol=protocol,
+        leader=roster.leader_id,
+        current_state_timestamp=now.wall_ms,
+        members=tuple(member.as_stored(protocol, assignments[member.member_id]) for member in roster),
+    )
+    tombstoned = [member_id for member_id in state.members if joining is None or member_id not in gone]
+    if joining is not None:
+        tombstoned.append(joining.member_id)
+    log.info("group %s becomes a classic group at generation %d", state.group_id, state.group_epoch)
+    return [
+        *group_tombstones(state.group_id, tombstoned, state.resolved),
+        StoredRecord(GroupMetadataKey(group=state.group_id), value),
+    ]
+
+
+def _downgraded(member: Member) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.classic.session_timeout_ms,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocols={protocol.name: protocol.metadata for protocol in member.classic.supported_protocols},
+    )

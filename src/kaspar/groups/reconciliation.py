@@ -1,0 +1,128 @@
+"""One step of a member from what it has towards what its target says.
+
+The rule above all: nobody gets a partition before its last owner has said that it gave it up, or is gone. So a member
+gives up first, at its old epoch; then it moves to the epoch of the target and takes what is free, and takes the rest
+as it becomes free.
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.groups.consumer_member import NOTHING_OWNED, Member, OwnedPartitions, Partitions
+from kaspar.groups.consumer_states import MEMBER_TRANSITIONS, MemberState
+from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Where a member is headed, and what it said of itself. `owned` is None if it did not say."""
+
+    epoch: int
+    target: Partitions
+    subscribed: Callable[[], Collection[uuid.UUID]]
+    subscription_changed: bool
+    is_owned: Callable[[uuid.UUID, int], bool]
+    owned: Iterable[RequestTopicPartitions] | None
+
+
+def reconcile(member: Member, goal: Goal) -> Member:
+    """The same member if it can do no step now."""
+    stepped = _step(member, goal)
+    assert stepped.state in MEMBER_TRANSITIONS[member.state], f"{member.state.name} to {stepped.state.name}"
+    return stepped
+
+
+def _step(member: Member, goal: Goal) -> Member:
+    match member.state:
+        case MemberState.STABLE:
+            if member.member_epoch != goal.epoch:
+                return _towards_target(member, goal, epoch_until_revoked=member.member_epoch)
+            return _without_unsubscribed(member, goal) if goal.subscription_changed else member
+        case MemberState.UNREVOKED_PARTITIONS:
+            if _may_own(goal.owned, member.pending_revocation):
+                return _without_unsubscribed(member, goal) if goal.subscription_changed else member
+            return _towards_target(member, goal, epoch_until_revoked=member.member_epoch)
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _towards_target(member, goal, epoch_until_revoked=member.member_epoch)
+        case MemberState.UNKNOWN:
+            if goal.owned is None or any(True for _ in goal.owned):
+                raise Refused(
+                    ErrorCode.FENCED_MEMBER_EPOCH,
+                    f"Member {member.member_id} is in a state that is not known here: it must give up all partitions "
+                    "and join again.",
+                )
+            return _towards_target(member, goal, epoch_until_revoked=goal.epoch)
+
+
+def _towards_target(member: Member, goal: Goal, *, epoch_until_revoked: int) -> Member:
+    subscribed = goal.subscribed()
+    assigned: dict[uuid.UUID, dict[int, int]] = {}
+    to_revoke: dict[uuid.UUID, dict[int, int]] = {}
+    to_assign: dict[uuid.UUID, list[int]] = {}
+    waits = False
+    for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
+        current = member.assigned.get(topic_id, {})
+        target = goal.target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
+        kept = {partition: epoch for partition, epoch in current.items() if partition in target}
+        if kept:
+            assigned[topic_id] = kept
+        if len(kept) < len(current):
+            to_revoke[topic_id] = {
+                partition: epoch for partition, epoch in current.items() if partition not in target
+            }
+        given_up = member.pending_revocation.get(topic_id, {})
+        for partition in sorted(target - kept.keys()):
+            # What it had to give up itself is its own until it has done so: nobody else can have it by now.
+            if goal.is_owned(topic_id, partition) and partition not in given_up:
+                waits = True
+            else:
+                to_assign.setdefault(topic_id, []).append(partition)
+    if to_revoke and _may_own(goal.owned, to_revoke):
+        return _at_epoch(member, epoch_until_revoked, MemberState.UNREVOKED_PARTITIONS, assigned, to_revoke)
+    for topic_id, partitions in to_assign.items():
+        assigned.setdefault(topic_id, {}).update(dict.fromkeys(partitions, goal.epoch))
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    return _at_epoch(member, goal.epoch, state, assigned, NOTHING_OWNED)
+
+
+def _without_unsubscribed(member: Member, goal: Goal) -> Member:
+    """Its subscription has changed and there is no new target yet: what it no longer reads, it has to give up now."""
+    subscribed = goal.subscribed()
+    dropped = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in subscribed}
+    if not dropped:
+        return member
+    kept = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in dropped}
+    to_revoke = {
+        topic_id: {**member.pending_revocation.get(topic_id, {}), **dropped.get(topic_id, {})}
+        for topic_id in dict.fromkeys((*member.pending_revocation, *dropped))
+    }
+    if _may_own(goal.owned, to_revoke):
+        return _at_epoch(member, member.member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, to_revoke)
+    return _at_epoch(member, member.member_epoch, member.state, kept, member.pending_revocation)
+
+
+def _at_epoch(
+    member: Member, epoch: int, state: MemberState, assigned: OwnedPartitions, pending_revocation: OwnedPartitions
+) -> Member:
+    return replace(
+        member,
+        member_epoch=epoch,
+        previous_member_epoch=member.member_epoch,
+        state=state,
+        assigned=assigned,
+        pending_revocation=pending_revocation,
+    )
+
+
+def _may_own(owned: Iterable[RequestTopicPartitions] | None, partitions: OwnedPartitions) -> bool:
+    """Whether the member still has one of them, as far as it has said."""
+    if owned is None:
+        return True
+    return any(
+        partition in partitions[topic.topic_id]
+        for topic in owned
+        if topic.topic_id in partitions
+        for partition in topic.partitions
+    )
