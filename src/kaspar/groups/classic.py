@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.ids import NO_TIMESTAMP
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import Now, StoredRecord
+from kaspar.coordination import Decision, Now, Reply, StoredRecord
+from kaspar.groups.classic_answers import join_refused, sync_refused
 from kaspar.groups.classic_member import NO_ASSIGNMENT, ClassicMember
 from kaspar.groups.classic_roster import Roster
 from kaspar.groups.classic_state import TRANSITIONS, ClassicState
@@ -26,9 +28,10 @@ from kaspar.groups.group import (
     group_not_found,
     unknown_member,
 )
-from kaspar.groups.records import NO_TIMESTAMP, GroupMetadataKey, GroupMetadataValue
+from kaspar.groups.records import GroupMetadataKey, GroupMetadataValue
 from kaspar.protocol.messages.describe_groups import DescribedGroup
-from kaspar.protocol.messages.join_group import JoinGroupResponseMember
+from kaspar.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from kaspar.protocol.messages.sync_group import SyncGroupResponse
 
 
 class InitialDelay(NamedTuple):
@@ -170,6 +173,25 @@ class ClassicGroup:
             self._subscribed_topics = frozenset(topics)
 
     # -- what members are told -----------------------------------------------------------------------------------------
+
+    def answer_join(self, member: ClassicMember, response: JoinGroupResponse, decision: Decision) -> None:
+        """If it waits for one."""
+        ticket = self.roster.await_join(member, None)
+        if ticket is not None:
+            decision.replies.append(Reply(ticket, response))
+
+    def answer_sync(self, member: ClassicMember, response: SyncGroupResponse, decision: Decision) -> None:
+        ticket, member.awaiting_sync = member.awaiting_sync, None
+        if ticket is not None:
+            decision.replies.append(Reply(ticket, response))
+
+    def answer_waiting(self, code: ErrorCode) -> list[Reply]:
+        """Whoever waits for anything is told this: the group is not what it was, or never came to be."""
+        decision = Decision()
+        for member in self.roster:
+            self.answer_join(member, join_refused(code, member.member_id), decision)
+            self.answer_sync(member, sync_refused(code), decision)
+        return decision.replies
 
     def joined_members(self) -> tuple[JoinGroupResponseMember, ...]:
         """Everybody, with their metadata: what the leader needs to assign."""

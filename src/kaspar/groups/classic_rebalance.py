@@ -11,8 +11,9 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.log import get_log
-from kaspar.coordination import Decision, Now, Reply, Timer
+from kaspar.coordination import Decision, Now, Timer
 from kaspar.groups.classic import ClassicGroup, InitialDelay
+from kaspar.groups.classic_answers import join_refused, sync_refused
 from kaspar.groups.classic_member import NO_ASSIGNMENT, ClassicMember
 from kaspar.groups.classic_state import TRANSITIONS, ClassicState
 from kaspar.groups.group import GroupTimer
@@ -28,14 +29,6 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a new member may wait for its first generation. It sends no heartbeats yet, and its client may be gone."""
 
 # -- answers -----------------------------------------------------------------------------------------------------------
-
-
-def join_refused(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id, leader="", members=())
-
-
-def sync_refused(code: ErrorCode) -> SyncGroupResponse:
-    return SyncGroupResponse(error_code=code, assignment=NO_ASSIGNMENT)
 
 
 def joined(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
@@ -55,18 +48,6 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=assignment
     )
-
-
-def answer_join(group: ClassicGroup, member: ClassicMember, response: JoinGroupResponse, decision: Decision) -> None:
-    ticket = group.roster.await_join(member, None)
-    if ticket is not None:
-        decision.replies.append(Reply(ticket, response))
-
-
-def answer_sync(member: ClassicMember, response: SyncGroupResponse, decision: Decision) -> None:
-    ticket, member.awaiting_sync = member.awaiting_sync, None
-    if ticket is not None:
-        decision.replies.append(Reply(ticket, response))
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -113,8 +94,8 @@ def session_timer_fired(group: ClassicGroup, member_id: str, now: Now) -> Decisi
 
 def remove_member(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
     """Whoever still waits is told that it is no member, so that it begins anew if it lives."""
-    answer_join(group, member, join_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
-    answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
+    group.answer_join(member, join_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
+    group.answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID), decision)
     group.roster.remove(member.member_id)
     cancel_session_timer(group, member.member_id, decision)
 
@@ -140,7 +121,7 @@ def prepare_rebalance(group: ClassicGroup, reason: str, now: Now, decision: Deci
         for member in group.roster:
             member.assignment = NO_ASSIGNMENT
             if member.awaiting_sync is not None:
-                answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
+                group.answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
                 expect_heartbeat(group, member, now, decision)
     if group.roster.pending_sync:
         group.roster.pending_sync.clear()
@@ -209,7 +190,7 @@ def complete_join(group: ClassicGroup, now: Now, decision: Decision) -> None:
         return
     timeout_ms = group.roster.rebalance_timeout_ms
     for member in group.roster:
-        answer_join(group, member, joined(group, member.member_id), decision)
+        group.answer_join(member, joined(group, member.member_id), decision)
         expect_heartbeat(group, member, now, decision)
         member.is_new = False
         group.roster.pending_sync.add(member.member_id)
@@ -230,6 +211,7 @@ def sync_timer_fired(group: ClassicGroup, now: Now) -> Decision:
 
 
 def timer_fired(group: ClassicGroup, timer: GroupTimer, now: Now) -> Decision:
+    """Timers of the consumer group that this one was come to nothing."""
     match timer.name:
         case "session":
             return session_timer_fired(group, timer.member_id, now)
@@ -238,15 +220,13 @@ def timer_fired(group: ClassicGroup, timer: GroupTimer, now: Now) -> Decision:
         case "sync":
             return sync_timer_fired(group, now)
         case _:
-            raise AssertionError(f"a classic group has no timer {timer.name}")
+            return Decision()
 
 
-def resume(group: ClassicGroup, now: Now) -> Decision:
+def resume(group: ClassicGroup, now: Now, decision: Decision) -> None:
     """The group is in the log and nobody knows yet who of its members lives: their sessions begin now."""
-    decision = Decision()
     for member in group.roster:
         expect_heartbeat(group, member, now, decision)
     size, most = len(group.roster), group.settings.group_max_size
     if size > most:
         prepare_rebalance(group, f"{size} members were loaded where {most} may be", now, decision)
-    return decision

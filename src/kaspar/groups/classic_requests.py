@@ -9,22 +9,19 @@ from typing import Final
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.coordination import Decision, Now, Reply, Ticket, Timer
 from kaspar.groups.classic import ClassicGroup, Replacement
+from kaspar.groups.classic_answers import join_refused, sync_refused
 from kaspar.groups.classic_member import NO_ASSIGNMENT, ClassicMember, protocols_by_name
 from kaspar.groups.classic_rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     SESSION,
     SYNC,
-    answer_join,
-    answer_sync,
     cancel_session_timer,
     expect_heartbeat,
-    join_refused,
     joined,
     maybe_complete_join,
     maybe_prepare_rebalance,
     prepare_rebalance,
     remove_member,
-    sync_refused,
     synced,
 )
 from kaspar.groups.classic_state import ClassicState
@@ -178,7 +175,7 @@ class _Join:
         self.group.roster.update_protocols(member, self.protocols)
         member.rebalance_timeout_ms = self.rebalance_timeout_ms
         member.session_timeout_ms = self.request.session_timeout_ms
-        answer_join(self.group, member, join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), self.decision)
+        self.group.answer_join(member, join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), self.decision)
         self.group.roster.await_join(member, self.ticket)
 
     # -- static members (KIP-345) --------------------------------------------------------------------------------------
@@ -192,8 +189,8 @@ class _Join:
             self._replace_while_stable(old, member)
             return
         fenced = ErrorCode.FENCED_INSTANCE_ID
-        answer_join(group, old, join_refused(fenced, old.member_id), self.decision)
-        answer_sync(old, sync_refused(fenced), self.decision)
+        group.answer_join(old, join_refused(fenced, old.member_id), self.decision)
+        group.answer_sync(old, sync_refused(fenced), self.decision)
         cancel_session_timer(group, old.member_id, self.decision)
         group.roster.replace(old.member_id, member)
         expect_heartbeat(group, member, self.now, self.decision)
@@ -273,7 +270,7 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, ticket: Ticket, now: No
             return decision
         case ClassicState.COMPLETING_REBALANCE:
             decision = Decision()
-            answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
+            group.answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
             member.awaiting_sync = ticket
             _has_synced(group, member, decision)
             if group.roster.leader_id == member.member_id:
@@ -296,7 +293,7 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, now: Now, decision: 
     decision.records.append(group.record(group.roster, group.roster.leader_id, assignments))
     for member in group.roster:
         if member.awaiting_sync is not None:
-            answer_sync(member, synced(group, assignments.get(member.member_id, NO_ASSIGNMENT)), decision)
+            group.answer_sync(member, synced(group, assignments.get(member.member_id, NO_ASSIGNMENT)), decision)
             expect_heartbeat(group, member, now, decision)
 
     def refused(code: ErrorCode, later: Now) -> Decision:

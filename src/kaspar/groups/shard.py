@@ -8,19 +8,50 @@ the record that says so is in the log, and not before.
 
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, Reply, Shard, StoredRecord, Ticket, Timer
-from kaspar.groups import classic_rebalance, classic_requests, records
+from kaspar.groups import (
+    classic_rebalance,
+    classic_requests,
+    consumer_assigning,
+    consumer_classic,
+    consumer_departures,
+    consumer_patterns,
+    consumer_requests,
+    records,
+)
 from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.classic_state import ClassicState
+from kaspar.groups.consumer import ConsumerGroup
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
+from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
 from kaspar.groups.offsets import Offsets
-from kaspar.groups.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from kaspar.groups.patterns import PatternsResolved
+from kaspar.groups.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kaspar.groups.surroundings import Surroundings
+from kaspar.groups.target import AssignmentComputed
 from kaspar.groups.topics import TopicsView
-from kaspar.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from kaspar.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from kaspar.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from kaspar.protocol.messages.delete_groups import DeletableGroupResult
 from kaspar.protocol.messages.describe_groups import DescribedGroup
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kaspar.protocol.messages.join_group import JoinGroupRequest
@@ -31,6 +62,18 @@ from kaspar.protocol.messages.offset_delete import OffsetDeleteRequest
 from kaspar.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from kaspar.protocol.messages.sync_group import SyncGroupRequest
 from kaspar.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kaspar.protocol.schema import Message
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
+ConsumerGroupKey: TypeAlias = (
+    ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
 
 SWEEP: Final = "sweep"
 """The timer of the round that looks for expired offsets."""
@@ -45,9 +88,9 @@ FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
 class GroupShard:
     def __init__(self, settings: GroupSettings, partition: int) -> None:
         self.partition = partition
+        self.surroundings = Surroundings(settings)
         self.offsets = Offsets(settings)
-        self._settings = settings
-        self._groups: dict[str, ClassicGroup] = {}
+        self._groups: dict[str, AnyGroup] = {}
         self._coming: dict[str, ClassicGroup] = {}
         """Groups that have just been made, until their first record is in the log."""
         self._is_loading = True
@@ -57,42 +100,43 @@ class GroupShard:
     def groups(self) -> Mapping[str, Group]:
         return self._groups
 
-    def _group(self, group_id: str) -> ClassicGroup:
+    def _group(self, group_id: str) -> AnyGroup:
         group = self._groups.get(group_id)
         if group is None:
             raise group_not_found(group_id)
         return group
 
-    # -- classic groups ------------------------------------------------------------------------------------------------
+    # -- the classic protocol ------------------------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+        """An empty consumer group gives way to a classic one."""
         group = self._groups.get(request.group_id)
         if group is None:
-            return self._join_new_group(request, client, ticket, now)
-        return classic_requests.join(group, request, client, ticket, now)
+            return self._join_new_group([], request, client, ticket, now)
+        if isinstance(group, ClassicGroup):
+            return classic_requests.join(group, request, client, ticket, now)
+        if group.is_empty:
+            return self._join_new_group(group.tombstones(), request, client, ticket, now)
+        return consumer_classic.join(group, request, client, ticket, now)
 
-    def _join_new_group(self, request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
-        """Whoever has a member id already is a member of something that is gone."""
+    def _join_new_group(
+        self, tombstones: list[StoredRecord], request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now
+    ) -> Decision:
+        """Whoever has a member id already is a member of something that is gone: no group is made for it."""
         group_id = request.group_id
-        group = ClassicGroup(group_id, self._settings)
+        group = ClassicGroup(group_id, self.surroundings.settings)
         decision = classic_requests.join(group, request, client, ticket, now)
         if group.is_empty and not group.roster.pending:
             return decision
 
         def refused(code: ErrorCode, later: Now) -> Decision:
             del self._coming[group_id]
-            return Decision(
-                replies=[
-                    Reply(member.awaiting_join, member.awaiting_join.refused(code))
-                    for member in group.roster
-                    if member.awaiting_join is not None
-                ]
-            )
+            return Decision(replies=group.answer_waiting(code))
 
         assert not decision.records
         assert decision.if_refused is None
         self._coming[group_id] = group
-        decision.records.append(group.new_group_record(now))
+        decision.records = [*tombstones, group.new_group_record(now)]
         decision.if_refused = refused
         return decision
 
@@ -100,54 +144,94 @@ class GroupShard:
         group = self._groups.get(request.group_id)
         if group is None or group.is_empty:
             raise unknown_member(request.group_id, request.member_id)
-        return classic_requests.sync(group, request, ticket, now)
+        if isinstance(group, ClassicGroup):
+            return classic_requests.sync(group, request, ticket, now)
+        return consumer_classic.sync(group, request, ticket, now)
 
     def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now: Now) -> Decision:
-        response = self.heartbeat_at_once(request, now)
-        return Decision(replies=[Reply(ticket, response)])
-
-    def heartbeat_at_once(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
-        """As `heartbeat`, without the way of a decision: nothing durable changes, and there is nothing to wait for."""
         group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return consumer_classic.heartbeat(group, request, ticket, now)
         if group is None:
             raise unknown_member(request.group_id, request.member_id)
-        return classic_requests.heartbeat(group, request, now)
+        return Decision(replies=[Reply(ticket, classic_requests.heartbeat(group, request, now))])
+
+    def heartbeat_at_once(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse | None:
+        """What `heartbeat` answers, without a decision where none is needed: nothing durable changes, and there is nothing
+        to wait for. None: ask `heartbeat`.
+        """
+        group = self._groups.get(request.group_id)
+        return classic_requests.heartbeat(group, request, now) if type(group) is ClassicGroup else None
 
     def leave(self, request: LeaveGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
         group = self._groups.get(request.group_id)
-        if group is None:
-            response = LeaveGroupResponse(
-                members=tuple(
-                    MemberResponse(
-                        member_id=identity.member_id,
-                        group_instance_id=identity.group_instance_id,
-                        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
-                    )
-                    for identity in request.members
+        if isinstance(group, ClassicGroup):
+            return classic_requests.leave(group, request, ticket, now)
+        if isinstance(group, ConsumerGroup):
+            return consumer_classic.leave(group, request, ticket, now)
+        response = LeaveGroupResponse(
+            members=tuple(
+                MemberResponse(
+                    member_id=identity.member_id,
+                    group_instance_id=identity.group_instance_id,
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
                 )
+                for identity in request.members
             )
-            return Decision(replies=[Reply(ticket, response)])
-        return classic_requests.leave(group, request, ticket, now)
+        )
+        return Decision(replies=[Reply(ticket, response)])
 
     def describe(self, group_id: str, api_version: int, now: Now) -> DescribedGroup:
-        """A group that is not there is Dead; since version 6 it is also said to be not there."""
-        try:
-            return self._group(group_id).described()
-        except Refused as refusal:
-            says_so = api_version >= FIRST_DESCRIBE_WITH_NOT_FOUND
-            return DescribedGroup(
-                error_code=refusal.code if says_so else ErrorCode.NONE,
-                error_message=refusal.message if says_so else None,
-                group_id=group_id,
-                group_state=ClassicState.DEAD.value,
-                protocol_type="",
-                protocol_data="",
-                members=(),
-            )
+        """A classic group that is not there is Dead; since version 6 it is also said to be not there."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return group.described()
+        says_so = api_version >= FIRST_DESCRIBE_WITH_NOT_FOUND
+        what = "not found" if group is None else "is not a classic group"
+        return DescribedGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if says_so else ErrorCode.NONE,
+            error_message=f"Group {group_id} {what}." if says_so else None,
+            group_id=group_id,
+            group_state=ClassicState.DEAD.value,
+            protocol_type="",
+            protocol_data="",
+            members=(),
+        )
+
+    # -- the consumer protocol (KIP-848) -------------------------------------------------------------------------------
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, ticket: Ticket, now: Now
+    ) -> Decision:
+        group = self._groups.get(request.group_id)
+        return consumer_requests.consumer_heartbeat(group, request, client, ticket, now, self.surroundings)
+
+    def consumer_heartbeat_at_once(
+        self, request: ConsumerGroupHeartbeatRequest, client: Client, now: Now
+    ) -> ConsumerGroupHeartbeatResponse | None:
+        """What `consumer_heartbeat` answers, where nothing durable changes. None: ask that."""
+        return consumer_requests.heartbeat_at_once(self._groups.get(request.group_id), request, client, now)
+
+    def consumer_describe(self, group_id: str, now: Now) -> DescribedConsumerGroup:
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group.described()
+        what = "not found" if group is None else "is not a consumer group"
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
+
+    def patterns_resolved(self, event: PatternsResolved, now: Now) -> Decision:
+        return consumer_patterns.patterns_resolved(
+            self._groups.get(event.group_id), event, now, self.surroundings
+        )
+
+    def assignment_computed(self, event: AssignmentComputed, now: Now) -> Decision:
+        return consumer_assigning.assignment_computed(
+            self._groups.get(event.group_id), event, now, self.surroundings
+        )
 
     # -- groups of any kind --------------------------------------------------------------------------------------------
 
-    def list_groups(self, request: ListGroupsRequest, now: Now) -> list[ListedGroup]:
+    def list_groups(self, request: ListGroupsRequest) -> list[ListedGroup]:
         """A state or a type that nobody knows is the state or type of no group."""
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
@@ -163,23 +247,21 @@ class GroupShard:
         ]
 
     def delete(self, group_id: str, ticket: Ticket, now: Now) -> Decision:
-        decision = Decision()
-        code = ErrorCode.NONE
-        try:
-            group = self._group(group_id)
-            group.check_delete()
-            decision.records += self.offsets.forget_group(group_id)
-            decision.records += group.tombstones()
-        except Refused as refusal:
-            code = refusal.code
-        response = DeleteGroupsResponse(results=(DeletableGroupResult(group_id=group_id, error_code=code),))
-        decision.replies.append(Reply(ticket, response))
-        return decision
+        group = self._group(group_id)
+        group.check_delete()
+        return Decision(
+            records=[*self.offsets.forget_group(group_id), *group.tombstones()],
+            replies=[Reply(ticket, DeletableGroupResult(group_id=group_id))],
+        )
 
     def topics_changed(self, topics: TopicsView, changed: Collection[str], now: Now) -> Decision:
         """`changed` are the names of topics that came, went, or look different now. Nobody resumes where a topic that is
         gone was read up to.
         """
+        self.surroundings.change_topics(topics, changed)
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.topics_changed(changed)
         gone = {name for name in changed if topics.topic(name) is None}
         return Decision(records=self.offsets.topics_deleted(gone) if gone else [])
 
@@ -268,36 +350,60 @@ class GroupShard:
         return records.encode(record)
 
     def replay(self, record: StoredRecord, producer: ProducerIdAndEpoch | None) -> None:
-        match record.key, record.value:
-            case OffsetCommitKey() as key, (OffsetCommitValue() | None) as value:
-                if value is not None and key.group not in self._groups:
-                    self._groups[key.group] = ClassicGroup(key.group, self._settings)
-                self.offsets.replay(key, value, None if producer is None else producer.producer_id)
-            case GroupMetadataKey() as key, GroupMetadataValue() as value:
-                self._replay_classic(key.group, value)
-            case GroupMetadataKey() as key, None:
-                self._groups.pop(key.group, None)
-            case _:
-                raise AssertionError(f"no record of a group: {record}")
-
-    def _replay_classic(self, group_id: str, value: GroupMetadataValue) -> None:
-        group = self._coming.pop(group_id, None) or self._groups.get(group_id)
-        if group is None or self._is_loading:
-            group = ClassicGroup.restored(group_id, self._settings, value)
+        key, value = record
+        if isinstance(key, OffsetCommitKey):
+            self._replay_offset(key, value, producer)
+        elif isinstance(key, GroupMetadataKey):
+            self._replay_classic(key.group, value)
         else:
+            assert isinstance(key, ConsumerGroupKey)
+            self._replay_consumer(key.group_id, record)
+
+    def _replay_offset(
+        self, key: OffsetCommitKey, value: Message | None, producer: ProducerIdAndEpoch | None
+    ) -> None:
+        """Offsets that belong to no group make one, which has no record of its own."""
+        assert value is None or isinstance(value, OffsetCommitValue)
+        if value is not None and key.group not in self._groups:
+            self._groups[key.group] = ClassicGroup(key.group, self.surroundings.settings)
+        self.offsets.replay(key, value, None if producer is None else producer.producer_id)
+
+    def _replay_classic(self, group_id: str, value: Message | None) -> None:
+        known = self._groups.get(group_id)
+        if value is None:
+            if isinstance(known, ClassicGroup):
+                del self._groups[group_id]
+            return
+        assert isinstance(value, GroupMetadataValue)
+        group = self._coming.pop(group_id, known)
+        if isinstance(group, ClassicGroup) and not self._is_loading:
             group.replay(value)
+        else:
+            group = ClassicGroup.restored(group_id, self.surroundings.settings, value)
         self._groups[group_id] = group
+
+    def _replay_consumer(self, group_id: str, record: StoredRecord) -> None:
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if record.value is None:
+                return
+            group = self._groups[group_id] = ConsumerGroup(group_id, self.surroundings)
+        group.replay(record)
+        if group.is_gone:
+            del self._groups[group_id]
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         self.offsets.replay_marker(producer.producer_id, committed=committed)
 
     def loaded(self, now: Now) -> Decision:
         self._is_loading = False
-        decision = Decision(timers=[Timer(SWEEP, now.steady_ms + self._settings.offsets_retention_check_interval_ms)])
+        interval_ms = self.surroundings.settings.offsets_retention_check_interval_ms
+        decision = Decision(timers=[Timer(SWEEP, now.steady_ms + interval_ms)])
         for group in self._groups.values():
-            resumed = classic_rebalance.resume(group, now)
-            decision.timers += resumed.timers
-            decision.records += resumed.records
+            if isinstance(group, ClassicGroup):
+                classic_rebalance.resume(group, now, decision)
+            else:
+                decision.timers += consumer_departures.loaded(group, now).timers
         return decision
 
     # -- time ----------------------------------------------------------------------------------------------------------
@@ -309,6 +415,15 @@ class GroupShard:
         group = self._groups.get(key.group_id)
         if group is None:
             return Decision()
+        if isinstance(group, ConsumerGroup):
+            return consumer_departures.timer_fired(group, key, now)
+        if key.name in (DOWNGRADED, DOWNGRADED_AND_REBALANCES):
+            decision = Decision()
+            classic_rebalance.resume(group, now, decision)
+            if key.name == DOWNGRADED_AND_REBALANCES:
+                reason = "the group was a consumer group"
+                classic_rebalance.maybe_prepare_rebalance(group, reason, now, decision)
+            return decision
         return classic_rebalance.timer_fired(group, key, now)
 
     def _sweep(self, now: Now) -> Decision:
@@ -321,11 +436,11 @@ class GroupShard:
             group = self._groups.get(self._to_sweep.popleft())
             if group is not None:
                 looked_at += 1 + self._sweep_group(group, decision, now)
-        pause_ms = 0 if self._to_sweep else self._settings.offsets_retention_check_interval_ms
+        pause_ms = 0 if self._to_sweep else self.surroundings.settings.offsets_retention_check_interval_ms
         decision.timers.append(Timer(SWEEP, now.steady_ms + pause_ms))
         return decision
 
-    def _sweep_group(self, group: ClassicGroup, decision: Decision, now: Now) -> int:
+    def _sweep_group(self, group: AnyGroup, decision: Decision, now: Now) -> int:
         """How many offsets were looked at."""
         expired, nothing_left = self.offsets.expire(group, now.wall_ms)
         decision.records += expired[:FORGOTTEN_AT_ONCE]

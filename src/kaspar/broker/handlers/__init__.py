@@ -1,7 +1,7 @@
 """One module for each API, and the table that says which APIs are served, at which versions.
 
 A module has `handle(broker, context, request) -> response`, plain or async. It is imported when the first request for
-it comes, so that a start pays for nothing it does not need. What ApiVersions announces is this table.
+it comes, so that a start pays for nothing it does not need. What ApiVersions announces is this table (`served_with`).
 """
 
 import importlib
@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kaspar.config import BrokerConfig
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.schema import Message
 
@@ -62,6 +63,12 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets"),
         ServedApi(ApiKey.METADATA, 0, 13, "metadata"),
         ServedApi(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator"),
+        ServedApi(ApiKey.JOIN_GROUP, 0, 9, "join_group"),
+        ServedApi(ApiKey.HEARTBEAT, 0, 4, "heartbeat"),
+        ServedApi(ApiKey.LEAVE_GROUP, 0, 5, "leave_group"),
+        ServedApi(ApiKey.SYNC_GROUP, 0, 5, "sync_group"),
+        ServedApi(ApiKey.DESCRIBE_GROUPS, 0, 6, "describe_groups"),
+        ServedApi(ApiKey.LIST_GROUPS, 0, 5, "list_groups"),
         ServedApi(ApiKey.API_VERSIONS, 0, 4, "api_versions"),
         ServedApi(ApiKey.CREATE_TOPICS, 2, 7, "create_topics"),
         ServedApi(ApiKey.DELETE_TOPICS, 1, 6, "delete_topics"),
@@ -72,6 +79,7 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
         ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs"),
         ServedApi(ApiKey.CREATE_PARTITIONS, 0, 3, "create_partitions"),
+        ServedApi(ApiKey.DELETE_GROUPS, 0, 2, "delete_groups"),
         ServedApi(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs"),
         ServedApi(ApiKey.UPDATE_FEATURES, 0, 2, "update_features"),
         ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
@@ -80,3 +88,12 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
     )
 }
+
+_WITH_TWO_PHASE_COMMIT = (ServedApi(ApiKey.INIT_PRODUCER_ID, 0, 6, "init_producer_id"),)
+
+
+def served_with(config: BrokerConfig) -> dict[int, ServedApi]:
+    """The table, with the versions that only some settings bring: KIP-939's is not one that Kafka serves yet."""
+    if not config.transaction_two_phase_commit_enable:
+        return SERVED
+    return SERVED | {api.key: api for api in _WITH_TWO_PHASE_COMMIT}

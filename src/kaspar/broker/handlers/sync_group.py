@@ -1,0 +1,27 @@
+"""SyncGroup: a member asks for its assignment; the leader brings everybody's."""
+
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import ErrorCode
+from kaspar.broker.handlers import Answer, RequestContext
+from kaspar.broker.handlers.group_client import client_of
+from kaspar.groups.classic_answers import sync_refused
+from kaspar.protocol.messages.sync_group import SyncGroupRequest
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+FIRST_WITH_PROTOCOL: Final = 5
+
+
+def handle(broker: "Broker", context: RequestContext, request: SyncGroupRequest) -> Answer:
+    if context.version >= FIRST_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        return sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        return sync_refused(ErrorCode.INVALID_GROUP_ID)
+    client = client_of(context)
+    return broker.groups.runtime.submit(
+        request.group_id,
+        lambda shard, ticket, now: shard.sync(request, client, ticket, now),
+        sync_refused,
+    )
