@@ -1,0 +1,102 @@
+"""EndTxn: whether a client may end its transaction so, by the rules of the version it speaks.
+
+Under transactions v2 (EndTxn 5, KIP-890) the epoch tells a request from its repetition and from what was meant for the
+transaction before, since every end raises it. "Now" is who names the pair it was told last, "again" who names the one
+before that:
+
+    |                | aborts now | aborts again      | commits now       | commits again     |
+    | Ongoing        | aborted    | PRODUCER_FENCED   | committed         | PRODUCER_FENCED   |
+    | Empty          | aborted    | PRODUCER_FENCED   | INVALID_TXN_STATE | PRODUCER_FENCED   |
+    | CompleteAbort  | aborted    | as it was         | INVALID_TXN_STATE | INVALID_TXN_STATE |
+    | CompleteCommit | aborted    | INVALID_TXN_STATE | INVALID_TXN_STATE | as it was         |
+
+An abort of nothing raises the epoch like any other: its client cannot know whether what it sent has arrived, and must
+not meet it again in its next transaction. By the older rules the epoch stays, so a repetition looks like the request
+itself, and a delayed one may end the next transaction: that is what v2 is for.
+
+While a transaction is being completed everybody has to wait (CONCURRENT_TRANSACTIONS).
+"""
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.transactions.init import Terms
+from kaspar.transactions.state import (
+    COMPLETE_STATES,
+    ENDING_STATES,
+    OPEN_STATES,
+    TRANSACTIONS_V2,
+    Transaction,
+    TransactionState,
+)
+
+
+def end(transaction: Transaction, producer: ProducerIdAndEpoch, *, committed: bool, terms: Terms) -> Transaction:
+    """What becomes of it; the same object if it has ended so already. `terms.version` is the client's."""
+    if terms.version >= TRANSACTIONS_V2:
+        is_repeated = _check_v2(transaction, producer, committed)
+    else:
+        is_repeated = _check_v1(transaction, producer, committed)
+    if is_repeated:
+        return transaction
+    return transaction.ended(
+        committed=committed,
+        version=terms.version,
+        now_ms=terms.now_ms,
+        next_producer_id=terms.next_producer_id,
+    )
+
+
+def _check_v2(transaction: Transaction, producer: ProducerIdAndEpoch, committed: bool) -> bool:
+    _check_not_ending(transaction)
+    told = transaction.client_producer
+    if producer == told:
+        if committed and transaction.state not in OPEN_STATES:
+            raise _cannot_end(transaction, committed)
+        return False
+    if transaction.state in COMPLETE_STATES and transaction.directly_follows(producer):
+        if not _has_ended_so(transaction, committed):
+            raise _cannot_end(transaction, committed)
+        return True
+    raise not_its_producer(transaction, producer)
+
+
+def _check_v1(transaction: Transaction, producer: ProducerIdAndEpoch, committed: bool) -> bool:
+    if producer != transaction.client_producer:
+        raise not_its_producer(transaction, producer)
+    _check_not_ending(transaction)
+    if transaction.state in OPEN_STATES:
+        return False
+    if not _has_ended_so(transaction, committed):
+        raise _cannot_end(transaction, committed)
+    return True
+
+
+def _check_not_ending(transaction: Transaction) -> None:
+    if transaction.state in ENDING_STATES:
+        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction is being completed")
+
+
+def _has_ended_so(transaction: Transaction, committed: bool) -> bool:
+    state = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
+    return transaction.state is state
+
+
+def _cannot_end(transaction: Transaction, committed: bool) -> Refused:
+    return Refused(
+        ErrorCode.INVALID_TXN_STATE,
+        f"{transaction.transactional_id} is {transaction.state.value}: there is nothing to "
+        f"{'commit' if committed else 'abort'}",
+    )
+
+
+def not_its_producer(transaction: Transaction, producer: ProducerIdAndEpoch) -> Refused:
+    told = transaction.client_producer
+    if producer.producer_id != told.producer_id:
+        return Refused(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            f"{transaction.transactional_id} belongs to producer {told.producer_id}, not {producer.producer_id}",
+        )
+    return Refused(
+        ErrorCode.PRODUCER_FENCED,
+        f"producer {told.producer_id} is at epoch {told.producer_epoch}, not {producer.producer_epoch}",
+    )

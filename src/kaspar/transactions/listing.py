@@ -1,0 +1,76 @@
+"""DescribeTransactions and ListTransactions: what people see of a transaction, in Kafka's words."""
+
+from collections.abc import Callable, Iterable
+
+from kaspar.base.errors import ErrorCode
+from kaspar.protocol.messages import describe_transactions, list_transactions
+from kaspar.transactions.state import Transaction, TransactionState
+
+_STATE_NAMES = frozenset(state.wire_name for state in TransactionState)
+
+
+def describe(transaction: Transaction) -> describe_transactions.TransactionState:
+    """The pair is that of its records: by it a partition's open transactions are matched to their owners."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(partition)
+    return describe_transactions.TransactionState(
+        transactional_id=transaction.transactional_id,
+        transaction_state=transaction.state.wire_name,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_start_time_ms=transaction.start_ms,
+        producer_id=transaction.producer.producer_id,
+        producer_epoch=transaction.producer.producer_epoch,
+        topics=tuple(
+            describe_transactions.TopicData(topic=topic, partitions=tuple(partitions))
+            for topic, partitions in topics.items()
+        ),
+    )
+
+
+def undescribed(transactional_id: str, code: ErrorCode) -> describe_transactions.TransactionState:
+    return describe_transactions.TransactionState(
+        error_code=code,
+        transactional_id=transactional_id,
+        transaction_state="",
+        transaction_timeout_ms=0,
+        transaction_start_time_ms=0,
+        producer_id=0,
+        producer_epoch=0,
+        topics=(),
+    )
+
+
+def listed(
+    transactions: Iterable[Transaction],
+    request: list_transactions.ListTransactionsRequest,
+    matches: Callable[[str], bool],
+    now_ms: int,
+) -> tuple[list_transactions.TransactionState, ...]:
+    """Those that pass every filter of the request; `matches` is its pattern."""
+    states = frozenset(request.state_filters)
+    producer_ids = frozenset(request.producer_id_filters)
+    longer_than_ms = request.duration_filter
+
+    def is_wanted(transaction: Transaction) -> bool:
+        return (
+            (not producer_ids or transaction.producer.producer_id in producer_ids)
+            and (not states or transaction.state.wire_name in states)
+            and (longer_than_ms < 0 or now_ms - transaction.start_ms > longer_than_ms)
+            and matches(transaction.transactional_id)
+        )
+
+    return tuple(
+        list_transactions.TransactionState(
+            transactional_id=transaction.transactional_id,
+            producer_id=transaction.producer.producer_id,
+            transaction_state=transaction.state.wire_name,
+        )
+        for transaction in transactions
+        if is_wanted(transaction)
+    )
+
+
+def unknown_states(request: list_transactions.ListTransactionsRequest) -> tuple[str, ...]:
+    """The state filters that name no state."""
+    return tuple(name for name in dict.fromkeys(request.state_filters) if name not in _STATE_NAMES)

@@ -1,0 +1,311 @@
+"""The transaction coordinator of one partition of `__transaction_state`: all transactional ids that belong to it.
+
+Durable state is `transactions`, and only `replay` changes it. Beside the log a shard knows what a coordinator may
+forget when it is restarted: when things happened on the steady clock (`Watches`), and the epoch a client had before its
+last one (`LastEpochs`).
+
+Rules:
+- A transaction is ended in two steps. First the decision is in the log (PrepareCommit, PrepareAbort); when that is
+  committed the client is answered and markers are written; when every partition has its marker, the end is in the log
+  too. A coordinator that is loaded anew writes the markers of every transaction it finds in between.
+- Whatever is reported of markers counts only for the pair they were written under: a late report of one transaction
+  completes no other.
+- A transaction that is open for longer than its timeout is aborted, its producer fenced. One that waits for its owner's
+  decision has no timeout; it is aborted when it is older than the broker allows.
+- An id that no transaction uses is forgotten when it was idle for long.
+"""
+
+from collections.abc import Callable, Hashable
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, Reply, StoredRecord, Ticket, Timer
+from kaspar.protocol.messages.describe_transactions import TransactionState as DescribedTransaction
+from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest
+from kaspar.protocol.messages.list_transactions import ListTransactionsRequest
+from kaspar.protocol.messages.list_transactions import TransactionState as ListedTransaction
+from kaspar.protocol.schema import Message
+from kaspar.transactions import init, listing, stored
+from kaspar.transactions.actions import TransactionCompleted, WriteMarkers
+from kaspar.transactions.ending import end
+from kaspar.transactions.init import Terms
+from kaspar.transactions.partitions import add_partitions, result_of, verify_partitions
+from kaspar.transactions.settings import CoordinatorSettings
+from kaspar.transactions.state import (
+    ENDING_STATES,
+    NO_EPOCH,
+    OPEN_STATES,
+    TRANSACTIONS_V2,
+    Transaction,
+    TransactionState,
+)
+from kaspar.transactions.watches import LastEpochs, Watches
+
+RETRY_MS: Final = 1_000
+"""When something that nobody waits for is tried again, after the log has refused it."""
+FORGET_AT_ONCE: Final = 500
+"""So many idle ids are forgotten in one batch; the next follows."""
+
+
+class TimeoutOf(NamedTuple):
+    transactional_id: str
+
+
+class CompletionOf(NamedTuple):
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+
+
+class _Expiry(Enum):
+    """The timer at which all ids of the shard are looked at."""
+
+    EXPIRY = "expiry"
+
+
+EXPIRY: Final = _Expiry.EXPIRY
+
+
+class TransactionShard:
+    def __init__(
+        self,
+        settings: CoordinatorSettings,
+        partition: int,
+        coordinator_epoch: int,
+        *,
+        next_producer_id: Callable[[], int],
+        transaction_version: Callable[[], int],
+    ) -> None:
+        """`next_producer_id` gives an id that was never used, or raises Refused; `transaction_version` is the finalised
+        level of that feature.
+        """
+        self.partition = partition
+        self.transactions: dict[str, Transaction] = {}
+        self.waiting_for_their_owners: dict[str, Transaction] = {}
+        """The transactions without a timeout that are open: each holds up readers until its owner decides."""
+        self._settings = settings
+        self._coordinator_epoch = coordinator_epoch
+        self._next_producer_id = next_producer_id
+        self._transaction_version = transaction_version
+        self._watches = Watches()
+        self._last_epochs = LastEpochs()
+
+    # -- the log -----------------------------------------------------------------------------------------------------
+
+    def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
+        return stored.decode(key, value)
+
+    def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]:
+        return stored.encode(record, version=self._transaction_version())
+
+    def replay(self, record: StoredRecord, producer: ProducerIdAndEpoch | None) -> None:
+        transactional_id = stored.id_of(record)
+        transaction = stored.from_record(record)
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
+            self._watches.forget(transactional_id)
+            self._last_epochs.forget(transactional_id)
+        else:
+            self.transactions[transactional_id] = transaction
+        if transaction is not None and transaction.waits_for_its_owner:
+            self.waiting_for_their_owners[transactional_id] = transaction
+        else:
+            self.waiting_for_their_owners.pop(transactional_id, None)
+
+    def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
+        """Nobody writes to this topic in a transaction, so no marker has a meaning here."""
+
+    def loaded(self, now: Now) -> Decision:
+        decision = Decision(timers=[Timer(EXPIRY, now.steady_ms + self._settings.expiry_interval_ms)])
+        for transaction in self.transactions.values():
+            self._watches.loaded(transaction, now)
+            if transaction.state in OPEN_STATES:
+                decision.timers += self._watch(transaction)
+            elif transaction.state in ENDING_STATES:
+                decision.actions.append(self._markers_of(transaction))
+        return decision
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def init_producer_id(self, request: InitProducerIdRequest, ticket: Ticket, now: Now) -> Decision:
+        init.check_request(request, self._settings)
+        transactional_id = request.transactional_id
+        assert transactional_id is not None
+        before = self.transactions.get(transactional_id)
+        after = init.initialise(
+            before,
+            request,
+            last_epoch=NO_EPOCH if before is None else self._last_epochs.of(before),
+            terms=self._terms(now, self._transaction_version()),
+        )
+        if after is before:
+            return Decision(replies=[Reply(ticket, init.response(after))])
+        self._last_epochs.forget(transactional_id)
+        if before is not None and after.state is TransactionState.EMPTY and request.producer_id >= 0:
+            self._last_epochs.raised(before, after)
+        return self._change(before, after, now, Reply(ticket, init.response(after)))
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: frozenset[TopicPartition],
+        ticket: Ticket,
+        now: Now,
+        *,
+        version: int,
+    ) -> Decision:
+        """The reply is an AddPartitionsToTxnResult: one of those that a request of several transactions is answered by.
+        `version` is the transaction.version that the client speaks.
+        """
+        before = self._known(transactional_id)
+        after = add_partitions(before, producer, partitions, terms=self._terms(now, version))
+        reply = Reply(ticket, result_of(transactional_id, dict.fromkeys(sorted(partitions), ErrorCode.NONE)))
+        if after is before:
+            return Decision(replies=[reply])
+        return self._change(before, after, now, reply)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: frozenset[TopicPartition], now: Now
+    ) -> Message:
+        codes = verify_partitions(self._known(transactional_id), producer, sorted(partitions))
+        return result_of(transactional_id, codes)
+
+    def end(self, request: EndTxnRequest, ticket: Ticket, now: Now, *, version: int) -> Decision:
+        """`version` is the transaction.version that the client speaks."""
+        before = self._known(request.transactional_id)
+        after = end(
+            before,
+            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+            committed=request.committed,
+            terms=self._terms(now, version),
+        )
+        told = after.client_producer
+        response = EndTxnResponse()
+        if version >= TRANSACTIONS_V2:
+            response = EndTxnResponse(producer_id=told.producer_id, producer_epoch=told.producer_epoch)
+        if after is before:
+            return Decision(replies=[Reply(ticket, response)])
+        return self._change(before, after, now, Reply(ticket, response))
+
+    def describe(self, transactional_id: str, now: Now) -> DescribedTransaction:
+        if not transactional_id:
+            raise Refused(ErrorCode.INVALID_REQUEST, "a transactional id may not be empty")
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is not known")
+        return listing.describe(transaction)
+
+    def list_transactions(
+        self, request: ListTransactionsRequest, matches: Callable[[str], bool], now: Now
+    ) -> tuple[ListedTransaction, ...]:
+        return listing.listed(self.transactions.values(), request, matches, now.wall_ms)
+
+    # -- markers and timers ------------------------------------------------------------------------------------------
+
+    def markers_written(self, transactional_id: str, producer: ProducerIdAndEpoch, now: Now) -> Decision:
+        """Every partition of the transaction has the marker that was written under this pair."""
+        before = self.transactions.get(transactional_id)
+        if before is None or before.state not in ENDING_STATES or before.producer != producer:
+            return Decision()
+        self._watches.touched(transactional_id, now)
+        again = CompletionOf(transactional_id, producer)
+        return Decision(
+            records=[stored.to_record(before.completed(now.wall_ms))],
+            actions=[TransactionCompleted(transactional_id)],
+            if_refused=lambda code, now: Decision(timers=[Timer(again, now.steady_ms + RETRY_MS)]),
+        )
+
+    def timer_fired(self, key: Hashable, now: Now) -> Decision:
+        match key:
+            case TimeoutOf(transactional_id):
+                return self._maybe_time_out(transactional_id, now)
+            case CompletionOf(transactional_id, producer):
+                return self.markers_written(transactional_id, producer, now)
+            case _Expiry.EXPIRY:
+                return self._forget_idle(now)
+            case _:
+                raise AssertionError(f"no timer has the key {key!r}")
+
+    def _maybe_time_out(self, transactional_id: str, now: Now) -> Decision:
+        self._watches.woke(transactional_id)
+        before = self.transactions.get(transactional_id)
+        if before is None or before.state not in OPEN_STATES:
+            return Decision()
+        if now.steady_ms < self._deadline_ms(before):
+            return Decision(timers=self._watch(before))
+        again = Decision(timers=[Timer(TimeoutOf(transactional_id), now.steady_ms + RETRY_MS)])
+        terms = self._terms(now, self._transaction_version())
+        try:
+            after = before.fenced(version=terms.version, now_ms=terms.now_ms, next_producer_id=terms.next_producer_id)
+        except Refused:  # no producer id is at hand, and this one's epochs are exhausted
+            return again
+        decision = self._change(before, after, now)
+        decision.if_refused = lambda code, now: again
+        return decision
+
+    def _forget_idle(self, now: Now) -> Decision:
+        idle = [
+            transaction
+            for transaction in self.transactions.values()
+            if transaction.state not in OPEN_STATES | ENDING_STATES
+            and self._watches.idle_ms(transaction.transactional_id, now) >= self._settings.expiration_ms
+        ]
+        next_ms = now.steady_ms + (0 if len(idle) > FORGET_AT_ONCE else self._settings.expiry_interval_ms)
+        return Decision(
+            records=[stored.to_record(transaction.expired()) for transaction in idle[:FORGET_AT_ONCE]],
+            timers=[Timer(EXPIRY, next_ms)],
+            if_refused=lambda code, now: Decision(timers=[Timer(EXPIRY, now.steady_ms + RETRY_MS)]),
+        )
+
+    # -- helpers -----------------------------------------------------------------------------------------------------
+
+    def _known(self, transactional_id: str) -> Transaction:
+        if not transactional_id:
+            raise Refused(ErrorCode.INVALID_REQUEST, "a transactional id may not be empty")
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None:
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known")
+        return transaction
+
+    def _terms(self, now: Now, version: int) -> Terms:
+        return Terms(version, now.wall_ms, self._next_producer_id)
+
+    def _change(self, before: Transaction | None, after: Transaction, now: Now, *replies: Reply) -> Decision:
+        transactional_id = after.transactional_id
+        self._watches.touched(transactional_id, now)
+        decision = Decision(records=[stored.to_record(after)], replies=list(replies))
+        if after.state in OPEN_STATES:
+            if before is None or before.state not in OPEN_STATES:
+                self._watches.started(transactional_id, now)
+            decision.timers += self._watch(after)
+        elif after.state in ENDING_STATES:
+            assert before is not None
+            if after.client_version >= TRANSACTIONS_V2:
+                self._last_epochs.raised(before, after)
+            decision.actions.append(self._markers_of(after))
+        return decision
+
+    def _markers_of(self, transaction: Transaction) -> WriteMarkers:
+        return WriteMarkers(
+            transaction.transactional_id,
+            transaction.producer,
+            self._coordinator_epoch,
+            transaction.partitions,
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            transaction.client_version,
+        )
+
+    def _watch(self, transaction: Transaction) -> list[Timer]:
+        deadline_ms = self._deadline_ms(transaction)
+        if self._watches.wakes_by(transaction.transactional_id, deadline_ms):
+            return []
+        return [Timer(TimeoutOf(transaction.transactional_id), deadline_ms)]
+
+    def _deadline_ms(self, transaction: Transaction) -> int:
+        allowed_ms = transaction.timeout_ms
+        if transaction.waits_for_its_owner:
+            allowed_ms = self._settings.prepared_max_age_ms
+        return self._watches.start_ms(transaction.transactional_id) + allowed_ms

@@ -1,0 +1,279 @@
+"""Prepared transactions on KIP-939's wire form: they wait for their owner's decision."""
+
+import pytest
+
+from kaspar.base.errors import ErrorCode
+from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.transactions.state import NO_TIMEOUT_MS, TransactionState
+from tests.unit.transactions.coordinator import (
+    A0,
+    B0,
+    DAY_MS,
+    ID,
+    MINUTE_MS,
+    NOBODY,
+    Coordinator,
+    ongoing_pair,
+    pair,
+)
+from tests.unit.transactions.test_init_producer_id import exhausted, next_epoch
+
+S = TransactionState
+NONE = ErrorCode.NONE
+FENCED = ErrorCode.PRODUCER_FENCED
+
+
+def prepared(coordinator: Coordinator) -> tuple[ProducerIdAndEpoch, ProducerIdAndEpoch]:
+    """A transaction that its producer has prepared: the pair of its records, and the one that can end it."""
+    producer = coordinator.new_producer()
+    assert coordinator.add(producer, A0, B0) == NONE
+    return producer, pair(coordinator.prepare(producer))
+
+
+@pytest.mark.parametrize("names_itself", [True, False])
+def test_to_prepare_raises_the_epoch_and_tells_both_pairs(names_itself: bool) -> None:
+    coordinator = Coordinator()
+    producer = coordinator.new_producer()
+    coordinator.add(producer, A0)
+    answer = coordinator.prepare(producer if names_itself else NOBODY)
+    assert pair(answer) == next_epoch(producer)
+    assert ongoing_pair(answer) == producer
+    assert coordinator.state() is S.PREPARED
+
+
+def test_both_pairs_are_in_the_log_as_the_kip_lays_them_out() -> None:
+    coordinator = Coordinator()
+    producer, told = prepared(coordinator)
+    record = coordinator.shard.decode(*coordinator.log[-1])
+    assert record is not None
+    value = record.value
+    assert value.transaction_status == 1, "Ongoing"  # type: ignore[union-attr]
+    assert (value.producer_id, value.producer_epoch) == producer  # type: ignore[union-attr]
+    assert (value.next_producer_id, value.next_producer_epoch) == told  # type: ignore[union-attr]
+    assert value.transaction_timeout_ms == NO_TIMEOUT_MS  # type: ignore[union-attr]
+
+
+def test_its_timeout_is_lifted() -> None:
+    coordinator = Coordinator()
+    prepared(coordinator)
+    coordinator.advance(6 * DAY_MS)
+    assert coordinator.state() is S.PREPARED
+
+
+def test_one_that_was_never_prepared_times_out_as_always() -> None:
+    coordinator = Coordinator()
+    producer = coordinator.new_producer()
+    coordinator.add(producer, A0)
+    coordinator.advance(MINUTE_MS)
+    assert coordinator.state() is S.PREPARE_ABORT
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("commit", [True, False])
+def test_who_knows_the_pair_ends_it(commit: bool, restart: bool) -> None:
+    coordinator = Coordinator()
+    producer, told = prepared(coordinator)
+    if restart:
+        coordinator.crash()
+        coordinator.advance(3 * DAY_MS)
+        coordinator.crash()
+    answer = pair(coordinator.end(told, commit=commit))
+    assert answer == next_epoch(told)
+    (marker,) = coordinator.write_markers()
+    assert marker.committed is commit
+    assert marker.partitions == frozenset({A0, B0})
+    assert marker.producer == next_epoch(producer), "one above the epoch of its records"
+    assert coordinator.state() is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
+    assert coordinator.add(answer, A0) == NONE
+
+
+def test_who_has_the_old_epoch_can_do_nothing_any_more() -> None:
+    coordinator = Coordinator()
+    producer, _ = prepared(coordinator)
+    assert coordinator.add(producer, A0) == FENCED
+    assert coordinator.add(producer, TopicOfItsOwn) == FENCED
+    assert coordinator.verify(producer, A0) == {A0: FENCED}
+    for version in (0, 2):
+        for commit in (True, False):
+            assert coordinator.end(producer, commit=commit, version=version).error_code == FENCED
+    assert coordinator.init(producer).error_code == FENCED
+    assert coordinator.state() is S.PREPARED
+
+
+TopicOfItsOwn = B0._replace(topic="c")
+
+
+def test_nothing_is_added_to_it() -> None:
+    coordinator = Coordinator()
+    _, told = prepared(coordinator)
+    assert coordinator.add(told, A0) == ErrorCode.INVALID_TXN_STATE
+    assert coordinator.verify(told, A0) == {A0: ErrorCode.INVALID_TXN_STATE}
+
+
+def test_a_repeated_end_is_answered_alike_and_the_other_end_refused() -> None:
+    coordinator = Coordinator()
+    _, told = prepared(coordinator)
+    answer = coordinator.end(told, commit=True)
+    assert coordinator.end(told, commit=True).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    coordinator.write_markers()
+    assert coordinator.end(told, commit=True) == answer
+    assert coordinator.end(told, commit=False).error_code == ErrorCode.INVALID_TXN_STATE
+    coordinator.add(pair(answer), A0)
+    assert coordinator.end(told, commit=True).error_code == FENCED, "delayed, it does not end the next one"
+
+
+def test_who_prepares_again_after_a_lost_answer_gets_the_same_pair() -> None:
+    coordinator = Coordinator()
+    producer, told = prepared(coordinator)
+    coordinator.crash()
+    answer = coordinator.prepare(producer)
+    assert (pair(answer), ongoing_pair(answer)) == (told, producer)
+
+
+def test_who_takes_it_over_fences_who_had_the_pair_before() -> None:
+    coordinator = Coordinator()
+    producer, told = prepared(coordinator)
+    answer = coordinator.prepare()
+    assert pair(answer) == next_epoch(told)
+    assert ongoing_pair(answer) == producer
+    assert coordinator.end(told, commit=True).error_code == FENCED
+    assert coordinator.prepare(producer).error_code == FENCED
+    coordinator.finish(pair(answer), commit=True)
+
+
+def test_a_transaction_that_was_aborted_meanwhile_is_not_found_prepared() -> None:
+    coordinator = Coordinator()
+    producer = coordinator.new_producer()
+    coordinator.add(producer, A0)
+    coordinator.advance(MINUTE_MS)
+    coordinator.write_markers()
+    answer = coordinator.prepare()
+    assert answer.error_code == NONE
+    assert ongoing_pair(answer) == ProducerIdAndEpoch(-1, -1)
+
+
+def test_a_producer_that_does_not_ask_to_keep_it_aborts_it() -> None:
+    coordinator = Coordinator()
+    producer, told = prepared(coordinator)
+    assert coordinator.init().error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    (marker,) = coordinator.write_markers()
+    assert (marker.committed, marker.producer) == (False, next_epoch(producer))
+    assert coordinator.end(told, commit=True).error_code == ErrorCode.INVALID_TXN_STATE
+    assert pair(coordinator.init()).producer_epoch > told.producer_epoch + 1
+
+
+def test_one_whose_owner_never_decides_is_aborted_in_the_end() -> None:
+    coordinator = Coordinator()
+    prepared(coordinator)
+    coordinator.advance(3 * DAY_MS)
+    coordinator.crash()
+    coordinator.prepare()
+    coordinator.advance(4 * DAY_MS - 1)
+    assert coordinator.state() is S.PREPARED
+    coordinator.advance(1)
+    assert coordinator.state() is S.PREPARE_ABORT
+
+
+def test_those_that_wait_for_their_owners_are_known() -> None:
+    coordinator = Coordinator()
+    _, told = prepared(coordinator)
+    other = coordinator.new_producer(transactional_id="other")
+    coordinator.add(other, A0, transactional_id="other")
+    assert set(coordinator.shard.waiting_for_their_owners) == {ID}
+    coordinator.crash()
+    assert set(coordinator.shard.waiting_for_their_owners) == {ID}
+    coordinator.end(told, commit=True)
+    assert not coordinator.shard.waiting_for_their_owners
+
+
+def test_the_next_transaction_of_a_new_producer_has_a_timeout_again() -> None:
+    coordinator = Coordinator()
+    _, told = prepared(coordinator)
+    coordinator.finish(told, commit=True)
+    producer = coordinator.new_producer()
+    coordinator.add(producer, A0)
+    coordinator.advance(MINUTE_MS)
+    assert coordinator.state() is S.PREPARE_ABORT
+
+
+# -- clients that follow the KIP to the letter -----------------------------------------------------------------------
+
+
+def test_a_client_that_says_so_at_the_start_has_no_timeout() -> None:
+    coordinator = Coordinator()
+    producer = pair(coordinator.init(enable_2pc=True, timeout_ms=NO_TIMEOUT_MS))
+    coordinator.add(producer, A0)
+    coordinator.advance(5 * DAY_MS)
+    assert coordinator.state() is S.ONGOING
+    assert set(coordinator.shard.waiting_for_their_owners) == {ID}
+    coordinator.advance(2 * DAY_MS)
+    assert coordinator.state() is S.PREPARE_ABORT
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_it_finds_its_transaction_again_after_a_crash_and_ends_it(commit: bool) -> None:
+    coordinator = Coordinator()
+    producer = pair(coordinator.init(enable_2pc=True))
+    coordinator.add(producer, A0)
+    coordinator.crash()
+    answer = coordinator.init(enable_2pc=True, keep=True)
+    assert ongoing_pair(answer) == producer, "what its database has noted"
+    following = coordinator.finish(pair(answer), commit=commit)
+    coordinator.add(following, A0)
+    coordinator.advance(DAY_MS)
+    assert coordinator.state() is S.ONGOING, "it takes part in two-phase commits until it says otherwise"
+
+
+def test_who_keeps_a_transaction_without_two_phase_commit_keeps_its_timeout() -> None:
+    coordinator = Coordinator()
+    producer = coordinator.new_producer()
+    coordinator.add(producer, A0)
+    answer = coordinator.init(keep=True)
+    assert ongoing_pair(answer) == producer
+    assert not coordinator.shard.waiting_for_their_owners
+    coordinator.advance(MINUTE_MS)
+    assert coordinator.state() is S.PREPARE_ABORT
+
+
+def test_a_longer_timeout_than_allowed_is_refused_without_two_phase_commit() -> None:
+    assert Coordinator().init(timeout_ms=NO_TIMEOUT_MS).error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+# -- epochs that run out ---------------------------------------------------------------------------------------------
+
+
+def test_the_pair_that_ends_it_gets_a_new_id_when_epochs_run_out() -> None:
+    coordinator = Coordinator()
+    last = exhausted(coordinator)
+    coordinator.add(last, A0)
+    told = pair(coordinator.prepare(last))
+    assert told.producer_id != last.producer_id
+    assert told.producer_epoch == 0
+    coordinator.crash()
+    answer = pair(coordinator.end(told, commit=True))
+    (marker,) = coordinator.write_markers()
+    assert marker.producer == ProducerIdAndEpoch(last.producer_id, 32767)
+    assert answer == next_epoch(told)
+    assert pair(coordinator.end(told, commit=True)) == answer, "repeated"
+
+
+def test_epochs_may_run_out_when_it_ends() -> None:
+    coordinator = Coordinator()
+    before = exhausted(coordinator, epoch=32765)
+    coordinator.add(before, A0)
+    told = pair(coordinator.prepare(before))
+    assert told == next_epoch(before)
+    answer = pair(coordinator.end(told, commit=True))
+    (marker,) = coordinator.write_markers()
+    assert marker.producer == next_epoch(before)
+    assert answer.producer_id != before.producer_id
+    assert answer.producer_epoch == 0
+    coordinator.crash()
+    assert pair(coordinator.end(told, commit=True)) == answer, "repeated"
+
+
+def test_by_the_older_rules_it_ends_too() -> None:
+    coordinator = Coordinator(version=1)
+    _, told = prepared(coordinator)
+    coordinator.finish(told, commit=True, version=0)
+    assert coordinator.transaction().producer == told
