@@ -1,13 +1,22 @@
-"""Producer ids, handed out from a block that the controller has given to this broker.
+"""Producer ids, handed out from blocks that the controller has given to this broker.
 
 A block is taken whole and persisted before its first id is used, so no id is ever given out twice, whatever crashes.
+The next block is asked for before the last id of this one is gone, so that there is nearly always one at hand: a
+coordinator of transactions cannot wait while it decides.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerId
+from kaspar.base.log import get_log
 from kaspar.metadata.events import ProducerIdBlock
+
+log = get_log(__name__)
+
+ASK_WHEN_LEFT: Final = 100
 
 
 class ProducerIds:
@@ -15,15 +24,51 @@ class ProducerIds:
         self._allocate = allocate
         self._next = 0
         self._end = 0
+        self._spare: ProducerIdBlock | None = None
         self._allocating = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether `take` gives one now."""
+        return self._next < self._end or self._spare is not None
 
     async def next(self) -> ProducerId:
-        while self._next >= self._end:
-            async with self._allocating:
-                if self._next >= self._end:
-                    block = await self._allocate()
-                    self._next = block.first
-                    self._end = block.first + block.count
+        """Refused where the controller gives no more of them."""
+        await self.reserve()
+        return self.take()
+
+    async def reserve(self) -> None:
+        """Return when there is one at hand: whoever takes it in the same turn of the loop gets it."""
+        while not self.at_hand:
+            await self._refill()
+
+    def take(self) -> ProducerId:
+        """One that is at hand. Refused (COORDINATOR_LOAD_IN_PROGRESS, as in Kafka) if there is none just now."""
+        if self._next >= self._end and self._spare is not None:
+            self._next = self._spare.first
+            self._end = self._spare.first + self._spare.count
+            self._spare = None
+        if self._end - self._next <= ASK_WHEN_LEFT:
+            self._ask_for_more()
+        if self._next >= self._end:
+            raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "no producer id is at hand just now")
         taken = self._next
         self._next += 1
         return ProducerId(taken)
+
+    async def _refill(self) -> None:
+        async with self._allocating:
+            if self._spare is None:
+                self._spare = await self._allocate()
+
+    def _ask_for_more(self) -> None:
+        if self._spare is None and self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._refill(), name="producer ids")
+            self._asking.add_done_callback(self._asked)
+
+    def _asked(self, task: asyncio.Task[None]) -> None:
+        """Whoever needs an id before there is one asks again, and is told what stands in the way."""
+        self._asking = None
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log.warning("no producer ids could be had", problem=str(problem))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.broker.connection import Buffers, Connection, Slot
-from kaspar.broker.handlers import SERVED, Handler, PartlyEncoded, RequestContext, ServedApi
+from kaspar.broker.handlers import Handler, PartlyEncoded, RequestContext, ServedApi, served_with
 from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
 from kaspar.broker.handlers.produce import ProduceHandler
@@ -39,6 +39,7 @@ API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 class Requests:
     def __init__(self, broker: "Broker") -> None:
+        self.served = served_with(broker.config)
         self._broker = broker
         self._produce = ProduceHandler(broker)
         self._fetch = FetchHandler(broker)
@@ -55,7 +56,7 @@ class Requests:
                 return response
         frame = memoryview(buffer)[start:end]
         header = read_request_header(frame)
-        api = SERVED.get(header.api_key)
+        api = self.served.get(header.api_key)
         if api is None:
             raise MalformedBytes(f"API key {header.api_key} is not served")
         if not api.first_version <= header.api_version <= api.last_version:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from kaspar.base.ids import BrokerId, LeaderEpoch
+from kaspar.base.ids import BrokerId, LeaderEpoch, TopicPartition
 
 NO_LEADER = BrokerId(-1)
 NO_BROKER = BrokerId(-1)
@@ -111,6 +111,10 @@ class ClusterImage:
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
+
+    def has_partition(self, topic_partition: TopicPartition) -> bool:
+        topic = self.topics.get(topic_partition.topic)
+        return topic is not None and 0 <= topic_partition.partition < len(topic.partitions)
 
     def reachable_leader(self, partition: PartitionImage) -> BrokerId:
         """The partition's leader, if it is up."""

@@ -75,6 +75,9 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.DELETE_RECORDS, 0, 2, "delete_records"),
         ServedApi(ApiKey.INIT_PRODUCER_ID, 0, 5, "init_producer_id"),
         ServedApi(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "offset_for_leader_epoch"),
+        ServedApi(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "add_partitions_to_txn"),
+        ServedApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn"),
+        ServedApi(ApiKey.END_TXN, 0, 5, "end_txn"),
         ServedApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, "describe_configs"),
         ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),
         ServedApi(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs"),
@@ -84,6 +87,8 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.UPDATE_FEATURES, 0, 2, "update_features"),
         ServedApi(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster"),
         ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
+        ServedApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions"),
+        ServedApi(ApiKey.LIST_TRANSACTIONS, 0, 2, "list_transactions"),
         ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
         ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
     )

@@ -3,10 +3,11 @@ the cluster has its features, by which clients choose between the rules of sever
 """
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import SERVED, RequestContext
+from kaspar.broker.handlers import SERVED, RequestContext, ServedApi
 from kaspar.metadata.features import SUPPORTED
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.api_versions import (
@@ -30,12 +31,12 @@ FIRST_WITH_LEVEL_0 = 4
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def announced() -> tuple[ApiVersion, ...]:
+def announced(served: Mapping[int, ServedApi]) -> tuple[ApiVersion, ...]:
     return tuple(
         ApiVersion(
             api_key=api.key, min_version=ANNOUNCED_FROM.get(api.key, api.first_version), max_version=api.last_version
         )
-        for api in sorted(SERVED.values(), key=lambda api: api.key)
+        for api in sorted(served.values(), key=lambda api: api.key)
     )
 
 
@@ -47,7 +48,7 @@ def handle(broker: "Broker", context: RequestContext, request: ApiVersionsReques
     image = broker.image
     least = 0 if context.version >= FIRST_WITH_LEVEL_0 else 1
     return ApiVersionsResponse(
-        api_keys=announced(),
+        api_keys=announced(broker.requests.served),
         supported_features=tuple(
             SupportedFeatureKey(name=name, min_version=max(least, first), max_version=last)
             for name, (first, last) in SUPPORTED.items()
@@ -66,5 +67,5 @@ def unsupported_version() -> ApiVersionsResponse:
     """
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=tuple(api for api in announced() if api.api_key == ApiKey.API_VERSIONS),
+        api_keys=tuple(api for api in announced(SERVED) if api.api_key == ApiKey.API_VERSIONS),
     )

@@ -1,8 +1,9 @@
 """The settings that are Kaspar's own. Their names start with `kaspar.`, so that they never meet one of Kafka's."""
 
-from kaspar.config.checks import one_of_in_any_case
+from kaspar.config.checks import at_least, one_of_in_any_case
 from kaspar.config.declaration import Importance, Settings, setting
-from kaspar.config.kinds import STRING
+from kaspar.config.kinds import LONG, STRING
+from kaspar.config.topic import DAY_MS
 
 
 class OwnSettings(Settings):
@@ -21,4 +22,12 @@ class OwnSettings(Settings):
         one_of_in_any_case("DEBUG", "INFO", "WARNING", "ERROR"),
         importance=Importance.LOW,
         doc="The least important lines that the broker's own log keeps.",
+    )
+    kaspar_transaction_prepared_max_age_ms: int = setting(
+        LONG,
+        7 * DAY_MS,
+        at_least(1),
+        doc="How old a transaction without a timeout (`transaction.two.phase.commit.enable`) may become from its first "
+        "record on. If its owner has not decided by then it is aborted: until then it holds up every `read_committed` "
+        "reader of its partitions.",
     )

@@ -6,7 +6,7 @@ from kaspar.config.kinds import BOOLEAN, INT, SHORT
 from kaspar.config.topic import DAY_MS, HOUR_MS, MIB, MINUTE_MS
 
 
-class TransactionSettings(Settings, not_honoured="Transactions are not served yet."):
+class TransactionSettings(Settings):
     transaction_max_timeout_ms: int = setting(
         INT,
         15 * MINUTE_MS,
@@ -23,6 +23,7 @@ class TransactionSettings(Settings, not_honoured="Transactions are not served ye
         at_least(1),
         importance=Importance.LOW,
         doc="How often transactions past their timeout are looked for.",
+        not_honoured="Each transaction has a timer of its own, and is aborted when its timeout is over.",
     )
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
         INT, HOUR_MS, at_least(1), importance=Importance.LOW, doc="How often expired transactional ids are removed."
@@ -65,7 +66,13 @@ class TransactionSettings(Settings, not_honoured="Transactions are not served ye
         at_least(1),
         importance=Importance.HIGH,
         doc="How long the broker waits before it asks again to add a partition to a transaction.",
+        not_honoured="It goes on as soon as the transaction before is complete.",
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = setting(
-        INT, 100, at_least(0), importance=Importance.HIGH, doc="For how long at most it goes on asking."
+        INT,
+        100,
+        at_least(0),
+        importance=Importance.HIGH,
+        doc="How long at most a batch waits until the transaction before it is complete; then its client is told to "
+        "send it again.",
     )
