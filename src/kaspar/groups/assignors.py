@@ -132,8 +132,11 @@ class _Balance:
 
     def assignment(self) -> GroupAssignment:
         self._assign_the_rest(self._keep())
-        while any([self._balance(topic_id) for topic_id in self._topics if len(self._readers[topic_id]) > 1]):
-            pass
+        moved = True
+        while moved:
+            moved = False
+            for topic_id in self._topics:
+                moved |= self._balance(topic_id)
         partitions: dict[str, list[tuple[uuid.UUID, int]]] = {member_id: [] for member_id in self._loads}
         for topic_id, owners in self._owned.items():
             for member_id, owned in owners.items():

@@ -31,6 +31,7 @@ from kaspar.protocol.messages.consumer_group_describe import Member as Described
 
 FIRST_COMMIT_WITH_EPOCHS = 9
 """The first version of OffsetCommit that knows the epochs of the consumer protocol."""
+NEVER = -1
 CLASSIC_MEMBER = 0
 CONSUMER_MEMBER = 1
 
@@ -44,6 +45,8 @@ class ConsumerGroup:
         self.surroundings = surroundings
         self.state = ConsumerState(group_id)
         self.timers = MemberTimers(group_id)
+        self.patterns_resolved_at = NEVER
+        """The version of the topics in which its patterns were resolved last, since it was loaded."""
         self._looked_at_topics_for_epoch: int | None = None
 
     # -- the log -------------------------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ class ConsumerGroup:
 
     def topic_ids_of(self, member: Member) -> frozenset[uuid.UUID]:
         """The topics that a member reads, as far as they exist."""
-        topic = self.surroundings.topics.topic
+        topic = self.surroundings.topic
         return frozenset(view.topic_id for name in self.state.topics_of(member) if (view := topic(name)) is not None)
 
     # -- assignors -----------------------------------------------------------------------------------------------------
@@ -115,8 +118,9 @@ class ConsumerGroup:
         transactional: bool,
         api_version: int,
     ) -> PartitionCheck | None:
-        """Whoever names no epoch is no member, and may commit while nobody is; in a transaction, old clients name nobody.
-        A member whose epoch is behind may commit what it has had since that epoch: its commit has crossed a heartbeat.
+        """Whoever names no epoch is no member, and may commit while nobody is; in a transaction, old clients name
+        nobody. A member whose epoch is behind may commit what it has had since that epoch: its commit has crossed a
+        heartbeat.
         """
         epoch = generation_or_epoch
         if epoch < 0 and self.is_empty:
@@ -136,7 +140,7 @@ class ConsumerGroup:
         return lambda topic, topic_id, partition: self._check_partition(member, epoch, topic, topic_id, partition)
 
     def _check_partition(self, member: Member, epoch: int, topic: str, topic_id: uuid.UUID, partition: int) -> None:
-        if topic_id == ZERO_UUID and (view := self.surroundings.topics.topic(topic)) is not None:
+        if topic_id == ZERO_UUID and (view := self.surroundings.topic(topic)) is not None:
             topic_id = view.topic_id
         since = member.epoch_of(topic_id, partition)
         if since is None:

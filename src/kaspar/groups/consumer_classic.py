@@ -1,9 +1,9 @@
 """Members that use the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup by
 translation.
 
-The epoch of such a member is its generation. To join is to tell everything, and to take the next step towards its target;
-what it has then it learns from SyncGroup, and there is no leader who would assign. A heartbeat sends it back to join
-when there is a step to take: a new epoch, partitions to give up, or partitions that have become free.
+The epoch of such a member is its generation. To join is to tell everything, and to take the next step towards its
+target; what it has then it learns from SyncGroup, and there is no leader who would assign. A heartbeat sends it back to
+join when there is a step to take: a new epoch, partitions to give up, or partitions that have become free.
 """
 
 from dataclasses import replace
@@ -11,8 +11,8 @@ from dataclasses import replace
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.base.ids import uuid_to_text
 from kaspar.coordination import Decision, Now, Reply, Ticket, Timer
+from kaspar.groups.classic_answers import join_refused
 from kaspar.groups.classic_member import protocols_by_name
-from kaspar.groups.classic_rebalance import join_refused
 from kaspar.groups.consumer import ConsumerGroup
 from kaspar.groups.consumer_departures import fence, session_timeout_ms, static_member
 from kaspar.groups.consumer_member import Member
@@ -94,9 +94,7 @@ class _Join(MemberUpdate):
     # -- who it is -----------------------------------------------------------------------------------------------------
 
     def _has_to_come_with_an_id(self) -> bool:
-        return (
-            self.request.group_instance_id is None and self.client.api_version >= FIRST_JOIN_WITH_REQUIRED_MEMBER_ID
-        )
+        return self.request.group_instance_id is None and self.client.api_version >= FIRST_JOIN_WITH_REQUIRED_MEMBER_ID
 
     def _check_protocols(self) -> None:
         """One of its protocols has to be supported by all other members of the classic protocol."""
@@ -141,7 +139,7 @@ class _Join(MemberUpdate):
         )
 
     def _owned(self, subscription: ConsumerProtocolSubscription) -> list[RequestTopicPartitions]:
-        topic = self.surroundings.topics.topic
+        topic = self.surroundings.topic
         return [
             RequestTopicPartitions(topic_id=view.topic_id, partitions=owned.partitions)
             for owned in subscription.owned_partitions
@@ -185,8 +183,8 @@ def _protocol_name(member: Member) -> str:
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest, ticket: Ticket, now: Now) -> Decision:
-    """Its assignment. Whoever has to join again first is told so, except where it has done that already and has yet to give
-    up partitions: for that it has to know what is left.
+    """Its assignment. Whoever has to join again first is told so, except where it has done that already and has yet to
+    give up partitions: for that it has to know what is left.
     """
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     _check_protocol(group, member, request)
@@ -270,9 +268,7 @@ def leave(group: ConsumerGroup, request: LeaveGroupRequest, ticket: Ticket, now:
         except Refused as refusal:
             code = refusal.code
         answers.append(
-            MemberResponse(
-                member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
-            )
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
         )
     fence(group, leaving.values(), now, decision)
     decision.replies.append(Reply(ticket, LeaveGroupResponse(members=tuple(answers))))

@@ -57,8 +57,8 @@ def static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Mem
 
 
 def fence(group: ConsumerGroup, members: Collection[Member], now: Now, decision: Decision) -> None:
-    """These are members no longer. If only members of the classic protocol are left, the group may become a classic one;
-    otherwise whoever is left is to be assigned anew.
+    """These are members no longer. If only members of the classic protocol are left, the group may become a classic
+    one; otherwise whoever is left is to be assigned anew.
     """
     state, group_id, surroundings = group.state, group.group_id, group.surroundings
     if not members:
@@ -99,7 +99,7 @@ def timer_fired(group: ConsumerGroup, timer: GroupTimer, now: Now) -> Decision:
         return decision
     if timer.name == REVOCATION and not group.timers.revocation_is_overdue(member):
         return decision
-    log.info("group %s: member %s is removed, %s", group.group_id, timer.member_id, _WHY[timer.name])
+    log.info("member fenced", group=group.group_id, member=timer.member_id, reason=_WHY[timer.name])
     fence(group, [member], now, decision)
     return decision
 

@@ -6,7 +6,7 @@ that was sent before somebody else had them in between can be told from one that
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from kaspar.groups.consumer_states import MemberState
@@ -41,8 +41,8 @@ class Member:
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None
-    assigned: OwnedPartitions = NOTHING_OWNED
-    pending_revocation: OwnedPartitions = NOTHING_OWNED
+    assigned: OwnedPartitions = field(default_factory=dict)
+    pending_revocation: OwnedPartitions = field(default_factory=dict)
 
     @property
     def uses_classic_protocol(self) -> bool:

@@ -31,9 +31,7 @@ def are_due(group: ConsumerGroup, patterns: Collection[str], now: Now) -> bool:
         return False
     return (
         state.resolved.keys() != set(patterns)
-        or resolved.version < surroundings.version_with_new_topics
-        # Other brokers count the versions of topics otherwise.
-        or resolved.version > surroundings.topics.version
+        or group.patterns_resolved_at < surroundings.topics_version
         or not 0 <= age_ms <= REFRESH_INTERVAL_MS
     )
 
@@ -42,17 +40,18 @@ def maybe_resolve(group: ConsumerGroup, patterns: frozenset[str], now: Now, deci
     if are_due(group, patterns, now):
         surroundings = group.surroundings
         surroundings.resolving.add(group.group_id)
-        decision.actions.append(ResolvePatterns(group.group_id, patterns, surroundings.topics))
+        decision.actions.append(
+            ResolvePatterns(group.group_id, patterns, surroundings.topics, surroundings.topics_version)
+        )
 
 
-def patterns_resolved(
-    group: Group | None, event: PatternsResolved, now: Now, surroundings: Surroundings
-) -> Decision:
+def patterns_resolved(group: Group | None, event: PatternsResolved, now: Now, surroundings: Surroundings) -> Decision:
     """Patterns that nobody has any more are passed over. If what the group reads is other than before, its epoch is."""
     surroundings.resolving.discard(event.group_id)
     decision = Decision()
     if not isinstance(group, ConsumerGroup):
         return decision
+    group.patterns_resolved_at = event.version
     state = group.state
     resolved = {pattern: topics for pattern, topics in event.topics.items() if pattern in state.pattern_subscribers}
     changed = False

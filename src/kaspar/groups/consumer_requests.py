@@ -3,6 +3,7 @@
 Kafka's rules in Kafka's order. A heartbeat with nothing new takes a short way: it is answered without a decision.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -27,6 +28,8 @@ from kaspar.protocol.messages.consumer_group_heartbeat import (
     ResponseTopicPartitions,
 )
 
+FIRST_WITH_ID_OF_CLIENT = 1
+"""The first version in which members make their ids themselves."""
 NOT_SAID = -1
 """A rebalance timeout that is what it was."""
 
@@ -74,8 +77,8 @@ def _join_classic_group(
     now: Now,
     surroundings: Surroundings,
 ) -> Decision:
-    """The group as it will be when its records are replayed decides on the join; then whoever waits for the classic group
-    is sent back to join what it has become.
+    """The group as it will be when its records are replayed decides on the join; then whoever waits for the classic
+    group is sent back to join what it has become.
     """
     group = ConsumerGroup(classic.group_id, surroundings)
     records = upgrade_records(classic, surroundings)
@@ -87,6 +90,44 @@ def _join_classic_group(
         group.timers.begin_session(member.member_id, session_timeout_ms(group, member), now, decision)
     decision.replies += classic.answer_waiting(ErrorCode.REBALANCE_IN_PROGRESS)
     return decision
+
+
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
+    """What is wrong with a request whatever its group is: Refused."""
+    joins = request.member_epoch == JOINS
+    if (version >= FIRST_WITH_ID_OF_CLIENT or request.member_epoch > JOINS or request.member_epoch == LEAVES) and (
+        _is_blank(request.member_id)
+    ):
+        raise _invalid("a member id must not be empty")
+    if _is_blank(request.group_id):
+        raise _invalid("a group id must not be empty")
+    if request.instance_id is not None and _is_blank(request.instance_id):
+        raise _invalid("an instance id must not be empty")
+    if request.rack_id is not None and _is_blank(request.rack_id):
+        raise _invalid("a rack id must not be empty")
+    if joins and request.rebalance_timeout_ms == NOT_SAID:
+        raise _invalid("who joins has to say its rebalance timeout")
+    if joins and request.topic_partitions != ():
+        raise _invalid("who joins must not own partitions")
+    if joins and request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid("who joins has to say what it reads")
+    if request.member_epoch == LEAVES_FOR_A_WHILE and request.instance_id is None:
+        raise _invalid("only a member with an instance id can leave for a while")
+    if request.member_epoch < LEAVES_FOR_A_WHILE:
+        raise _invalid(f"{request.member_epoch} is no member epoch")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"Assignor {request.server_assignor} is not one of {', '.join(assignors)}.",
+        )
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip()
+
+
+def _invalid(what: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, f"Not a valid ConsumerGroupHeartbeat: {what}.")
 
 
 # -- one heartbeat -----------------------------------------------------------------------------------------------------
@@ -162,8 +203,8 @@ class _Heartbeat(MemberUpdate):
         return member
 
     def _check_epoch(self, member: Member) -> None:
-        """A member that is one epoch behind may have missed the answer that moved it: then it has at most what it was told
-        to have.
+        """A member that is one epoch behind may have missed the answer that moved it: then it has at most what it was
+        told to have.
         """
         epoch = self.request.member_epoch
         if epoch in (JOINS, member.member_epoch):
@@ -197,8 +238,8 @@ class _Heartbeat(MemberUpdate):
     # -- what it is told -----------------------------------------------------------------------------------------------
 
     def _response(self, member: Member, updated: Member) -> ConsumerGroupHeartbeatResponse:
-        """The assignment is told when it is another, and to whoever has told everything: that one begins anew, or has missed
-        something.
+        """The assignment is told when it is another, and to whoever has told everything: that one begins anew, or has
+        missed something.
         """
         request = self.request
         told_everything = (
@@ -238,8 +279,8 @@ def _is_within(owned: tuple[RequestTopicPartitions, ...] | None, assigned: Owned
 def heartbeat_at_once(
     group: Group | None, request: ConsumerGroupHeartbeatRequest, client: Client, now: Now
 ) -> ConsumerGroupHeartbeatResponse | None:
-    """A member that has all it is meant to have says that it is alive, and nothing has changed: the answer, and its session
-    goes on. None: it is for `consumer_heartbeat` to say.
+    """A member that has all it is meant to have says that it is alive, and nothing has changed: the answer, and its
+    session goes on. None: it is for `consumer_heartbeat` to say.
     """
     if not isinstance(group, ConsumerGroup) or group.has_to_look_at_topics:
         return None
@@ -263,9 +304,7 @@ def heartbeat_at_once(
         or member.client_id != client.client_id
         or member.client_host != client.host
         or (state.pattern_subscribers and consumer_patterns.are_due(group, state.pattern_subscribers, now))
-        or not group.timers.move_session(
-            request.member_id, surroundings.session_timeout_ms(group.group_id), now
-        )
+        or not group.timers.move_session(request.member_id, surroundings.session_timeout_ms(group.group_id), now)
     ):
         return None
     return ConsumerGroupHeartbeatResponse(

@@ -1,7 +1,7 @@
 """What a request of a member changes in its group, step by step, whichever protocol the request is of.
 
-The steps of Kafka, in its order, because it is the order of the records: the member, its pattern, the group's epoch, the
-target, what the member has. A step reads the state and what the steps before have found; it writes nothing but the
+The steps of Kafka, in its order, because it is the order of the records: the member, its pattern, the group's epoch,
+the target, what the member has. A step reads the state and what the steps before have found; it writes nothing but the
 decision.
 """
 
@@ -67,8 +67,8 @@ class MemberUpdate:
         return self.state.members.get(member_id) or Member(member_id)
 
     def replace_static(self, old: Member, member_id: str) -> Member:
-        """The instance comes back under another id: it gets what it had, and has to begin at its first epoch. The timers of
-        the old id find nobody when they fire.
+        """The instance comes back under another id: it gets what it had, and has to begin at its first epoch. The
+        timers of the old id find nobody when they fire.
         """
         group_id = self.group.group_id
         member = replace(old, member_id=member_id, member_epoch=JOINS, previous_member_epoch=JOINS)
@@ -90,8 +90,8 @@ class MemberUpdate:
     # -- its pattern ---------------------------------------------------------------------------------------------------
 
     def change_pattern(self, member: Member, updated: Member) -> PatternChange:
-        """A pattern that nobody else had is checked, and resolved along with all the others of the group, so that it takes
-        one rebalance and not one each.
+        """A pattern that nobody else had is checked, and resolved along with all the others of the group, so that it
+        takes one rebalance and not one each.
         """
         subscribers, old, new = self.state.pattern_subscribers, member.pattern, updated.pattern
         change = PatternChange.NONE
@@ -138,7 +138,7 @@ class MemberUpdate:
             group_id,
             epoch,
             self._preferred_assignor(member, updated),
-            group_spec(state, updated, self.surroundings.topics),
+            group_spec(state, updated, self.surroundings),
         )
         if is_first or compute.is_small:
             computed = compute.run()

@@ -5,8 +5,8 @@ consumer group, with what they have, and are served the classic protocol by tran
 Downgrade: the last member of the consumer protocol leaves, or gives its instance id to a member of the classic one. The
 group becomes a classic group whose members have what they were meant to have.
 
-Both are one batch in the log: the tombstones of what the group was, then the records of what it is. Which way is open is
-a setting, `group.consumer.migration.policy`.
+Both are one batch in the log: the tombstones of what the group was, then the records of what it is. Which way is open
+is a setting, `group.consumer.migration.policy`.
 """
 
 from collections.abc import Collection
@@ -52,7 +52,7 @@ def upgrade_records(classic: ClassicGroup, surroundings: Surroundings) -> list[S
     _check_upgrade(classic, surroundings)
     group_id, epoch = classic.group_id, classic.generation_id
     try:
-        members = [_upgraded(member, classic, surroundings.topics) for member in classic.roster]
+        members = [_upgraded(member, classic, surroundings) for member in classic.roster]
     except MalformedBytes as problem:
         raise _cannot_upgrade(classic, f"a member's subscription or assignment cannot be read: {problem}") from problem
     topics_read = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
@@ -60,7 +60,7 @@ def upgrade_records(classic: ClassicGroup, surroundings: Surroundings) -> list[S
         member.member_id: {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
         for member in members
     }
-    log.info("group %s becomes a consumer group at epoch %d, with %d members", group_id, epoch, len(members))
+    log.info("a classic group becomes a consumer group", group=group_id, epoch=epoch, members=len(members))
     return [
         *(member_record(group_id, member) for member in members),
         epoch_record(group_id, epoch, surroundings.metadata_hash(topics_read)),
@@ -85,7 +85,7 @@ def _cannot_upgrade(classic: ClassicGroup, why: str) -> Refused:
     )
 
 
-def _upgraded(member: ClassicMember, classic: ClassicGroup, topics: TopicsView) -> Member:
+def _upgraded(member: ClassicMember, classic: ClassicGroup, surroundings: Surroundings) -> Member:
     """With what it has by the last assignment, whether or not the group is at the next by now: it will be told to join."""
     epoch = classic.generation_id
     protocol = classic.protocol_name if classic.protocol_name in member.protocols else next(iter(member.protocols))
@@ -96,7 +96,7 @@ def _upgraded(member: ClassicMember, classic: ClassicGroup, topics: TopicsView) 
         if assignment.user_data:
             raise _cannot_upgrade(classic, "its assignor keeps data of its own with the assignment")
         for assigned_topic in assignment.assigned_partitions:
-            view = topics.topic(assigned_topic.topic)
+            view = surroundings.topic(assigned_topic.topic)
             if view is not None and assigned_topic.partitions:
                 assigned[view.topic_id] = dict.fromkeys(assigned_topic.partitions, epoch)
     return Member(
@@ -143,10 +143,7 @@ def may_downgrade(
     classic_left = state.classic_count - sum(member.uses_classic_protocol for member in leaving)
     classic_left += joining is not None and joining.uses_classic_protocol
     return (
-        left > 0
-        and classic_left == left
-        and surroundings.downgrades
-        and left <= surroundings.settings.group_max_size
+        left > 0 and classic_left == left and surroundings.downgrades and left <= surroundings.settings.group_max_size
     )
 
 
@@ -183,7 +180,12 @@ def downgrade_records(
     tombstoned = [member_id for member_id in state.members if joining is None or member_id not in gone]
     if joining is not None:
         tombstoned.append(joining.member_id)
-    log.info("group %s becomes a classic group at generation %d", state.group_id, state.group_epoch)
+    log.info(
+        "a consumer group becomes a classic group",
+        group=state.group_id,
+        generation=state.group_epoch,
+        members=len(stays),
+    )
     return [
         *group_tombstones(state.group_id, tombstoned, state.resolved),
         StoredRecord(GroupMetadataKey(group=state.group_id), value),

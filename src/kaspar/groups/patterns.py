@@ -1,8 +1,8 @@
 """Patterns of topic names, in RE2's syntax: whether one is good, and what it stands for.
 
-RE2 takes time in proportion to the text, whatever the pattern; still, to compile one or to try it on all topics may take
-milliseconds, so both are done in a thread. What `problem_with` has found once, it knows at once the next time: a shell
-asks it in a thread before the coordinator asks it where it decides.
+RE2 takes time in proportion to the text, whatever the pattern; still, to compile one or to try it on all topics may
+take milliseconds, so both are done in a thread. What `problem_with` has found once, it knows at once the next time: a
+shell asks it in a thread before the coordinator asks it where it decides.
 """
 
 import functools
@@ -25,7 +25,7 @@ class PatternsResolved:
     topics: dict[str, frozenset[str]]
     """By pattern, the names that match it from beginning to end."""
     version: int
-    """Of the cluster's topics."""
+    """Of the topics (`Surroundings.topics_version`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,10 @@ class ResolvePatterns:
     group_id: str
     patterns: frozenset[str]
     topics: TopicsView
+    version: int
 
     def run(self) -> PatternsResolved:
-        return PatternsResolved(self.group_id, resolve(self.patterns, self.topics.names()), self.topics.version)
+        return PatternsResolved(self.group_id, resolve(self.patterns, self.topics.names()), self.version)
 
 
 @functools.lru_cache(maxsize=_KNOWN_PATTERNS)

@@ -69,9 +69,7 @@ def _towards_target(member: Member, goal: Goal, *, epoch_until_revoked: int) -> 
         if kept:
             assigned[topic_id] = kept
         if len(kept) < len(current):
-            to_revoke[topic_id] = {
-                partition: epoch for partition, epoch in current.items() if partition not in target
-            }
+            to_revoke[topic_id] = {partition: epoch for partition, epoch in current.items() if partition not in target}
         given_up = member.pending_revocation.get(topic_id, {})
         for partition in sorted(target - kept.keys()):
             # What it had to give up itself is its own until it has done so: nobody else can have it by now.

@@ -5,24 +5,22 @@ remembered here and not in the group: a group that is converted is another objec
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
 
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.groups.metadata_hash import group_hash, topic_hash
-from kaspar.groups.topics import NoTopics, TopicsView
-
-NEVER: Final = -1
+from kaspar.groups.topics import NoTopics, TopicsView, TopicView
 
 
 class Surroundings:
     __slots__ = (
-        "_topic_hashes",
+        "_hashes",
+        "_views",
         "computing",
         "group_configs",
         "resolving",
         "settings",
         "topics",
-        "version_with_new_topics",
+        "topics_version",
     )
 
     def __init__(self, settings: GroupSettings) -> None:
@@ -30,34 +28,39 @@ class Surroundings:
         self.group_configs: Mapping[str, Mapping[str, str]] = {}
         """What a group has set for itself, by Kafka's names ("consumer.session.timeout.ms"), in words."""
         self.topics: TopicsView = NoTopics()
-        self.version_with_new_topics = NEVER
-        """Patterns that were resolved before it may have more to find by now."""
+        self.topics_version = 0
+        """Higher whenever there are new topics: patterns that were resolved before may have more to find by now."""
         self.resolving: set[str] = set()
         """The groups whose patterns are being resolved."""
         self.computing: dict[str, int] = {}
         """The groups whose assignment is being computed, and for which epoch."""
-        self._topic_hashes: dict[str, int] = {}
+        self._views: dict[str, TopicView | None] = {}
+        self._hashes: dict[str, int] = {}
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def change_topics(self, topics: TopicsView, changed: Collection[str]) -> None:
         """`changed` are the names of topics that came, went, or look different now."""
-        came = any(self.topics.topic(name) is None and topics.topic(name) is not None for name in changed)
-        if came or self.version_with_new_topics == NEVER:
-            self.version_with_new_topics = topics.version
+        if any(self.topics.topic(name) is None and topics.topic(name) is not None for name in changed):
+            self.topics_version += 1
         for name in changed:
-            self._topic_hashes.pop(name, None)
+            self._views.pop(name, None)
+            self._hashes.pop(name, None)
         self.topics = topics
 
-    def metadata_hash(self, names: Iterable[str]) -> int:
-        return group_hash({name: self._hash_of(name) for name in names if self.topics.topic(name) is not None})
+    def topic(self, name: str) -> TopicView | None:
+        """As `topics` has it, remembered: the racks of thousands of partitions take time to put together."""
+        if name not in self._views:
+            self._views[name] = self.topics.topic(name)
+        return self._views[name]
 
-    def _hash_of(self, name: str) -> int:
-        known = self._topic_hashes.get(name)
+    def metadata_hash(self, names: Iterable[str]) -> int:
+        return group_hash({view.name: self._hash_of(view) for name in names if (view := self.topic(name)) is not None})
+
+    def _hash_of(self, view: TopicView) -> int:
+        known = self._hashes.get(view.name)
         if known is None:
-            topic = self.topics.topic(name)
-            assert topic is not None
-            known = self._topic_hashes[name] = topic_hash(topic)
+            known = self._hashes[view.name] = topic_hash(view)
         return known
 
     # -- settings ------------------------------------------------------------------------------------------------------

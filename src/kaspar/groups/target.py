@@ -14,7 +14,7 @@ from kaspar.groups.assignors import ASSIGNORS, GroupAssignment, GroupSpec, Membe
 from kaspar.groups.consumer_member import NO_PARTITIONS, Member
 from kaspar.groups.consumer_records import target_epoch_record, target_record
 from kaspar.groups.consumer_state import ConsumerState
-from kaspar.groups.topics import TopicsView
+from kaspar.groups.surroundings import Surroundings
 
 INLINE_SIZE: Final = 1500
 """Members and partitions up to which an assignment takes about a millisecond."""
@@ -46,7 +46,7 @@ class ComputeAssignment:
         return AssignmentComputed(self.group_id, self.epoch, self.spec, assignment)
 
 
-def group_spec(state: ConsumerState, updated: Member, topics: TopicsView) -> GroupSpec:
+def group_spec(state: ConsumerState, updated: Member, surroundings: Surroundings) -> GroupSpec:
     """The group with a member that has just changed, or come, maybe in the place of a static member that was before."""
     members: dict[str, MemberSpec] = {}
     counts: dict[uuid.UUID, int] = {}
@@ -56,7 +56,7 @@ def group_spec(state: ConsumerState, updated: Member, topics: TopicsView) -> Gro
         names = frozenset(state.topics_of(member))
         topic_ids = known.get(names)
         if topic_ids is None:
-            views = [view for name in names if (view := topics.topic(name)) is not None]
+            views = [view for name in names if (view := surroundings.topic(name)) is not None]
             counts.update((view.topic_id, view.partition_count) for view in views)
             topic_ids = known[names] = frozenset(view.topic_id for view in views)
         target = state.target_of(member.member_id, member.instance_id)
@@ -77,11 +77,11 @@ def _with(members: Iterable[Member], updated: Member, replaced: str | None) -> I
 
 
 def target_records(state: ConsumerState, computed: AssignmentComputed, timestamp_ms: int) -> list[StoredRecord]:
-    """What is different from before, then the epoch. Whoever has left since it was computed needs no target; whoever has
-    come since keeps none, and its coming has begun another epoch.
+    """What is different from before, then the epoch. Whoever has left since it was computed needs no target; whoever
+    has come since keeps none, and its coming has begun another epoch.
     """
     records = []
-    for member_id, member in computed.spec.members.items():
+    for member_id in computed.spec.members:
         target = computed.assignment.get(member_id, NO_PARTITIONS)
         if target != state.targets.get(member_id):
             records.append(target_record(state.group_id, member_id, target))

@@ -15,10 +15,7 @@ class TopicView(NamedTuple):
 
 
 class TopicsView(Protocol):
-    """One moment of the cluster's topics. Immutable: a change makes another view, of a higher version."""
-
-    @property
-    def version(self) -> int: ...
+    """One moment of the cluster's topics. Immutable: a change makes another view."""
 
     def topic(self, name: str) -> TopicView | None: ...
 
@@ -29,8 +26,6 @@ class TopicsView(Protocol):
 
 class NoTopics:
     """What is known before anybody has said anything."""
-
-    version = -1
 
     def topic(self, name: str) -> TopicView | None:
         return None

@@ -1,0 +1,299 @@
+"""The shell of a group shard for tests of consumer groups: topics that change, and consumers that do as KIP-848 says."""
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaspar.base.errors import ErrorCode
+from kaspar.config.broker.groups import GroupSettings
+from kaspar.coordination import StoredRecord
+from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.consumer_member import Member
+from kaspar.groups.consumer_protocol import read_assignment, write_subscription
+from kaspar.groups.consumer_requests import heartbeat_refused
+from kaspar.groups.patterns import PatternsResolved
+from kaspar.groups.topics import TopicView
+from kaspar.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    RequestTopicPartitions,
+)
+from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition
+from tests.unit.groups.shell import GROUP, REBALANCE_MS, Shell, Waiting
+
+HEARTBEAT_MS = 5_000
+CONSUMER_SESSION_MS = 45_000
+AT_ONCE = GroupSettings(group_consumer_assignment_interval_ms=0, group_initial_rebalance_delay_ms=0)
+"""Assignments wait for nothing."""
+
+
+def topic_id(name: str) -> uuid.UUID:
+    return uuid.uuid5(uuid.NAMESPACE_OID, name)
+
+
+class Topics:
+    """`groups.topics.TopicsView` of a few topics and their partition counts."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._views = {name: TopicView(name, topic_id(name), count) for name, count in counts.items()}
+        self._names = {view.topic_id: name for name, view in self._views.items()}
+
+    def topic(self, name: str) -> TopicView | None:
+        return self._views.get(name)
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        return self._names.get(topic_id)
+
+    def names(self) -> Iterable[str]:
+        return tuple(self._views)
+
+
+class ConsumerShell(Shell):
+    def __init__(self, settings: GroupSettings = AT_ONCE, **counts: int) -> None:
+        self.counts = counts or {"orders": 4}
+        super().__init__(settings)
+
+    def start(self) -> None:
+        super().start()
+        self.change_topics()
+
+    def change_topics(self, **counts: int) -> None:
+        """Topics that are made, get more partitions, or go (0)."""
+        before = dict(self.counts)
+        self.counts = {name: count for name, count in {**self.counts, **counts}.items() if count}
+        names = {*before, *self.counts} if not counts else set(counts)
+        self.carry_out(self.shard.topics_changed(Topics(self.counts), names, self.now))
+
+    def beat(
+        self, member_id: str, epoch: int, *, version: int = 1, client_id: str = "client", **said: Any
+    ) -> ConsumerGroupHeartbeatResponse:
+        said.setdefault("group_id", GROUP)
+        said.setdefault("topic_partitions", None)
+        request = ConsumerGroupHeartbeatRequest(member_id=member_id, member_epoch=epoch, **said)
+        client = self.client(version, client_id)
+        ticket = self.submit(
+            lambda shard, ticket, now: shard.consumer_heartbeat(request, client, ticket, now), heartbeat_refused
+        )
+        response: ConsumerGroupHeartbeatResponse = ticket.answer
+        return response
+
+    def beat_at_once(self, member_id: str, epoch: int, **said: Any) -> ConsumerGroupHeartbeatResponse | None:
+        said.setdefault("topic_partitions", None)
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member_id, member_epoch=epoch, **said)
+        return self.shard.consumer_heartbeat_at_once(request, self.client(1), self.now)
+
+    def work(self) -> None:
+        """What was to be done in threads."""
+        actions, self.actions = self.actions, []
+        for action in actions:
+            event = action.run()
+            if isinstance(event, PatternsResolved):
+                self.carry_out(self.shard.patterns_resolved(event, self.now))
+            else:
+                self.carry_out(self.shard.assignment_computed(event, self.now))
+
+    def consumer(self, member_id: str, *topics: str, **how: Any) -> "Consumer":
+        return Consumer(self, member_id, topics=topics or ("orders",), **how)
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.shard.groups[GROUP]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def member(self, member_id: str) -> Member:
+        return self.group.state.members[member_id]
+
+    def owners(self) -> dict[str, set[str]]:
+        """What each member has, or has to give up, as the log says."""
+        return {
+            member.member_id: {
+                f"{self._name(topic)}-{partition}"
+                for partitions in (member.assigned, member.pending_revocation)
+                for topic, epochs in partitions.items()
+                for partition in epochs
+            }
+            for member in self.group.state.members.values()
+        }
+
+    def _name(self, topic: uuid.UUID) -> str:
+        return Topics(self.counts).name_of(topic) or "gone"
+
+    def settle(self, *consumers: "Consumer", rounds: int = 12) -> None:  # type: ignore[override]
+        """Everybody heartbeats until nothing changes any more."""
+        for _ in range(rounds):
+            self.advance(HEARTBEAT_MS)
+            self.work()
+            for consumer in consumers:
+                consumer.heartbeat()
+        assert self.state in ("Stable", "Empty"), self.state
+
+    def since(self, position: int) -> list[StoredRecord]:
+        return self.records[position:]
+
+
+@dataclass
+class Consumer:
+    """A client: it gives up what it is no longer assigned, then says what it has; nothing else twice."""
+
+    shell: ConsumerShell
+    member_id: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    instance_id: str | None = None
+    assignor: str | None = None
+    epoch: int = 0
+    owned: set[tuple[uuid.UUID, int]] = field(default_factory=set)
+    has_news: bool = False
+    response: ConsumerGroupHeartbeatResponse | None = None
+
+    def join(self) -> "Consumer":
+        self.owned = set()
+        self.epoch = 0
+        self._take(
+            self.shell.beat(
+                self.member_id,
+                0,
+                instance_id=self.instance_id,
+                rebalance_timeout_ms=REBALANCE_MS,
+                subscribed_topic_names=self.topics if self.pattern is None else None,
+                subscribed_topic_regex=self.pattern,
+                server_assignor=self.assignor,
+                topic_partitions=(),
+            )
+        )
+        return self
+
+    def subscribe(self, *topics: str) -> None:
+        self.topics = topics
+        self._take(self.shell.beat(self.member_id, self.epoch, **self._identity, subscribed_topic_names=topics))
+
+    def heartbeat(self) -> None:
+        """As soon as it has done what it was told, it says what it has."""
+        if self.epoch <= 0:
+            self.join()
+            return
+        owned = self.reported if self.has_news else None
+        self.has_news = False
+        self._take(self.shell.beat(self.member_id, self.epoch, **self._identity, topic_partitions=owned))
+
+    def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
+        self.epoch = epoch
+        self.owned = set()
+        return self.shell.beat(self.member_id, epoch, instance_id=self.instance_id)
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        return {"instance_id": self.instance_id}
+
+    @property
+    def reported(self) -> tuple[RequestTopicPartitions, ...]:
+        topics = sorted({topic for topic, _ in self.owned})
+        return tuple(
+            RequestTopicPartitions(
+                topic_id=topic, partitions=tuple(sorted(each for owner, each in self.owned if owner == topic))
+            )
+            for topic in topics
+        )
+
+    def _take(self, response: ConsumerGroupHeartbeatResponse) -> None:
+        self.response = response
+        if response.error_code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
+            self.owned = set()
+            self.epoch = 0
+            return
+        if response.error_code != ErrorCode.NONE:
+            return
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            assigned = {
+                (topic.topic_id, partition)
+                for topic in response.assignment.topic_partitions
+                for partition in topic.partitions
+            }
+            self.has_news = assigned != self.owned
+            self.owned = assigned
+
+    @property
+    def partitions(self) -> set[str]:
+        return {f"{self.shell._name(topic)}-{partition}" for topic, partition in self.owned}
+
+
+# -- members of the classic protocol -----------------------------------------------------------------------------------
+
+
+def subscription(*topics: str, owned: Iterable[tuple[str, int]] = (), version: int = 3) -> bytes:
+    names = sorted({topic for topic, _ in owned})
+    message = ConsumerProtocolSubscription(
+        topics=topics,
+        owned_partitions=tuple(
+            TopicPartition(topic=name, partitions=tuple(sorted(each for topic, each in owned if topic == name)))
+            for name in names
+        ),
+    )
+    return write_subscription(message, version)
+
+
+@dataclass
+class ClassicConsumer:
+    """A client of the classic protocol with the cooperative assignor. In a classic group it may have to lead: then it
+    gives itself nothing, for its test has other means.
+    """
+
+    shell: ConsumerShell
+    topics: tuple[str, ...] = ("orders",)
+    instance_id: str | None = None
+    member_id: str = ""
+    generation: int = -1
+    owned: set[tuple[str, int]] = field(default_factory=set)
+    joining: Waiting | None = None
+
+    def join(self) -> "ClassicConsumer":
+        self.joining = self.shell.join(
+            self.member_id,
+            instance_id=self.instance_id,
+            protocols={"cooperative-sticky": subscription(*self.topics, owned=self.owned)},
+        )
+        answer = self.joining.answer
+        if answer is not None and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            return self.join()
+        self.take_join()
+        return self
+
+    def take_join(self) -> None:
+        if self.joining is not None and self.joining.answer is not None:
+            if self.joining.code is ErrorCode.NONE:
+                self.member_id = self.joining.answer.member_id
+                self.generation = self.joining.answer.generation_id
+            elif self.joining.code is ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+                self.owned = set()
+
+    def sync(self, assignments: dict[str, bytes] | None = None) -> ErrorCode:
+        ticket = self.shell.sync(self.member_id, self.generation, assignments, instance_id=self.instance_id)
+        if ticket.answer is not None and ticket.code is ErrorCode.NONE:
+            self.owned = {
+                (topic.topic, partition)
+                for topic in read_assignment(ticket.answer.assignment).assigned_partitions
+                for partition in topic.partitions
+            }
+        return ticket.code if ticket.answer is not None else ErrorCode.NONE
+
+    def heartbeat(self) -> ErrorCode:
+        """Joins and syncs again if it is told to."""
+        code = self.shell.heartbeat(self.member_id, self.generation, instance_id=self.instance_id)
+        if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            self.join()
+            self.sync()
+        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = ""
+            self.owned = set()
+            self.join()
+            self.sync()
+        return code
+
+    @property
+    def partitions(self) -> set[str]:
+        return {f"{topic}-{partition}" for topic, partition in self.owned}
