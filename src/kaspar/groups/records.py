@@ -196,8 +196,15 @@ class ClassicMemberMetadata(Message):
     )
 
 
+_EMPTY_CLASSIC_MEMBER_METADATA: Final = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue(Message):
+    """A member of the consumer protocol has null for `classic_member_metadata`, and says so: in Kafka's classes null is
+    not that field's default, and where the field is left out they take the member for a classic one.
+    """
+
     instance_id: str | None
     rack_id: str | None
     client_id: str
@@ -206,7 +213,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int = -1
     server_assignor: str | None
-    classic_member_metadata: ClassicMemberMetadata | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = _EMPTY_CLASSIC_MEMBER_METADATA
 
     SCHEMA: ClassVar[Schema] = Schema(
         versions="0",
@@ -289,11 +296,13 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTopicPartitions(Message):
-    """`assignment_epochs` says at which epoch the member got each partition, so that a zombie's commits are fenced."""
+    """`assignment_epochs` says at which epoch the member got each partition, so that a zombie's commits are fenced.
+    Kafka wrote none before 4.3.
+    """
 
     topic_id: uuid.UUID
     partitions: tuple[int, ...]
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] | None = ()
 
     SCHEMA: ClassVar[Schema] = Schema(
         versions="0",

@@ -118,6 +118,23 @@ def commit(**values: object) -> OffsetCommitValue:
         ),
         (
             StoredRecord(
+                ConsumerGroupMemberMetadataKey(group_id="g", member_id="m"),
+                ConsumerGroupMemberMetadataValue(
+                    instance_id="i",
+                    rack_id="r",
+                    client_id="c",
+                    client_host="/h",
+                    subscribed_topic_names=(),
+                    subscribed_topic_regex="t.*",
+                    server_assignor="range",
+                    classic_member_metadata=None,
+                ),
+            ),
+            "0005 0001 67 0001 6d",
+            "0000 02 69 02 72 02 63 03 2f68 01 04 742e2a ffffffff 06 72616e6765 01 00 01 00",
+        ),
+        (
+            StoredRecord(
                 ConsumerGroupTargetAssignmentMetadataKey(group_id="g"),
                 ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=3),
             ),
@@ -158,7 +175,7 @@ def test_bytes_are_what_kafka_writes(record: StoredRecord, key: str, value: str 
     assert decode(*written) == record
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.key.__name__)
+@pytest.mark.parametrize("kind", list(KINDS), ids=lambda kind: kind.key.__name__)
 def test_every_version_of_a_value_is_read(kind: RecordKind) -> None:
     first, last = VersionRange.parse(kind.value.SCHEMA.versions)
     for version in range(first, last + 1):

@@ -200,6 +200,12 @@ def _null(field: FieldPlan) -> object:
 
 
 @cython.cfunc
+def _is_null_struct(marker: cython.int, field: FieldPlan) -> cython.bint:
+    """Before a struct that may be null there is a 1 if it is not. If it is, -1; for a tagged field, 0."""
+    return marker < 0 or (marker == 0 and field.tag >= 0)
+
+
+@cython.cfunc
 def _read_value(reader: Any, field: FieldPlan, flexible: cython.bint, nullable: cython.bint) -> Any:
     kind: cython.int = field.kind
     if kind == INT32:
@@ -207,7 +213,7 @@ def _read_value(reader: Any, field: FieldPlan, flexible: cython.bint, nullable: 
     if kind == STRING:
         return reader.nullable_string(flexible) if nullable else reader.string(flexible)
     if kind == STRUCT:
-        if nullable and reader.int8() < 0:
+        if nullable and _is_null_struct(reader.int8(), field):
             return None
         return _read_struct(reader, field.struct_plan)
     if kind == INT16:
@@ -298,9 +304,11 @@ def _write_value(out: bytearray, value: Any, field: FieldPlan, flexible: cython.
     elif kind == STRING:
         wire.write_string(out, value, flexible)
     elif kind == STRUCT:
-        if nullable:
-            out += b"\xff" if value is None else b"\x01"
-        if value is not None:
+        if value is None:
+            out += b"\xff" if field.tag < 0 else b"\0"
+        else:
+            if nullable:
+                out += b"\x01"
             _write_struct(out, value, field.struct_plan, None)
     elif kind == INT16:
         out += _pack_int16(value)

@@ -1,0 +1,191 @@
+"""Offsets under test: requests in few words, a group that says what it is told to, and what Offsets makes of them."""
+
+import uuid
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from kaspar.base.ids import ZERO_UUID
+from kaspar.config.broker.groups import GroupSettings
+from kaspar.coordination import StoredRecord
+from kaspar.groups.group import GroupKind, PartitionCheck
+from kaspar.groups.offsets import Offsets
+from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue
+from kaspar.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kaspar.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kaspar.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponsePartitions,
+)
+from kaspar.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+
+GROUP = "group"
+TOPIC = "topic"
+NOW_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+RETENTION_MINUTES = 100
+NO_OFFSET = -1
+
+
+@dataclass
+class SomeGroup:
+    """A group that nobody is in, but for what a test says."""
+
+    group_id: str = GROUP
+    subscribed: Collection[str] = ()
+    expire_from: int | None = NOW_MS
+    kind: GroupKind = GroupKind.CLASSIC
+    state_name: str = "Empty"
+    is_empty: bool = True
+    protocol_type: str | None = None
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation_or_epoch: int,
+        *,
+        transactional: bool,
+        api_version: int,
+    ) -> PartitionCheck | None:
+        return None
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
+
+    def check_offset_delete(self) -> None: ...
+
+    def check_delete(self) -> None: ...
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed
+
+    def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
+        return self.expire_from
+
+
+def make_offsets(**settings: int) -> Offsets:
+    return Offsets(GroupSettings(**{"offsets_retention_minutes": RETENTION_MINUTES, **settings}))
+
+
+def commit_request(
+    *partitions: tuple[int, int],
+    group: str = GROUP,
+    topic: str = TOPIC,
+    topic_id: uuid.UUID = ZERO_UUID,
+    metadata: str | None = "",
+    leader_epoch: int = -1,
+    retention_time_ms: int = -1,
+) -> OffsetCommitRequest:
+    """A commit of (partition, offset) pairs."""
+    wanted = tuple(
+        OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=leader_epoch,
+            committed_metadata=metadata,
+        )
+        for partition, offset in partitions
+    )
+    return OffsetCommitRequest(
+        group_id=group,
+        member_id="",
+        retention_time_ms=retention_time_ms,
+        topics=(OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=wanted),),
+    )
+
+
+def commit_in_transaction_request(
+    *partitions: tuple[int, int], group: str = GROUP, topic: str = TOPIC, metadata: str | None = ""
+) -> TxnOffsetCommitRequest:
+    wanted = tuple(
+        TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata)
+        for partition, offset in partitions
+    )
+    return TxnOffsetCommitRequest(
+        transactional_id="t",
+        group_id=group,
+        producer_id=1,
+        producer_epoch=0,
+        topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=wanted),),
+    )
+
+
+def delete_request(*partitions: int, group: str = GROUP, topic: str = TOPIC) -> OffsetDeleteRequest:
+    wanted = tuple(OffsetDeleteRequestPartition(partition_index=partition) for partition in partitions)
+    return OffsetDeleteRequest(group_id=group, topics=(OffsetDeleteRequestTopic(name=topic, partitions=wanted),))
+
+
+def replay(offsets: Offsets, records: Iterable[StoredRecord], producer_id: int | None = None) -> None:
+    for key, value in records:
+        assert isinstance(key, OffsetCommitKey)
+        assert value is None or isinstance(value, OffsetCommitValue)
+        offsets.replay(key, value, producer_id)
+
+
+def commit(offsets: Offsets, request: OffsetCommitRequest, now_ms: int = NOW_MS) -> OffsetCommitResponse:
+    records, response = offsets.commit(request, None, now_ms)
+    replay(offsets, records)
+    return response
+
+
+def commit_in_transaction(
+    offsets: Offsets, producer_id: int, request: TxnOffsetCommitRequest, now_ms: int = NOW_MS
+) -> None:
+    records, _ = offsets.commit_in_transaction(request, None, now_ms)
+    replay(offsets, records, producer_id)
+
+
+def fetch(
+    offsets: Offsets,
+    *partitions: int,
+    group: str = GROUP,
+    topic: str = TOPIC,
+    topic_id: uuid.UUID = ZERO_UUID,
+    require_stable: bool = False,
+) -> list[OffsetFetchResponsePartitions]:
+    """What is told of these partitions of one topic."""
+    wanted = OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=partitions)
+    request = OffsetFetchRequestGroup(group_id=group, topics=(wanted,))
+    answer = offsets.fetch(request, require_stable=require_stable)
+    assert (answer.group_id, answer.error_code) == (group, 0)
+    (told,) = answer.topics
+    assert (told.name, told.topic_id) == (topic, topic_id)
+    return list(told.partitions)
+
+
+def fetch_all(
+    offsets: Offsets, *, group: str = GROUP, require_stable: bool = False
+) -> dict[tuple[str, int], OffsetFetchResponsePartitions]:
+    request = OffsetFetchRequestGroup(group_id=group, topics=None)
+    answer = offsets.fetch(request, require_stable=require_stable)
+    return {
+        (topic.name, partition.partition_index): partition for topic in answer.topics for partition in topic.partitions
+    }
+
+
+def offset_of(offsets: Offsets, partition: int = 0, *, group: str = GROUP, topic: str = TOPIC) -> int:
+    (told,) = fetch(offsets, partition, group=group, topic=topic)
+    return told.committed_offset
+
+
+def deleted(records: Iterable[StoredRecord]) -> set[tuple[str, str, int]]:
+    """The places that these tombstones name."""
+    found = set()
+    for key, value in records:
+        assert isinstance(key, OffsetCommitKey)
+        assert value is None
+        found.add((key.group, key.topic, key.partition))
+    return found
