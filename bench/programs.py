@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ _MANIFEST = _SOURCES / "librdkafka.json"
 _COMPILE = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 _CONFIGURE = ("gssapi", "ssl", "curl", "zstd", "zlib", "lz4-ext")
 _PROGRAM_TIMEOUT_SECONDS = 600.0
-
+_WIRE_PROGRAMS = ("requests", "probe")
+_COORDINATION_PROGRAMS = ("classic_group", "consumer_group", "commits", "transactions")
 
 # What a load program printed: names and numbers.
 Measured = Mapping[str, float]
@@ -39,12 +40,16 @@ class Programs:
     client: Path
     requests: Path
     probe: Path
+    classic_group: Path
+    consumer_group: Path
+    commits: Path
+    transactions: Path
 
     @classmethod
     def build(cls) -> "Programs":
         sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
         folder = cached("bench-load", [_MANIFEST, *sources], _compile)
-        return cls(folder / "client", folder / "requests", folder / "probe")
+        return cls(*(folder / field.name for field in fields(cls)))
 
 
 def librdkafka_version() -> str:
@@ -88,8 +93,12 @@ def _compile(folder: Path, _attempt: int) -> None:
     libraries = ["-lm", "-ldl", "-lpthread", "-lrt"]
     client = [_SOURCES / "client.c", library / "librdkafka.a"]
     _build_step([*compiler, "-isystem", library, *client, *libraries, "-o", folder / "client"], folder)
-    for name in ("requests", "probe"):
-        _build_step([*compiler, _SOURCES / f"{name}.c", _SOURCES / "wire.c", "-o", folder / name], folder)
+    wire = [_SOURCES / "wire.c"]
+    coordination = [*wire, _SOURCES / "loop.c", _SOURCES / "coordination.c"]
+    for name in _WIRE_PROGRAMS:
+        _build_step([*compiler, _SOURCES / f"{name}.c", *wire, "-o", folder / name], folder)
+    for name in _COORDINATION_PROGRAMS:
+        _build_step([*compiler, _SOURCES / f"{name}.c", *coordination, "-o", folder / name], folder)
 
 
 def _fetch_and_build_librdkafka(folder: Path, _attempt: int) -> None:

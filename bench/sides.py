@@ -1,8 +1,10 @@
 """The two brokers that are compared, behind one face.
 
 Both run with their own defaults, each as one process on the same machine, its data in a folder of the same file system.
-Two things are set for both: deleted topics leave the disk after a second, so that the memory of a tmpfs suffices, and
-Apache Kafka gets the heap and JVM flags of its own start script. Kaspar runs with its compiled core.
+Some things are set for both: deleted topics leave the disk after a second, so that the memory of a tmpfs suffices;
+internal topics have one replica, for there is one broker; groups do not wait for more members, and may be asked for
+heartbeats as often as the load sends them. Apache Kafka gets the heap and JVM flags of its own start script. Kaspar
+runs with its compiled core.
 """
 
 import enum
@@ -19,7 +21,17 @@ from tests.peers.kaspar import KasparProcess
 from tests.peers.process import BrokerProcess
 
 KAFKA_HEAP = "1g"
-SETTINGS: Mapping[str, str] = {"log.segment.delete.delay.ms": "1000"}
+SETTINGS: Mapping[str, str] = {
+    "log.segment.delete.delay.ms": "1000",
+    "offsets.topic.num.partitions": "50",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+}
 
 
 class Role(enum.Enum):

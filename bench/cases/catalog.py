@@ -1,10 +1,12 @@
 """All cases, in the order they run: those with brokers of their own first, while no other broker is on the machine."""
 
 from bench.cases.case import Case
+from bench.cases.groups import ClassicRebalance, Commits, ConsumerRebalance
 from bench.cases.lifecycle import Idle, MemoryAfterLoad, Recovery, Start
 from bench.cases.many_partitions import ManyPartitions
 from bench.cases.requests import HighestRate, Latency, RequestRate
 from bench.cases.throughput import Consume, Produce, Shape
+from bench.cases.transactions import ReadCommitted, Transactions
 
 _SHAPES = [
     Shape(record_bytes, partitions, codec)
@@ -13,6 +15,7 @@ _SHAPES = [
     for codec in ("none", "lz4")
 ]
 _CONNECTIONS = (1, 10)
+_MEMBERS = (10, 50, 100)
 
 
 def all_cases() -> list[Case]:
@@ -26,5 +29,10 @@ def all_cases() -> list[Case]:
         *(RequestRate(connections) for connections in _CONNECTIONS),
         *(Latency(rate, connections) for rate in (1000, 20_000) for connections in _CONNECTIONS),
         *(HighestRate(connections) for connections in _CONNECTIONS),
+        *(ClassicRebalance(members) for members in _MEMBERS),
+        *(ConsumerRebalance(members) for members in _MEMBERS),
+        *(Commits(connections) for connections in _CONNECTIONS),
+        *(Transactions(records, producers) for records in (1, 100) for producers in _CONNECTIONS),
+        ReadCommitted(),
         MemoryAfterLoad(),
     ]

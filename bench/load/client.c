@@ -2,11 +2,12 @@
  *
  *   client produce BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES ACKS CODEC
  *   client consume BOOTSTRAP TOPIC PARTITIONS RECORDS
+ *   client produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES RECORDS_OF_A_TRANSACTION ABORT_ONE_IN
  *
  * It prints one JSON object. Rules:
  * - The clock starts once the client is connected and knows the topic, and stops at the last delivery report or the
  *   last record. An undelivered or missing record is a failure, never a faster run.
- * - The client runs with its defaults, but for what is set below.
+ * - The client runs with its defaults, but for what is set below. A consumer's default is read_committed.
  * - Record values are words of a made-up language, taken in turn from a text longer than any compressor's window here,
  *   so that lz4 gains about what it gains on real text (it leaves 0.44). Records go to the partitions in turn.
  */
@@ -100,6 +101,20 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
     delivered++;
 }
 
+static size_t position;
+
+/* The next record of the text goes to the client, which may have to wait for room in its queue. */
+static void produce_one(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t partition, size_t record_bytes) {
+    if (position + record_bytes > TEXT_BYTES)
+        position = position + record_bytes - TEXT_BYTES; /* another phase each time round, so no batch repeats */
+    while (rd_kafka_produce(topic, partition, 0, text + position, record_bytes, NULL, 0, NULL) == -1) {
+        if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+            fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
+        rd_kafka_poll(client, 10);
+    }
+    position += record_bytes;
+}
+
 static void produce(char **arguments) {
     const char *bootstrap = arguments[0], *topic_name = arguments[1];
     int partitions = atoi(arguments[2]);
@@ -115,18 +130,9 @@ static void produce(char **arguments) {
     learn_topic(client, topic, partitions);
     write_text();
 
-    size_t position = 0;
     double start = now_seconds();
     for (long record = 0; record < records; record++) {
-        if (position + record_bytes > TEXT_BYTES)
-            position = position + record_bytes - TEXT_BYTES; /* another phase each time round, so no batch repeats */
-        while (rd_kafka_produce(topic, (int32_t)(record % partitions), 0, text + position, record_bytes, NULL, 0,
-                                NULL) == -1) {
-            if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL)
-                fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
-            rd_kafka_poll(client, 10);
-        }
-        position += record_bytes;
+        produce_one(client, topic, (int32_t)(record % partitions), record_bytes);
         if (record % 1000 == 0)
             rd_kafka_poll(client, 0);
     }
@@ -135,6 +141,48 @@ static void produce(char **arguments) {
         rd_kafka_poll(client, 100);
     double seconds = now_seconds() - start;
     report(records, (long long)records * (long long)record_bytes, seconds);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(client);
+}
+
+static void check(const char *what, rd_kafka_error_t *error) {
+    if (error != NULL)
+        fail(what, rd_kafka_error_string(error));
+}
+
+/* One transaction after the other, each of so many records; one in so many of them is aborted. Reports what a reader of
+ * committed records is to find. */
+static void produce_in_transactions(char **arguments) {
+    const char *bootstrap = arguments[0], *topic_name = arguments[1];
+    int partitions = atoi(arguments[2]);
+    long records = atol(arguments[3]), of_a_transaction = atol(arguments[5]), abort_one_in = atol(arguments[6]);
+    size_t record_bytes = (size_t)atol(arguments[4]);
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "transactional.id", topic_name);
+    rd_kafka_t *client = new_client(RD_KAFKA_PRODUCER, conf, bootstrap);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, topic_name, NULL);
+    learn_topic(client, topic, partitions);
+    write_text();
+
+    check("init_transactions", rd_kafka_init_transactions(client, METADATA_TIMEOUT_MS));
+    long committed = 0, sent = 0;
+    double start = now_seconds();
+    for (long number = 1; sent < records; number++) {
+        check("begin_transaction", rd_kafka_begin_transaction(client));
+        long first = sent;
+        for (; sent < records && sent - first < of_a_transaction; sent++)
+            produce_one(client, topic, (int32_t)(sent % partitions), record_bytes);
+        if (number % abort_one_in == 0) {
+            /* What an abort finds in the client's queue is never sent, and then there is nothing to abort. */
+            if (rd_kafka_flush(client, METADATA_TIMEOUT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
+                fail("flush", "records were not delivered in time");
+            check("abort_transaction", rd_kafka_abort_transaction(client, METADATA_TIMEOUT_MS));
+        } else {
+            check("commit_transaction", rd_kafka_commit_transaction(client, METADATA_TIMEOUT_MS));
+            committed += sent - first;
+        }
+    }
+    report(committed, (long long)committed * (long long)record_bytes, now_seconds() - start);
     rd_kafka_topic_destroy(topic);
     rd_kafka_destroy(client);
 }
@@ -194,7 +242,9 @@ int main(int count, char **arguments) {
         produce(arguments + 2);
     else if (count == 6 && strcmp(arguments[1], "consume") == 0)
         consume(arguments + 2);
+    else if (count == 9 && strcmp(arguments[1], "produce-in-transactions") == 0)
+        produce_in_transactions(arguments + 2);
     else
-        fail("usage", "client produce|consume BOOTSTRAP TOPIC PARTITIONS RECORDS [RECORD_BYTES ACKS CODEC]");
+        fail("usage", "client produce|consume|produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS [...]");
     return 0;
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCH_OVERHEAD = 61, CRC_AT = 17, AFTER_CRC = 21, LARGEST_ANSWER = 64 << 20 };
+enum { LENGTH_AT = 8, CRC_AT = 17, AFTER_CRC = 21, TRANSACTIONAL = 0x10, LARGEST_ANSWER = 64 << 20 };
 
 void fail(const char *format, ...) {
     va_list values;
@@ -47,14 +47,14 @@ int32_t get_int32(const uint8_t *at) {
     return (int32_t)ntohl(ordered);
 }
 
-static void append_int(buffer *to, int64_t value, int bytes) {
+void append_int(buffer *to, int64_t value, int bytes) {
     uint8_t ordered[8];
     for (int i = 0; i < bytes; i++)
         ordered[i] = (uint8_t)((uint64_t)value >> (8 * (bytes - 1 - i)));
     append(to, ordered, (size_t)bytes);
 }
 
-static void append_unsigned_varint(buffer *to, uint64_t value) {
+void append_unsigned_varint(buffer *to, uint64_t value) {
     while (value >= 0x80) {
         append_int(to, (int64_t)(value & 0x7f) | 0x80, 1);
         value >>= 7;
@@ -62,11 +62,11 @@ static void append_unsigned_varint(buffer *to, uint64_t value) {
     append_int(to, (int64_t)value, 1);
 }
 
-static void append_varint(buffer *to, int64_t value) {
+void append_varint(buffer *to, int64_t value) {
     append_unsigned_varint(to, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
 }
 
-static void append_compact_string(buffer *to, const char *text) {
+void append_compact_string(buffer *to, const char *text) {
     append_unsigned_varint(to, strlen(text) + 1);
     append(to, text, strlen(text));
 }
@@ -87,46 +87,50 @@ static uint32_t crc32c(const uint8_t *bytes, size_t size) {
     return crc ^ 0xffffffffu;
 }
 
-static void append_batch(buffer *to, size_t record_bytes) {
+void append_batch(buffer *to, int records, size_t record_bytes, const producer *by) {
+    static const producer nobody = {-1, -1, -1};
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
     int64_t timestamp = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
-
-    buffer record = {0};
-    append_int(&record, 0, 1);       /* attributes */
-    append_varint(&record, 0);       /* timestamp delta */
-    append_varint(&record, 0);       /* offset delta */
-    append_varint(&record, -1);      /* no key */
-    append_varint(&record, (int64_t)record_bytes);
-    for (size_t i = 0; i < record_bytes; i++)
-        append_int(&record, 'a' + (int64_t)(i % 26), 1);
-    append_varint(&record, 0); /* no headers */
-    buffer length = {0};
-    append_varint(&length, (int64_t)record.size);
+    int transactional = by != NULL;
+    if (by == NULL)
+        by = &nobody;
 
     size_t start = to->size;
-    append_int(to, 0, 8);                                                               /* base offset */
-    append_int(to, (int64_t)(BATCH_OVERHEAD - 12 + length.size + record.size), 4);      /* batch length */
-    append_int(to, -1, 4);                                                              /* partition leader epoch */
-    append_int(to, 2, 1);                                                               /* magic */
-    append_int(to, 0, 4);                                                               /* crc, set below */
-    append_int(to, 0, 2);                                                               /* attributes */
-    append_int(to, 0, 4);                                                               /* last offset delta */
-    append_int(to, timestamp, 8);                                                       /* base timestamp */
-    append_int(to, timestamp, 8);                                                       /* max timestamp */
-    append_int(to, -1, 8);                                                              /* producer id */
-    append_int(to, -1, 2);                                                              /* producer epoch */
-    append_int(to, -1, 4);                                                              /* base sequence */
-    append_int(to, 1, 4);                                                               /* records */
-    append(to, length.bytes, length.size);
-    append(to, record.bytes, record.size);
-    uint8_t *batch = to->bytes + start;
-    put_int32(batch + CRC_AT, (int32_t)crc32c(batch + AFTER_CRC, to->size - start - AFTER_CRC));
+    append_int(to, 0, 8);                              /* base offset */
+    append_int(to, 0, 4);                              /* batch length, set below */
+    append_int(to, -1, 4);                             /* partition leader epoch */
+    append_int(to, 2, 1);                              /* magic */
+    append_int(to, 0, 4);                              /* crc, set below */
+    append_int(to, transactional ? TRANSACTIONAL : 0, 2); /* attributes */
+    append_int(to, records - 1, 4);                    /* last offset delta */
+    append_int(to, timestamp, 8);                      /* base timestamp */
+    append_int(to, timestamp, 8);                      /* max timestamp */
+    append_int(to, by->id, 8);
+    append_int(to, by->epoch, 2);
+    append_int(to, by->sequence, 4);
+    append_int(to, records, 4);
+    buffer record = {0};
+    for (int number = 0; number < records; number++) {
+        record.size = 0;
+        append_int(&record, 0, 1);       /* attributes */
+        append_varint(&record, 0);       /* timestamp delta */
+        append_varint(&record, number);  /* offset delta */
+        append_varint(&record, -1);      /* no key */
+        append_varint(&record, (int64_t)record_bytes);
+        for (size_t i = 0; i < record_bytes; i++)
+            append_int(&record, 'a' + (int64_t)(i % 26), 1);
+        append_varint(&record, 0); /* no headers */
+        append_varint(to, (int64_t)record.size);
+        append(to, record.bytes, record.size);
+    }
     free(record.bytes);
-    free(length.bytes);
+    uint8_t *batch = to->bytes + start;
+    put_int32(batch + LENGTH_AT, (int32_t)(to->size - start - LENGTH_AT - 4));
+    put_int32(batch + CRC_AT, (int32_t)crc32c(batch + AFTER_CRC, to->size - start - AFTER_CRC));
 }
 
-static size_t begin_request(buffer *to, int api_key, int version) {
+size_t begin_request(buffer *to, int api_key, int version) {
     size_t start = to->size;
     append_int(to, 0, 4); /* length, set by end_request */
     append_int(to, api_key, 2);
@@ -138,13 +142,13 @@ static size_t begin_request(buffer *to, int api_key, int version) {
     return start;
 }
 
-static void end_request(buffer *to, size_t start) {
+void end_request(buffer *to, size_t start) {
     put_int32(to->bytes + start, (int32_t)(to->size - start - 4));
 }
 
 void append_produce(buffer *to, const char *topic, const int32_t *partitions, int count, size_t record_bytes, int acks) {
     buffer batch = {0};
-    append_batch(&batch, record_bytes);
+    append_batch(&batch, 1, record_bytes, NULL);
     size_t start = begin_request(to, 0, PRODUCE_VERSION);
     append_int(to, 0, 1); /* no transactional id */
     append_int(to, acks, 2);
@@ -179,12 +183,7 @@ void append_metadata(buffer *to, const char *topic, int allow_auto_topic_creatio
 
 /* ---- reading ---- */
 
-typedef struct {
-    const uint8_t *at, *end;
-    int broken;
-} reader;
-
-static int64_t read_int(reader *from, int bytes) {
+int64_t read_int(reader *from, int bytes) {
     if (from->end - from->at < bytes) {
         from->broken = 1;
         return 0;
@@ -195,7 +194,7 @@ static int64_t read_int(reader *from, int bytes) {
     return (int64_t)value;
 }
 
-static uint64_t read_unsigned_varint(reader *from) {
+uint64_t read_unsigned_varint(reader *from) {
     uint64_t value = 0;
     for (int shift = 0; shift < 35; shift += 7) {
         uint64_t byte = (uint64_t)read_int(from, 1) & 0xff;
@@ -207,7 +206,7 @@ static uint64_t read_unsigned_varint(reader *from) {
     return 0;
 }
 
-static void skip(reader *from, uint64_t bytes) {
+void skip(reader *from, uint64_t bytes) {
     if ((uint64_t)(from->end - from->at) < bytes)
         from->broken = 1;
     else
@@ -215,22 +214,22 @@ static void skip(reader *from, uint64_t bytes) {
 }
 
 /* The items of a compact array, or the bytes of a compact string; null counts as none. */
-static uint64_t read_compact_count(reader *from) {
+uint64_t read_compact_count(reader *from) {
     uint64_t count = read_unsigned_varint(from);
     return count == 0 ? 0 : count - 1;
 }
 
-static void skip_compact_string(reader *from) { skip(from, read_compact_count(from)); }
+void skip_compact_string(reader *from) { skip(from, read_compact_count(from)); }
 static void skip_compact_int32s(reader *from) { skip(from, read_compact_count(from) * 4); }
 
-static void skip_tagged_fields(reader *from) {
+void skip_tagged_fields(reader *from) {
     for (uint64_t fields = read_unsigned_varint(from); fields > 0 && !from->broken; fields--) {
         read_unsigned_varint(from);
         skip(from, read_unsigned_varint(from));
     }
 }
 
-static reader open_answer(const uint8_t *bytes, size_t size) {
+reader open_answer(const uint8_t *bytes, size_t size) {
     reader from = {bytes, bytes + size, 0};
     read_int(&from, 4); /* correlation id */
     skip_tagged_fields(&from);
@@ -239,30 +238,34 @@ static reader open_answer(const uint8_t *bytes, size_t size) {
 
 int read_produce(const uint8_t *bytes, size_t size, on_partition *visit, void *opaque) {
     reader from = open_answer(bytes, size);
-    for (uint64_t topics = read_compact_count(&from); topics > 0 && !from.broken; topics--) {
-        skip_compact_string(&from);
-        for (uint64_t partitions = read_compact_count(&from); partitions > 0 && !from.broken; partitions--) {
+    return read_produce_body(&from, visit, opaque);
+}
+
+int read_produce_body(reader *from, on_partition *visit, void *opaque) {
+    for (uint64_t topics = read_compact_count(from); topics > 0 && !from->broken; topics--) {
+        skip_compact_string(from);
+        for (uint64_t partitions = read_compact_count(from); partitions > 0 && !from->broken; partitions--) {
             partition_answer answer = {0};
-            answer.partition = (int32_t)read_int(&from, 4);
-            answer.error = (int16_t)read_int(&from, 2);
-            answer.base_offset = read_int(&from, 8);
-            read_int(&from, 8); /* log append time */
-            read_int(&from, 8); /* log start offset */
-            for (uint64_t errors = read_compact_count(&from); errors > 0 && !from.broken; errors--) {
-                read_int(&from, 4);
-                skip_compact_string(&from);
-                skip_tagged_fields(&from);
+            answer.partition = (int32_t)read_int(from, 4);
+            answer.error = (int16_t)read_int(from, 2);
+            answer.base_offset = read_int(from, 8);
+            read_int(from, 8); /* log append time */
+            read_int(from, 8); /* log start offset */
+            for (uint64_t errors = read_compact_count(from); errors > 0 && !from->broken; errors--) {
+                read_int(from, 4);
+                skip_compact_string(from);
+                skip_tagged_fields(from);
             }
-            skip_compact_string(&from); /* error message */
-            skip_tagged_fields(&from);
-            if (!from.broken)
+            skip_compact_string(from); /* error message */
+            skip_tagged_fields(from);
+            if (!from->broken)
                 visit(&answer, opaque);
         }
-        skip_tagged_fields(&from);
+        skip_tagged_fields(from);
     }
-    read_int(&from, 4); /* throttle time */
-    skip_tagged_fields(&from);
-    return from.broken || from.at != from.end ? -1 : 0;
+    read_int(from, 4); /* throttle time */
+    skip_tagged_fields(from);
+    return from->broken || from->at != from->end ? -1 : 0;
 }
 
 int read_metadata(const uint8_t *bytes, size_t size, on_partition *visit, void *opaque) {

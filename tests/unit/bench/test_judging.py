@@ -1,6 +1,7 @@
 """The benchmark's own arithmetic: ratios, goals, the search for the highest rate, and the page it writes into."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ PLAIN = Row("plain", "no goal", "section", "s", Better.LESS)
 
 def _bench(*, patience: int = 0) -> Bench:
     tool = Path("unused")
-    return Bench(Programs(tool, tool, tool), tool, on_tmpfs=True, scale=1.0, patience=patience)
+    return Bench(Programs(*[tool] * len(fields(Programs))), tool, on_tmpfs=True, scale=1.0, patience=patience)
 
 
 def test_ratio_pairs_the_runs_of_a_round() -> None:
