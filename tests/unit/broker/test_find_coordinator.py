@@ -1,44 +1,104 @@
-"""FindCoordinator says of every key that no coordinator is available, in the form of each version."""
+"""FindCoordinator names the leader of the partition that a key belongs to, and has the internal topic made at first."""
 
-from typing import cast
+from pathlib import Path
 
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import SERVED, RequestContext
-from kaspar.broker.handlers.find_coordinator import GROUP, SHARE, TRANSACTION, handle
+from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kaspar.broker.handlers import SERVED
+from kaspar.broker.handlers.find_coordinator import GROUP, SHARE, TRANSACTION
 from kaspar.broker.server import Broker
 from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from tests.unit.broker.running import Client, run, running
 
-NO_BROKER = cast(Broker, None)  # the answer does not depend on it
-
-
-def ask(version: int, key_type: int) -> FindCoordinatorResponse:
-    context = RequestContext(ApiKey.FIND_COORDINATOR, version, 1, "client", "127.0.0.1:1", "PLAINTEXT")
-    request = FindCoordinatorRequest(key="one", key_type=key_type, coordinator_keys=("one", "two"))
-    return handle(NO_BROKER, context, request)
+NO_COORDINATOR = (-1, "", -1)
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 
 
-@pytest.mark.parametrize("version", range(4))
-def test_one_key_gets_one_answer(version: int) -> None:
-    answer = ask(version, GROUP)
-    assert (answer.error_code, answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+async def ask(broker: Broker, version: int, key_type: int, *keys: str) -> FindCoordinatorResponse:
+    client = Client(broker)
+    client.send(FindCoordinatorRequest(key=keys[0], key_type=key_type, coordinator_keys=keys), version=version)
+    return await client.answer(FindCoordinatorResponse)
 
 
-@pytest.mark.parametrize("version", range(4, 7))
-def test_several_keys_get_an_answer_each(version: int) -> None:
-    answer = ask(version, TRANSACTION)
-    assert [(each.key, each.error_code, each.node_id) for each in answer.coordinators] == [
-        ("one", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1),
-        ("two", ErrorCode.COORDINATOR_NOT_AVAILABLE, -1),
-    ]
+def place(answer: FindCoordinatorResponse | Coordinator) -> tuple[int, str, int]:
+    return answer.node_id, answer.host, answer.port
 
 
-def test_a_kind_that_the_version_does_not_know_is_refused() -> None:
-    assert ask(6, SHARE).coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert ask(5, SHARE).coordinators[0].error_code == ErrorCode.INVALID_REQUEST
-    assert ask(1, 7).error_code == ErrorCode.INVALID_REQUEST
+@pytest.mark.parametrize("key_type", TOPICS)
+def test_the_first_who_asks_has_the_topic_made_and_gets_an_answer(tmp_path: Path, key_type: int) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            assert TOPICS[key_type] not in broker.image.topics
+            answer = await ask(broker, 3, key_type, "mine")
+            assert (answer.error_code, place(answer)) == (ErrorCode.NONE, (1, "127.0.0.1", broker.port))
+            topic = broker.image.topics[TOPICS[key_type]]
+            assert (len(topic.partitions), topic.replication_factor) == (50, 1)
+            assert topic.configs["cleanup.policy"] == "compact"
+
+    run(scenario())
+
+
+def test_the_topics_are_made_with_kafkas_settings(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"offsets_topic_num_partitions": "3", "offsets_topic_segment_bytes": "5000000"}
+        async with running(tmp_path, **settings) as broker:
+            await ask(broker, 3, GROUP, "mine")
+            await ask(broker, 3, TRANSACTION, "mine")
+            offsets, transactions = broker.image.topics[CONSUMER_OFFSETS], broker.image.topics[TRANSACTION_STATE]
+            assert len(offsets.partitions) == 3
+            assert offsets.configs == {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": "5000000",
+            }
+            assert transactions.configs == {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": "2",
+                "segment.bytes": "104857600",
+                "unclean.leader.election.enable": "false",
+            }
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_one_key_gets_one_answer_and_several_an_answer_each(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, offsets_topic_num_partitions="1") as broker:
+            answer = await ask(broker, version, GROUP, "one", "two")
+            here = (1, "127.0.0.1", broker.port)
+            if version < 4:
+                assert place(answer) == here
+            else:
+                assert [(each.key, place(each)) for each in answer.coordinators] == [("one", here), ("two", here)]
+
+    run(scenario())
+
+
+def test_a_kind_that_the_version_does_not_know_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            share = await ask(broker, 5, SHARE, "one")
+            other = await ask(broker, 1, 7, "one")
+            assert share.coordinators[0].error_code == other.error_code == ErrorCode.INVALID_REQUEST
+            assert place(other) == place(share.coordinators[0]) == NO_COORDINATOR
+            assert not broker.image.topics
+
+    run(scenario())
+
+
+def test_a_broker_whose_log_directory_takes_no_partition_has_no_coordinator_to_offer(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, cordoned_log_dirs="*") as broker:
+            answer = await ask(broker, 3, GROUP, "mine")
+            assert answer.error_code == ErrorCode.NONE  # the topic exists, and its logs are made when there is room
+            assert broker.groups.runtime.active_shards() == {}
+
+    run(scenario())
 
 
 def test_it_is_announced_from_version_0_which_librdkafka_looks_for() -> None:

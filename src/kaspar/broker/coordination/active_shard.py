@@ -32,6 +32,8 @@ S = TypeVar("S", bound=Shard)
 Decide: TypeAlias = Callable[[S, Ticket, Now], Decision]
 Question: TypeAlias = Callable[[S, Now], Message]
 
+RECORDS_OF_A_BATCH: Final = 1000
+"""Where a decision may be written as several batches."""
 FIRST_SEQUENCE: Final = 0
 NO_SEQUENCE: Final = -1
 
@@ -184,7 +186,11 @@ class ActiveShard(Generic[S]):
             self._set_timers(decision.timers)
         if decision.records:
             try:
-                self._append(decision.records, decision.producer, now)
+                if decision.atomic:
+                    self._append(decision.records, decision.producer, now)
+                else:
+                    for start in range(0, len(decision.records), RECORDS_OF_A_BATCH):
+                        self._append(decision.records[start : start + RECORDS_OF_A_BATCH], decision.producer, now)
             except Refused as refusal:
                 self._refuse(decision, refusal, now)
                 return

@@ -1,20 +1,27 @@
 """The group coordinator of a broker: the shards of `__consumer_offsets`, and what their decisions ask for beyond it.
 
-What is slow runs in threads; its outcome comes back to the shard as an event, on which the shard may decide anew, for
-the group may have changed meanwhile.
+What takes long (resolving patterns, large assignments) runs in threads. Its outcome comes back to the shard as an event
+and the shard decides anew, for the group may have changed meanwhile.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from kaspar.broker.coordination.internal_topics import consumer_offsets
 from kaspar.broker.coordination.runtime import Runtime
 from kaspar.broker.coordination.topics import ImageTopics
 from kaspar.coordination import Action, Decision, Now
+from kaspar.groups.patterns import ResolvePatterns
 from kaspar.groups.shard import GroupShard
+from kaspar.groups.target import ComputeAssignment
 from kaspar.metadata import ClusterImage
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
+
+E = TypeVar("E")
+
+CONSUMER_PROTOCOL = "consumer"
 
 
 class Groups:
@@ -30,18 +37,56 @@ class Groups:
     async def stop(self) -> None:
         await self.runtime.stop()
 
-    def _new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
-        return GroupShard(self._broker.config, partition)
+    @property
+    def serves_consumer_protocol(self) -> bool:
+        """Whether the new protocol (KIP-848) may be used: the cluster has the feature, and the settings allow it."""
+        broker = self._broker
+        return (
+            broker.image.group_version >= 1 and CONSUMER_PROTOCOL in broker.config.group_coordinator_rebalance_protocols
+        )
 
-    def _perform(self, partition: int, action: Action) -> None:
-        raise AssertionError(f"groups ask for nothing like {action}")
+    def _new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
+        image = self._broker.image
+        shard = GroupShard(self._broker.config, partition)
+        shard.surroundings.group_configs = image.group_configs
+        shard.surroundings.change_topics(ImageTopics(image), image.topics)
+        return shard
+
+    # -- what shards are told ------------------------------------------------------------------------------------------
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, changed_topics: frozenset[str]) -> None:
-        if changed_topics or new.brokers is not old.brokers:
+        for shard in self.runtime.active_shards().values():
+            shard.surroundings.settings = self._broker.config
+            shard.surroundings.group_configs = new.group_configs
+        if _racks(old) != _racks(new):
+            changed_topics = frozenset(new.topics)
+        if changed_topics:
             topics = ImageTopics(new)
-
-            def decide(shard: GroupShard, now: Now) -> Decision:
-                return shard.topics_changed(topics, now)
-
             for partition in self.runtime.active_shards():
-                self.runtime.run(partition, decide)
+                self.runtime.run(partition, lambda shard, now: shard.topics_changed(topics, changed_topics, now))
+
+    # -- what shards ask for -------------------------------------------------------------------------------------------
+
+    def _perform(self, partition: int, action: Action) -> None:
+        match action:
+            case ResolvePatterns():
+                self._compute(partition, action.group_id, action.run, GroupShard.patterns_resolved)
+            case ComputeAssignment():
+                self._compute(partition, action.group_id, action.run, GroupShard.assignment_computed)
+            case _:
+                raise AssertionError(f"no shard of groups asks for {action}")
+
+    def _compute(
+        self, partition: int, group_id: str, work: Callable[[], E], then: Callable[[GroupShard, E, Now], Decision]
+    ) -> None:
+        """In a thread; its outcome is an event of the shard that asked for it."""
+
+        async def compute() -> None:
+            event = await self._broker.run_blocking(work)
+            self.runtime.run(partition, lambda shard, now: then(shard, event, now))
+
+        self._broker.spawn(compute(), name=f"work for group {group_id}")
+
+
+def _racks(image: ClusterImage) -> dict[int, str | None]:
+    return {broker_id: broker.rack for broker_id, broker in image.brokers.items()}

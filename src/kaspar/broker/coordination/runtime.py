@@ -107,8 +107,8 @@ class Runtime(Generic[S]):
             raise self._refusal(partition)
 
     def active_shards(self) -> dict[int, S]:
-        """The shards of this broker by partition. Those that are being loaded are not among them."""
-        return {partition: active.shard for partition, active in self._active.items()}
+        """The shards of this broker by partition. Those that are being loaded are not among them. From any thread."""
+        return {partition: active.shard for partition, active in tuple(self._active.items())}
 
     @property
     def loading_count(self) -> int:
