@@ -6,7 +6,8 @@ A test that takes `driver` runs once for each client that can do what the test n
     def test_...(driver: Driver, new_topic: NewTopic) -> None: ...
 
 `reference` is one client that can do everything, for what a test needs but is not about. All tests share one broker and
-use topics of their own. An ERROR that our broker logs during a test fails that test.
+use topics of their own. An ERROR that our broker logs during a test fails that test. `clients/stage.py` makes tests of
+the scenarios of groups and transactions.
 """
 
 import itertools
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compat.clients.stage import Crew
 from tests.compat.drivers.api import Ability, Driver
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.drivers.registry import DRIVERS, able
@@ -24,7 +26,17 @@ from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
 
-SETTINGS = {"num.partitions": "3"}  # not the default, so that a test can see that it is honoured
+SETTINGS = {
+    "num.partitions": "3",  # not the default, so that a test can see that it is honoured
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,6 +94,20 @@ def driver(request: pytest.FixtureRequest, broker: BrokerProcess, drivers: Calla
 @pytest.fixture
 def reference(broker: BrokerProcess, drivers: Callable[[str], Driver]) -> Driver:
     return drivers(ConfluentDriver.name)
+
+
+@pytest.fixture(scope="session")
+def crew(
+    request: pytest.FixtureRequest, shared_broker: BrokerProcess, drivers: Callable[[str], Driver]
+) -> Iterator[Crew]:
+    chosen: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and "variant" in item.fixturenames:
+            case = (str(item.callspec.params["client"]), str(item.callspec.params["variant"]))
+            chosen.setdefault((item.function.__module__, item.originalname), []).append(case)
+    crew = Crew(shared_broker, drivers(ConfluentDriver.name), chosen)
+    yield crew
+    crew.close()
 
 
 @pytest.fixture(scope="session")

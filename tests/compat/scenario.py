@@ -25,11 +25,13 @@ def needs(*abilities: Ability) -> pytest.MarkDecorator:
     return pytest.mark.needs(*abilities)
 
 
-def eventually(condition: Callable[[], bool], what: str, *, seconds: float = _EVENTUALLY_SECONDS) -> None:
+def eventually(
+    condition: Callable[[], bool], what: str | Callable[[], str], *, seconds: float = _EVENTUALLY_SECONDS
+) -> None:
     """Wait for what a cluster does not promise at once: a change is acknowledged before every broker has applied it."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what if isinstance(what, str) else what()}"
         time.sleep(_POLL_SECONDS)
 
 

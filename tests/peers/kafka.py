@@ -52,16 +52,21 @@ _SINGLE_NODE = {
 
 def kafka_jars() -> Path:
     """The folder of Kafka's jars, fetched now if it is not in the cache."""
+    return jars_of(f"kafka-{KAFKA_VERSION}", POM)
+
+
+def jars_of(name: str, pom: Path) -> Path:
+    """The folder of all jars that a Maven project depends on, fetched now if it is not in the cache."""
+
+    def fetch(folder: Path, attempt: int) -> None:
+        command: list[str | Path] = [require_tool("mvn"), "--batch-mode", "--quiet", "--file", pom]
+        if attempt > 1:
+            command.append("-U")  # Maven remembers a failed download as failed until told to look again
+        command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+        run_step(command, folder=folder)
+
     require_tool("java")
-    return cached(f"kafka-{KAFKA_VERSION}", [POM], _fetch_jars)
-
-
-def _fetch_jars(folder: Path, attempt: int) -> None:
-    command: list[str | Path] = [require_tool("mvn"), "--batch-mode", "--quiet", "--file", POM]
-    if attempt > 1:
-        command.append("-U")  # Maven remembers a failed download as failed until told to look again
-    command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
-    run_step(command, folder=folder)
+    return cached(name, [pom], fetch)
 
 
 def classpath() -> str:

@@ -11,7 +11,7 @@ from tests.peers.downloads import BuildError, cached, require_tool, run_step
 from tests.peers.kafka import LIGHT_JVM, POM, classpath
 
 _HERE = Path(__file__).parent
-_JAVA_SOURCE = _HERE / "java" / "ClientDriver.java"
+_JAVA = _HERE / "java"
 _FRANZ = _HERE / "franz"
 _KAFKAJS = _HERE / "kafkajs"
 
@@ -22,15 +22,14 @@ class JavaDriver(JsonLinesDriver):
     name: ClassVar[str] = "java"
 
     def __init__(self, bootstrap: str) -> None:
-        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-        super().__init__([*java, "-cp", f"{_java_classes()}:{classpath()}", "ClientDriver", bootstrap])
+        super().__init__(java_command(bootstrap))
 
 
 class FranzGoDriver(JsonLinesDriver):
     name: ClassVar[str] = "franz-go"
 
     def __init__(self, bootstrap: str) -> None:
-        super().__init__([str(_franz_program()), bootstrap])
+        super().__init__(franz_command(bootstrap))
 
 
 class KafkaJsDriver(JsonLinesDriver):
@@ -42,16 +41,31 @@ class KafkaJsDriver(JsonLinesDriver):
     }
 
     def __init__(self, bootstrap: str) -> None:
-        super().__init__([require_tool("node"), str(_kafkajs_folder() / "driver.js"), bootstrap])
+        super().__init__(kafkajs_command(bootstrap))
+
+
+def java_command(bootstrap: str) -> list[str]:
+    java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    return [*java, "-cp", f"{_java_classes()}:{classpath()}", "ClientDriver", bootstrap]
+
+
+def franz_command(bootstrap: str) -> list[str]:
+    return [str(_franz_program()), bootstrap]
+
+
+def kafkajs_command(bootstrap: str) -> list[str]:
+    return [require_tool("node"), str(_kafkajs_folder() / "driver.js"), bootstrap]
 
 
 def _java_classes() -> Path:
+    sources = sorted(_JAVA.glob("*.java"))
+
     def build(folder: Path, attempt: int) -> None:
         del attempt
         options = ("-proc:none", "-Werror", "-cp", classpath(), "-d", folder)
-        run_step([require_tool("javac"), *options, _JAVA_SOURCE], folder=folder, failure=BuildError)
+        run_step([require_tool("javac"), *options, *sources], folder=folder, failure=BuildError)
 
-    return cached("java-driver", [_JAVA_SOURCE, POM], build)
+    return cached("java-driver", [*sources, POM], build)
 
 
 def _franz_program() -> Path:
@@ -67,7 +81,7 @@ def _franz_program() -> Path:
 
 
 def _kafkajs_folder() -> Path:
-    names = ("package.json", "package-lock.json", "driver.js")
+    names = ("package.json", "package-lock.json", *sorted(path.name for path in _KAFKAJS.glob("*.js")))
 
     def build(folder: Path, attempt: int) -> None:
         del attempt

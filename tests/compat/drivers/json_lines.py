@@ -1,25 +1,16 @@
-"""The face over a client of another language: a long-lived process that takes one JSON command a line and answers each.
-
-    {"call": "produce", "topic": ..., ...}    ->    {"result": ...}    or    {"error": "INVALID_CONFIG", "message": ...}
+"""The face over a client of another language, which runs in a process of its own and speaks JSON lines (`lines.py`).
 
 Keys, values and header values are base64, or null.
 """
 
 import base64
-import json
-import queue
-import subprocess
-import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from tests.compat.drivers.api import (
-    CALL_TIMEOUT_SECONDS,
     MAX_RECORD_BYTES,
     Ability,
     Acks,
-    ClientError,
     Codec,
     NothingReceivedError,
     Position,
@@ -27,8 +18,7 @@ from tests.compat.drivers.api import (
     Record,
     Reset,
 )
-
-_SLACK_SECONDS = 10.0  # beyond what a call may take, before the process itself is held to be stuck
+from tests.compat.drivers.lines import LinesProcess
 
 
 class JsonLinesDriver:
@@ -36,13 +26,7 @@ class JsonLinesDriver:
     cannot: ClassVar[Mapping[Ability, str]] = {}
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        self._process = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
-        )
-        self._answers: queue.Queue[str] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, name=f"{self.name}-answers", daemon=True)
-        self._reader.start()
+        self._process = LinesProcess(self.name, command)
 
     def create_topic(self, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         self._call("create_topic", topic=topic, partitions=partitions, config=dict(config or {}))
@@ -111,42 +95,10 @@ class JsonLinesDriver:
         self._call("alter_config", topic=topic, config=dict(config))
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()  # the end of its input ends the process
-        try:
-            self._process.wait(CALL_TIMEOUT_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._reader.join()
-        self._errors.close()
+        self._process.close()
 
     def _call(self, call: str, **arguments: Any) -> Any:
-        assert self._process.stdin is not None
-        command = {"call": call, "timeout_ms": int(CALL_TIMEOUT_SECONDS * 1000), **arguments}
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        try:
-            answer = json.loads(self._answers.get(timeout=CALL_TIMEOUT_SECONDS + _SLACK_SECONDS) or "{}")
-        except queue.Empty:
-            self._process.kill()
-            raise ClientError("DRIVER_STUCK", f"{self.name} did not answer {call}: {self._printed()}") from None
-        if not answer:
-            raise ClientError("DRIVER_ENDED", f"{self.name} ended at {call}: {self._printed()}")
-        if "error" in answer:
-            raise ClientError(answer["error"], answer.get("message", ""))
-        return answer["result"]
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                self._answers.put(line)
-        self._answers.put("")
-
-    def _printed(self) -> str:
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")[-3000:]
+        return self._process.call(call, **arguments)
 
 
 def _encode(value: bytes | None) -> str | None:

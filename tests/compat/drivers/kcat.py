@@ -188,5 +188,9 @@ def _headers(text: str) -> Headers:
 
 
 def _client_error(printed: str) -> ClientError:
-    names = [name for sentence, name in _SENTENCES.items() if sentence in printed]
-    return ClientError(names[0] if names else "KCAT_FAILED", printed)
+    return ClientError(named_error(printed) or "KCAT_FAILED", printed)
+
+
+def named_error(printed: str) -> str | None:
+    """Kafka's name of the error that kcat printed."""
+    return next((name for sentence, name in _SENTENCES.items() if sentence in printed), None)

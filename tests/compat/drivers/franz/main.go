@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -32,8 +33,22 @@ type command struct {
 	Position     string            `json:"position"`
 	Value        int64             `json:"value"`
 	Count        int               `json:"count"`
-	Reset        string            `json:"reset"`
 	BeforeOffset int64             `json:"before_offset"`
+
+	consumerOptions
+	Consumer             int      `json:"consumer"`
+	Producer             int      `json:"producer"`
+	Transformer          int      `json:"transformer"`
+	After                int      `json:"after"`
+	Offset               int64    `json:"offset"`
+	Offsets              []row    `json:"offsets"`
+	Wait                 bool     `json:"wait"`
+	Places               []place  `json:"places"`
+	TransactionalID      string   `json:"transactional_id"`
+	TransactionTimeoutMs int64    `json:"transaction_timeout_ms"`
+	Target               string   `json:"target"`
+	AbortFirst           bool     `json:"abort_first"`
+	Values               []string `json:"values"`
 }
 
 // A []byte is base64 in JSON, and nil is null: exactly the form that the commands have.
@@ -68,35 +83,46 @@ type driver struct {
 func main() {
 	commands := bufio.NewReader(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
+	opened := newSessions(os.Args[1])
 	for {
 		line, err := commands.ReadBytes('\n')
 		if err != nil {
 			return
 		}
-		if err := answers.Encode(answer(os.Args[1], line)); err != nil {
+		if err := answers.Encode(answer(os.Args[1], opened, line)); err != nil {
 			return
 		}
 	}
 }
 
-func answer(bootstrap string, line []byte) map[string]any {
+func answer(bootstrap string, opened *sessions, line []byte) map[string]any {
 	var c command
 	if err := json.Unmarshal(line, &c); err != nil {
 		return map[string]any{"error": "BAD_COMMAND", "message": err.Error()}
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))
-	if err != nil {
-		return map[string]any{"error": "BAD_BOOTSTRAP", "message": err.Error()}
-	}
-	defer client.Close()
-	d := &driver{bootstrap: bootstrap, admin: kadm.NewClient(client)}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.TimeoutMs)*time.Millisecond)
 	defer cancel()
-	result, err := d.call(ctx, &c)
+	result, err, done := opened.call(ctx, &c)
+	if !done {
+		result, err = callOnce(ctx, bootstrap, &c)
+	}
 	if err != nil {
 		return map[string]any{"error": errorName(err), "message": err.Error()}
 	}
 	return map[string]any{"result": result}
+}
+
+func callOnce(ctx context.Context, bootstrap string, c *command) (any, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	d := &driver{bootstrap: bootstrap, admin: kadm.NewClient(client)}
+	if strings.HasPrefix(c.Call, "group_") {
+		return callGroups(ctx, d.admin, c)
+	}
+	return d.call(ctx, c)
 }
 
 func errorName(err error) string {

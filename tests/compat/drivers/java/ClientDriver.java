@@ -45,10 +45,16 @@ public final class ClientDriver {
 
     private final String bootstrap;
     private final Admin admin;
+    private final Members members;
+    private final Producers producers;
+    private final Groups groups;
 
     private ClientDriver(String bootstrap) {
         this.bootstrap = bootstrap;
         this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+        this.members = new Members(bootstrap);
+        this.producers = new Producers(bootstrap);
+        this.groups = new Groups(admin);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -77,13 +83,21 @@ public final class ClientDriver {
         if (cause instanceof OffsetOutOfRangeException || cause instanceof NoOffsetForPartitionException) {
             return Errors.OFFSET_OUT_OF_RANGE.name();
         }
-        Errors known = Errors.forException(cause);
-        return known == Errors.UNKNOWN_SERVER_ERROR ? cause.getClass().getSimpleName() : known.name();
+        return ErrorNames.of(cause);
     }
 
     private Object call(JsonNode command) throws Exception {
-        String topic = command.get("topic").asText();
-        return switch (command.get("call").asText()) {
+        String call = command.get("call").asText();
+        return switch (call.substring(0, call.indexOf('_') + 1)) {
+            case "consumer_", "transformer_" -> members.call(call, command);
+            case "producer_" -> producers.call(call, command);
+            case "group_" -> groups.call(call, command);
+            default -> callAboutTopic(call, command.get("topic").asText(), command);
+        };
+    }
+
+    private Object callAboutTopic(String call, String topic, JsonNode command) throws Exception {
+        return switch (call) {
             case "create_topic" -> createTopic(topic, command);
             case "delete_topic" -> done(admin.deleteTopics(List.of(topic)).all(), command);
             case "create_partitions" -> createPartitions(topic, command);
@@ -94,7 +108,7 @@ public final class ClientDriver {
             case "delete_records" -> deleteRecords(topic, command);
             case "describe_config" -> describeConfig(topic, command);
             case "alter_config" -> alterConfig(topic, command);
-            default -> throw new IllegalArgumentException("no such call: " + command.get("call"));
+            default -> throw new IllegalArgumentException("no such call: " + call);
         };
     }
 

@@ -6,6 +6,8 @@ const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLeve
 const lz4 = require("lz4js");
 const snappy = require("snappyjs");
 const zstd = require("@bokuweb/zstd-wasm");
+const groups = require("./groups");
+const sessions = require("./sessions");
 
 const ACKS = { 0: 0, 1: 1, all: -1 };
 const CODECS = {
@@ -147,20 +149,16 @@ const CALLS = {
   delete_records: deleteRecords,
   describe_config: describeConfig,
   alter_config: alterConfig,
+  ...groups.calls(admin),
+  ...sessions.calls(kafka, admin),
 };
-
-// The error of Kafka inside what KafkaJS wraps around it: several errors, those of partitions, or a cause.
-function typeOf(error) {
-  const inner = error.errors?.[0] ?? error.partitions?.[0]?.error ?? error.cause;
-  return error.type ?? (inner ? typeOf(inner) : error.name);
-}
 
 async function answer(line) {
   try {
     const command = JSON.parse(line);
     return { result: (await CALLS[command.call](command)) ?? null };
   } catch (error) {
-    return { error: typeOf(error), message: String(error) };
+    return { error: sessions.typeOf(error), message: String(error) };
   }
 }
 
@@ -170,7 +168,7 @@ async function main() {
   for await (const line of readline.createInterface({ input: process.stdin })) {
     process.stdout.write(`${JSON.stringify(await answer(line))}\n`);
   }
-  await admin.disconnect();
+  process.exit(); // whatever is still open
 }
 
 main();

@@ -1,0 +1,1 @@
+"""A Python client, or kcat, behind JSON lines: `python -m tests.compat.clients.python NAME BOOTSTRAP-SERVERS`."""

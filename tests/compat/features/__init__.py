@@ -1,0 +1,1 @@
+"""Which versions clients really use, and what a downgrade of a feature makes of it."""

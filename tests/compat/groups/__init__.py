@@ -1,0 +1,1 @@
+"""Groups and committed offsets, through every client that can be a member."""

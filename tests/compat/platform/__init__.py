@@ -1,0 +1,1 @@
+"""What people try first, unchanged from Maven: Kafka Streams, Connect, MirrorMaker 2."""

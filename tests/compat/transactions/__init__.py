@@ -1,0 +1,1 @@
+"""Transactions, through every client that has them."""
