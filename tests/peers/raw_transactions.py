@@ -87,6 +87,7 @@ class RawProducer:
     transactional_id: str
     timeout_ms: int = 60_000
     version: int = 2  # of transactions
+    produce_version: int | None = None  # where it is to be an older one
     producer_id: int = -1
     epoch: int = -1
     _sequences: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -134,7 +135,7 @@ class RawProducer:
     def send(self, topic: str, batch: bytes, *, partition: int = 0) -> PartitionProduceResponse:
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
         request = ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=30_000, topic_data=(data,))
-        answer = self.client.call(request, ProduceResponse, PRODUCE[self.version])
+        answer = self.client.call(request, ProduceResponse, self.produce_version or PRODUCE[self.version])
         return answer.responses[0].partition_responses[0]
 
     def write(self, topic: str, *values: bytes, partition: int = 0) -> PartitionProduceResponse:
