@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from kaspar.base.ids import ZERO_UUID
 from kaspar.coordination import StoredRecord
 from kaspar.groups.offsets import Offsets
 from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue, decode, encode
@@ -191,13 +192,13 @@ class OffsetsMachine(RuleBasedStateMachine):
 
     @rule(topic=topics)
     def delete_topic(self, topic: str) -> None:
-        self.take_in(self.offsets.topics_deleted({topic}))
+        self.take_in(self.offsets.topics_deleted({topic: ZERO_UUID}))
 
     @rule(group=groups, minutes=st.integers(0, RETENTION_MINUTES))
     def time_passes_and_offsets_expire(self, group: str, minutes: int) -> None:
         self.now_ms += minutes * MINUTE_MS
         model = Model(self.log)
-        records, _ = self.offsets.expire(SomeGroup(group, expire_from=NOW_MS), self.now_ms)
+        records, *_ = self.offsets.expire(SomeGroup(group, expire_from=NOW_MS), self.now_ms)
         self.take_in(records)
         for place, (_, value) in model.committed.items():
             if place[0] != group or model.is_pending(place):

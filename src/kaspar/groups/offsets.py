@@ -12,10 +12,10 @@ Offsets are many, so each is kept as one small `bytes` object: nothing that Pyth
 import struct
 import sys
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from kaspar.base.errors import ErrorCode
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import NO_OFFSET, NO_TIMESTAMP, ZERO_UUID
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.config.topic import MINUTE_MS
@@ -75,11 +75,18 @@ def _unpack(packed: bytes) -> OffsetCommitValue:
     )
 
 
+def _topic_id(packed: bytes) -> uuid.UUID:
+    return topic_id_of(packed[_FIXED.size - 16 : _FIXED.size])
+
+
 class Expired(NamedTuple):
-    """Tombstones for what has expired; and whether a group then has nothing left that would keep it."""
+    """Tombstones for what has expired; whether a group then has nothing left that would keep it; and how many offsets
+    were looked at to find out.
+    """
 
     records: list[StoredRecord]
     nothing_left: bool
+    looked_at: int
 
 
 class Offsets:
@@ -145,7 +152,7 @@ class Offsets:
                 code = self._metadata_code(wanted)
                 if code is ErrorCode.NONE:
                     if check is not None:
-                        check(topic.name, ZERO_UUID, wanted.partition_index)
+                        _check_in_transaction(check, topic.name, wanted.partition_index)
                     records.append(
                         _commit_record(request.group_id, topic.name, ZERO_UUID, wanted, now_ms, NO_TIMESTAMP)
                     )
@@ -230,15 +237,19 @@ class Offsets:
         group_id = group.group_id
         nothing_left = not self._pending.has_group(group_id)
         records = []
+        looked_at = 0
         for topic, partitions in self._committed.get(group_id, {}).items():
-            in_use = group.is_subscribed_to(topic)
+            if group.is_subscribed_to(topic):
+                nothing_left = False
+                continue
+            looked_at += len(partitions)
             for partition, packed in partitions.items():
                 place = GroupTopicPartition(group_id, topic, partition)
-                if not in_use and place not in self._pending and self._is_expired(group, topic, packed, now_ms):
+                if self._is_expired(group, topic, packed, now_ms) and place not in self._pending:
                     records.append(_tombstone(place))
                 else:
                     nothing_left = False
-        return Expired(records, nothing_left)
+        return Expired(records, nothing_left, looked_at)
 
     def _is_expired(self, group: Group, topic: str, packed: bytes, now_ms: int) -> bool:
         _, _, commit_timestamp, expire_timestamp, _ = _FIXED.unpack_from(packed)
@@ -259,14 +270,18 @@ class Offsets:
         places.update(dict.fromkeys(self._pending.places_of(group_id)))
         return [_tombstone(place) for place in places]
 
-    def topics_deleted(self, names: Collection[str]) -> list[StoredRecord]:
-        """Tombstones for what any group has committed for these topics."""
+    def topics_deleted(self, successors: Mapping[str, uuid.UUID]) -> list[StoredRecord]:
+        """Tombstones for what any group has committed for topics of these names, which are gone. A name may have been
+        given to another topic since, whose id is told: what was committed for that one stays.
+        """
         places: dict[GroupTopicPartition, None] = {}
         for group_id, topics in self._committed.items():
-            for name in topics.keys() & names:
-                places.update((GroupTopicPartition(group_id, name, partition), None) for partition in topics[name])
+            for name in topics.keys() & successors.keys():
+                for partition, packed in topics[name].items():
+                    if not ZERO_UUID != _topic_id(packed) == successors[name]:
+                        places[GroupTopicPartition(group_id, name, partition)] = None
         for group_id in self._pending.groups():
-            places.update((place, None) for place in self._pending.places_of(group_id) if place.topic in names)
+            places.update((place, None) for place in self._pending.places_of(group_id) if place.topic in successors)
         return [_tombstone(place) for place in places]
 
     def _is_committed(self, place: GroupTopicPartition) -> bool:
@@ -313,6 +328,16 @@ class Offsets:
             del topics[place.topic]
         if not topics:
             del self._committed[place.group]
+
+
+def _check_in_transaction(check: PartitionCheck, topic: str, partition: int) -> None:
+    """The request knows generations and no epochs, so its client is told of a generation."""
+    try:
+        check(topic, ZERO_UUID, partition)
+    except Refused as refusal:
+        if refusal.code is ErrorCode.STALE_MEMBER_EPOCH:
+            raise Refused(ErrorCode.ILLEGAL_GENERATION, refusal.message) from refusal
+        raise
 
 
 def _commit_record(

@@ -6,11 +6,13 @@ kind that is followed by records of the other has been converted, and gives way.
 the record that says so is in the log, and not before.
 """
 
+import uuid
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ZERO_UUID
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, Reply, Shard, StoredRecord, Ticket, Timer
 from kaspar.groups import (
@@ -77,6 +79,8 @@ ConsumerGroupKey: TypeAlias = (
 
 SWEEP: Final = "sweep"
 """The timer of the round that looks for expired offsets."""
+FORGET_TOPICS: Final = "forget topics"
+"""The timer that goes on with forgetting what was committed for topics that are gone."""
 LOOKED_AT_AT_ONCE: Final = 2000
 """So many offsets and groups are looked at before the event loop does something else ..."""
 FORGOTTEN_AT_ONCE: Final = 1000
@@ -95,6 +99,8 @@ class GroupShard:
         """Groups that have just been made, until their first record is in the log."""
         self._is_loading = True
         self._to_sweep: deque[str] = deque()
+        self._gone: dict[str, uuid.UUID] = {}
+        """Topics that were deleted, of which not all offsets are forgotten yet; and who has their names now."""
 
     @property
     def groups(self) -> Mapping[str, Group]:
@@ -157,8 +163,8 @@ class GroupShard:
         return Decision(replies=[Reply(ticket, classic_requests.heartbeat(group, request, now))])
 
     def heartbeat_at_once(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse | None:
-        """What `heartbeat` answers, without a decision where none is needed: nothing durable changes, and there is nothing
-        to wait for. None: ask `heartbeat`.
+        """What `heartbeat` answers, without a decision where none is needed: nothing durable changes, and there is
+        nothing to wait for. None: ask `heartbeat`.
         """
         group = self._groups.get(request.group_id)
         return classic_requests.heartbeat(group, request, now) if type(group) is ClassicGroup else None
@@ -220,14 +226,10 @@ class GroupShard:
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
 
     def patterns_resolved(self, event: PatternsResolved, now: Now) -> Decision:
-        return consumer_patterns.patterns_resolved(
-            self._groups.get(event.group_id), event, now, self.surroundings
-        )
+        return consumer_patterns.patterns_resolved(self._groups.get(event.group_id), event, now, self.surroundings)
 
     def assignment_computed(self, event: AssignmentComputed, now: Now) -> Decision:
-        return consumer_assigning.assignment_computed(
-            self._groups.get(event.group_id), event, now, self.surroundings
-        )
+        return consumer_assigning.assignment_computed(self._groups.get(event.group_id), event, now, self.surroundings)
 
     # -- groups of any kind --------------------------------------------------------------------------------------------
 
@@ -255,15 +257,31 @@ class GroupShard:
         )
 
     def topics_changed(self, topics: TopicsView, changed: Collection[str], now: Now) -> Decision:
-        """`changed` are the names of topics that came, went, or look different now. Nobody resumes where a topic that is
-        gone was read up to.
+        """`changed` are the names of topics that came, went, or look different now. What was committed for a topic that
+        is gone goes with it.
         """
+        known = self.surroundings.topics
+        successors = {}
+        for name in changed:
+            before, after = known.topic(name), topics.topic(name)
+            if after is None:
+                successors[name] = ZERO_UUID
+            elif before is not None and before.topic_id != after.topic_id:
+                successors[name] = after.topic_id
         self.surroundings.change_topics(topics, changed)
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 group.topics_changed(changed)
-        gone = {name for name in changed if topics.topic(name) is None}
-        return Decision(records=self.offsets.topics_deleted(gone) if gone else [])
+        self._gone.update(successors)
+        return self._forget_topics(now) if successors else Decision()
+
+    def _forget_topics(self, now: Now) -> Decision:
+        """A slice of what was committed for topics that are gone."""
+        tombstones = self.offsets.topics_deleted(self._gone)
+        if len(tombstones) > FORGOTTEN_AT_ONCE:
+            return Decision(records=tombstones[:FORGOTTEN_AT_ONCE], timers=[Timer(FORGET_TOPICS, now.steady_ms)])
+        self._gone.clear()
+        return Decision(records=tombstones)
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
@@ -307,8 +325,8 @@ class GroupShard:
         transactional: bool,
         api_version: int,
     ) -> PartitionCheck | None:
-        """Offsets that no member commits may be those of no group: it comes to be with them. A client whose version knows
-        no consumer groups is told in the words that it knows.
+        """Offsets that no member commits may be those of no group: it comes to be with them. A client whose version
+        knows no consumer groups is told in words that it knows.
         """
         group = self._groups.get(group_id)
         if group is None:
@@ -359,9 +377,7 @@ class GroupShard:
             assert isinstance(key, ConsumerGroupKey)
             self._replay_consumer(key.group_id, record)
 
-    def _replay_offset(
-        self, key: OffsetCommitKey, value: Message | None, producer: ProducerIdAndEpoch | None
-    ) -> None:
+    def _replay_offset(self, key: OffsetCommitKey, value: Message | None, producer: ProducerIdAndEpoch | None) -> None:
         """Offsets that belong to no group make one, which has no record of its own."""
         assert value is None or isinstance(value, OffsetCommitValue)
         if value is not None and key.group not in self._groups:
@@ -411,6 +427,8 @@ class GroupShard:
     def timer_fired(self, key: Hashable, now: Now) -> Decision:
         if key == SWEEP:
             return self._sweep(now)
+        if key == FORGET_TOPICS:
+            return self._forget_topics(now)
         assert isinstance(key, GroupTimer)
         group = self._groups.get(key.group_id)
         if group is None:
@@ -442,13 +460,13 @@ class GroupShard:
 
     def _sweep_group(self, group: AnyGroup, decision: Decision, now: Now) -> int:
         """How many offsets were looked at."""
-        expired, nothing_left = self.offsets.expire(group, now.wall_ms)
+        expired, nothing_left, looked_at = self.offsets.expire(group, now.wall_ms)
         decision.records += expired[:FORGOTTEN_AT_ONCE]
         if len(expired) > FORGOTTEN_AT_ONCE:
             self._to_sweep.appendleft(group.group_id)
         elif nothing_left and group.is_empty:
             decision.records += group.tombstones()
-        return len(expired)
+        return looked_at
 
 
 if TYPE_CHECKING:

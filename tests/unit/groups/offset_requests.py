@@ -76,8 +76,10 @@ class SomeGroup:
         return self.expire_from
 
 
-def make_offsets(**settings: int) -> Offsets:
-    return Offsets(GroupSettings(**{"offsets_retention_minutes": RETENTION_MINUTES, **settings}))
+def make_offsets(*, offset_metadata_max_bytes: int = 4096) -> Offsets:
+    return Offsets(
+        GroupSettings(offsets_retention_minutes=RETENTION_MINUTES, offset_metadata_max_bytes=offset_metadata_max_bytes)
+    )
 
 
 def commit_request(

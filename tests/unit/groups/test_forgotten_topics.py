@@ -1,0 +1,70 @@
+"""What was committed for a topic goes when the topic goes: a slice at a time, and nothing of its successor's."""
+
+import uuid
+from collections.abc import Iterable
+
+from kaspar.coordination import StoredRecord
+from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue
+from kaspar.groups.shard import FORGOTTEN_AT_ONCE
+from kaspar.groups.topics import TopicView
+from tests.unit.groups.shell import GROUP, Shell
+
+OLD_ID = uuid.UUID(int=1)
+NEW_ID = uuid.UUID(int=2)
+
+
+class Topics(dict[str, uuid.UUID]):
+    """Topics of a cluster, by name, with their ids."""
+
+    def topic(self, name: str) -> TopicView | None:
+        return TopicView(name, self[name], 1) if name in self else None
+
+    def name_of(self, topic_id: uuid.UUID) -> str | None:
+        return next((name for name, found in self.items() if found == topic_id), None)
+
+    def names(self) -> Iterable[str]:
+        return self.keys()
+
+
+def shell_with(committed: dict[tuple[str, int], uuid.UUID], topics: Topics) -> Shell:
+    """A shard of which one group has committed that, for the topic of that id."""
+    shell = Shell()
+    shell.carry_out(shell.shard.topics_changed(topics, tuple(topics), shell.now))
+    for (topic, partition), topic_id in committed.items():
+        value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=1, topic_id=topic_id)
+        shell.append(StoredRecord(OffsetCommitKey(group=GROUP, topic=topic, partition=partition), value))
+    return shell
+
+
+def committed(shell: Shell) -> set[tuple[str, int]]:
+    return {(topic, partition) for topic, partition, _ in shell.shard.offsets.committed(GROUP)}
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
+    shell = shell_with({("gone", 0): OLD_ID, ("stays", 0): OLD_ID}, Topics(gone=OLD_ID, stays=OLD_ID))
+    shell.carry_out(shell.shard.topics_changed(Topics(stays=OLD_ID), ("gone",), shell.now))
+    assert committed(shell) == {("stays", 0)}
+    shell.crash()
+    assert committed(shell) == {("stays", 0)}
+
+
+def test_offsets_of_a_topic_that_was_made_anew_are_forgotten_but_for_the_new_ones() -> None:
+    shell = shell_with({("anew", 0): OLD_ID, ("anew", 1): NEW_ID}, Topics(anew=OLD_ID))
+    shell.carry_out(shell.shard.topics_changed(Topics(anew=NEW_ID), ("anew",), shell.now))
+    assert committed(shell) == {("anew", 1)}
+
+
+def test_offsets_of_a_topic_that_only_grew_stay() -> None:
+    shell = shell_with({("grown", 0): uuid.UUID(int=0)}, Topics(grown=OLD_ID))
+    shell.carry_out(shell.shard.topics_changed(Topics(grown=OLD_ID), ("grown",), shell.now))
+    assert committed(shell) == {("grown", 0)}
+
+
+def test_many_offsets_are_forgotten_a_slice_at_a_time() -> None:
+    count = 2 * FORGOTTEN_AT_ONCE + 1
+    shell = shell_with({("gone", partition): OLD_ID for partition in range(count)}, Topics(gone=OLD_ID))
+    decision = shell.shard.topics_changed(Topics(), ("gone",), shell.now)
+    assert len(decision.records) == FORGOTTEN_AT_ONCE
+    shell.carry_out(decision)
+    shell.advance(0)
+    assert not committed(shell)
