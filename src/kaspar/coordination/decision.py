@@ -56,7 +56,6 @@ Action: TypeAlias = Any
 @dataclass(slots=True)
 class Decision:
     """`records` are appended as one batch: all of them or none, within the transaction of `producer` if one is named.
-    Only if that does not matter (`atomic` is False), and there are many, it is several batches.
 
     Replies and actions wait until they are committed; timers do not. If the log refuses the records, the tickets
     of the replies are told so, actions are dropped, and `if_refused` may put in order what was changed beside the log.
@@ -67,5 +66,4 @@ class Decision:
     timers: list[Timer] = field(default_factory=list)
     actions: list[Action] = field(default_factory=list)
     producer: ProducerIdAndEpoch | None = None
-    atomic: bool = True
     if_refused: "Callable[[ErrorCode, Now], Decision] | None" = None

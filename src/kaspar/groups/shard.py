@@ -28,6 +28,7 @@ from kaspar.groups import (
 from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.classic_state import ClassicState
 from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.counts import GroupCounts
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
 from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
 from kaspar.groups.offsets import Offsets
@@ -90,8 +91,10 @@ FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
 
 
 class GroupShard:
-    def __init__(self, settings: GroupSettings, partition: int) -> None:
+    def __init__(self, settings: GroupSettings, partition: int, counts: GroupCounts | None = None) -> None:
+        """`counts` may be those of several shards."""
         self.partition = partition
+        self.counts = counts or GroupCounts()
         self.surroundings = Surroundings(settings)
         self.offsets = Offsets(settings)
         self._groups: dict[str, AnyGroup] = {}
@@ -251,8 +254,10 @@ class GroupShard:
     def delete(self, group_id: str, ticket: Ticket, now: Now) -> Decision:
         group = self._group(group_id)
         group.check_delete()
+        forgotten = self.offsets.forget_group(group_id)
+        self.counts.offset_deletions += len(forgotten)
         return Decision(
-            records=[*self.offsets.forget_group(group_id), *group.tombstones()],
+            records=[*forgotten, *group.tombstones()],
             replies=[Reply(ticket, DeletableGroupResult(group_id=group_id))],
         )
 
@@ -298,6 +303,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             classic_requests.offsets_committed(group, request.member_id, now)
         committed, response = self.offsets.commit(request, check, now.wall_ms)
+        self.counts.offset_commits += len(committed)
         return Decision(records=committed, replies=[Reply(ticket, response)])
 
     def commit_in_transaction(
@@ -312,6 +318,7 @@ class GroupShard:
             api_version=client.api_version,
         )
         committed, response = self.offsets.commit_in_transaction(request, check, now.wall_ms)
+        self.counts.offset_commits += len(committed)
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         return Decision(records=committed, replies=[Reply(ticket, response)], producer=producer)
 
@@ -357,6 +364,7 @@ class GroupShard:
         group = self._group(request.group_id)
         group.check_offset_delete()
         deleted, response = self.offsets.delete(request, group)
+        self.counts.offset_deletions += len(deleted)
         return Decision(records=deleted, replies=[Reply(ticket, response)])
 
     # -- the log -------------------------------------------------------------------------------------------------------
@@ -393,7 +401,9 @@ class GroupShard:
         assert isinstance(value, GroupMetadataValue)
         group = self._coming.pop(group_id, known)
         if isinstance(group, ClassicGroup) and not self._is_loading:
+            was_rebalancing = group.state is ClassicState.COMPLETING_REBALANCE
             group.replay(value)
+            self.counts.classic_rebalances += was_rebalancing and group.state is ClassicState.STABLE
         else:
             group = ClassicGroup.restored(group_id, self.surroundings.settings, value)
         self._groups[group_id] = group
@@ -405,6 +415,8 @@ class GroupShard:
                 return
             group = self._groups[group_id] = ConsumerGroup(group_id, self.surroundings)
         group.replay(record)
+        if isinstance(record.key, ConsumerGroupMetadataKey) and record.value is not None and not self._is_loading:
+            self.counts.consumer_rebalances += 1
         if group.is_gone:
             del self._groups[group_id]
 
@@ -462,6 +474,7 @@ class GroupShard:
         """How many offsets were looked at."""
         expired, nothing_left, looked_at = self.offsets.expire(group, now.wall_ms)
         decision.records += expired[:FORGOTTEN_AT_ONCE]
+        self.counts.offset_expirations += min(len(expired), FORGOTTEN_AT_ONCE)
         if len(expired) > FORGOTTEN_AT_ONCE:
             self._to_sweep.appendleft(group.group_id)
         elif nothing_left and group.is_empty:

@@ -32,12 +32,11 @@ S = TypeVar("S", bound=Shard)
 Decide: TypeAlias = Callable[[S, Ticket, Now], Decision]
 Question: TypeAlias = Callable[[S, Now], Message]
 
-RECORDS_OF_A_BATCH: Final = 1000
-"""Where a decision may be written as several batches."""
 FIRST_SEQUENCE: Final = 0
 NO_SEQUENCE: Final = -1
 
 _CODES: Final = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -186,11 +185,7 @@ class ActiveShard(Generic[S]):
             self._set_timers(decision.timers)
         if decision.records:
             try:
-                if decision.atomic:
-                    self._append(decision.records, decision.producer, now)
-                else:
-                    for start in range(0, len(decision.records), RECORDS_OF_A_BATCH):
-                        self._append(decision.records[start : start + RECORDS_OF_A_BATCH], decision.producer, now)
+                self._append(decision.records, decision.producer, now)
             except Refused as refusal:
                 self._refuse(decision, refusal, now)
                 return

@@ -11,6 +11,7 @@ from kaspar.broker.coordination.internal_topics import consumer_offsets
 from kaspar.broker.coordination.runtime import Runtime
 from kaspar.broker.coordination.topics import ImageTopics
 from kaspar.coordination import Action, Decision, Now
+from kaspar.groups.counts import GroupCounts
 from kaspar.groups.patterns import ResolvePatterns
 from kaspar.groups.shard import GroupShard
 from kaspar.groups.target import ComputeAssignment
@@ -27,6 +28,7 @@ CONSUMER_PROTOCOL = "consumer"
 class Groups:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self.counts = GroupCounts()
         self.runtime: Runtime[GroupShard] = Runtime(
             broker, consumer_offsets(broker.config), self._new_shard, self._perform
         )
@@ -47,7 +49,7 @@ class Groups:
 
     def _new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
         image = self._broker.image
-        shard = GroupShard(self._broker.config, partition)
+        shard = GroupShard(self._broker.config, partition, self.counts)
         shard.surroundings.group_configs = image.group_configs
         shard.surroundings.change_topics(ImageTopics(image), image.topics)
         return shard

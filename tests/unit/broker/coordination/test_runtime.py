@@ -18,7 +18,6 @@ from tests.unit.broker.coordination.toy import (
     Said,
     ToyShard,
     refused,
-    stored,
     texts_in,
     toys,
 )
@@ -374,22 +373,6 @@ def test_keys_are_spread_over_the_partitions_as_kafka_spreads_them(tmp_path: Pat
         async with toys(tmp_path, num_partitions=50) as made:
             # Java: Math.abs("my-group".hashCode()) % 50, and the same for the others.
             assert [made.runtime.partition_of(key) for key in ("my-group", "console-consumer-1", "")] == [12, 24, 0]
-
-    run(scenario())
-
-
-def test_what_may_be_split_is_written_as_several_batches(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with toys(tmp_path) as made:
-            many = [stored(f"n{number}", "x" * 1500) for number in range(2500)]
-            made.runtime.run(made.shard.partition, lambda shard, now: Decision(records=many))
-            assert made.shard.texts == {}
-            made.runtime.run(made.shard.partition, lambda shard, now: Decision(records=many[:900], atomic=False))
-            assert len(made.shard.texts) == 0  # one batch is still too large
-            small = [stored(f"n{number}", "x") for number in range(2500)]
-            made.runtime.run(made.shard.partition, lambda shard, now: Decision(records=small, atomic=False))
-            assert len(made.shard.texts) == 2500
-            assert [count for count, _ in texts_in(made.partition)] == [1000, 1000, 500]
 
     run(scenario())
 
