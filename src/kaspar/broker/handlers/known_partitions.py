@@ -1,0 +1,23 @@
+"""Offsets are committed, and deleted by hand, for partitions that exist: what the handlers of those requests share."""
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from kaspar.metadata import TopicImage
+
+
+class NamesPartition(Protocol):
+    @property
+    def partition_index(self) -> int: ...
+
+
+P = TypeVar("P", bound=NamesPartition)
+
+
+def split_by_existence(topic: TopicImage, partitions: Iterable[P]) -> tuple[tuple[P, ...], tuple[P, ...]]:
+    """Those that the topic has, and those that it has not."""
+    count = len(topic.partitions)
+    known, unknown = [], []
+    for partition in partitions:
+        (known if 0 <= partition.partition_index < count else unknown).append(partition)
+    return tuple(known), tuple(unknown)

@@ -1,0 +1,88 @@
+"""OffsetCommit: a group notes how far it has read. Partitions that do not exist are refused, each for itself; what the
+coordinator refuses (a member that is none, or of another generation) it refuses for all others.
+"""
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import ErrorCode
+from kaspar.broker.handlers import Answer, RequestContext
+from kaspar.broker.handlers.group_answers import together
+from kaspar.broker.handlers.group_client import client_of
+from kaspar.broker.handlers.known_partitions import split_by_existence
+from kaspar.metadata import ClusterImage
+from kaspar.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kaspar.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+FIRST_WITH_TOPIC_ID: Final = 10
+
+
+def handle(broker: "Broker", context: RequestContext, request: OffsetCommitRequest) -> Answer:
+    known, refusals = _split(broker.image, context.version, request)
+    if not known.topics:
+        return OffsetCommitResponse(topics=refusals)
+    client = client_of(context)
+    answer = broker.groups.runtime.submit(
+        known.group_id,
+        lambda shard, ticket, now: shard.commit(known, client, ticket, now),
+        lambda code: OffsetCommitResponse(
+            topics=tuple(_refused(topic, topic.partitions, code) for topic in known.topics)
+        ),
+    )
+    return together([answer], lambda answers: _join(refusals, answers[0])) if refusals else answer
+
+
+def _split(
+    image: ClusterImage, version: int, request: OffsetCommitRequest
+) -> tuple[OffsetCommitRequest, tuple[OffsetCommitResponseTopic, ...]]:
+    """What may be committed, each topic with its name and its id; and the refusals of all else."""
+    topics = []
+    refusals = []
+    by_id = version >= FIRST_WITH_TOPIC_ID
+    for named in request.topics:
+        topic = image.topic_by_id(named.topic_id) if by_id else image.topics.get(named.name)
+        if topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refusals.append(_refused(named, named.partitions, code))
+            continue
+        known, unknown = split_by_existence(topic, named.partitions)
+        found = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=known)
+        if unknown:
+            refusals.append(_refused(found, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if known:
+            topics.append(found)
+    return replace(request, topics=tuple(topics)), tuple(refusals)
+
+
+def _refused(
+    topic: OffsetCommitRequestTopic, partitions: tuple[OffsetCommitRequestPartition, ...], code: ErrorCode
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code) for each in partitions
+        ),
+    )
+
+
+def _join(refusals: tuple[OffsetCommitResponseTopic, ...], response: Message) -> OffsetCommitResponse:
+    """One answer of both, in which every topic is once."""
+    assert isinstance(response, OffsetCommitResponse)
+    topics: dict[tuple[str, uuid.UUID], OffsetCommitResponseTopic] = {}
+    for topic in (*refusals, *response.topics):
+        key = (topic.name, topic.topic_id)
+        before = topics[key].partitions if key in topics else ()
+        topics[key] = replace(topic, partitions=before + topic.partitions)
+    return OffsetCommitResponse(topics=tuple(topics.values()))
