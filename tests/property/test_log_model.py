@@ -2,6 +2,8 @@
 
 The model is the list of batches that were ever appended and not truncated, and how many of them are surely on the disk.
 After a power cut the log must be a first part of that list, byte for byte, that holds at least what was synced.
+What the list says about transactions the log must say too: how far everything is decided, and what was aborted. A
+read_committed reader sees every record outside of transactions and of committed ones, and no other.
 """
 
 import os
@@ -15,24 +17,25 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import random_uuid
-from kaspar.records import iter_headers
-from kaspar.storage import WOULD_BLOCK, Log, LogManager, prepare
+from kaspar.records import iter_headers, iter_records
+from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, LogManager, prepare
+from tests.property.transactions_model import Batch, CommittedReader, Transactions
 from tests.unit.storage.forgetful_files import ForgetfulFiles
-from tests.unit.storage.logs import NOW_MS, PARTITION, broker_config, log_config, make_batch, open_manager
+from tests.unit.storage.logs import (
+    NOW_MS,
+    PARTITION,
+    broker_config,
+    end_transaction,
+    log_config,
+    make_batch,
+    open_manager,
+    verify,
+)
 
 BROKER = broker_config("/data")
-
-
-class Batch:
-    """One batch of the model: its place, its bytes, and who sent it."""
-
-    def __init__(self, base_offset: int, content: bytes, count: int, producer_id: int, base_sequence: int) -> None:
-        self.base_offset = base_offset
-        self.content = content
-        self.next_offset = base_offset + count
-        self.count = count
-        self.producer_id = producer_id
-        self.base_sequence = base_sequence
+TRANSACTIONAL = st.integers(20, 23)
+FIRST_OF_VERSION_2 = 22
+"""Transactions of these producers end with an epoch of their own."""
 
 
 class LogAgainstList(RuleBasedStateMachine):
@@ -80,7 +83,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     def _is_surely_known(self, producer_id: int) -> bool:
         """A producer whose last batch was deleted may be forgotten in a crash, as it is in Kafka."""
-        mine = self._of_producer(producer_id)
+        mine = [batch for batch in self._of_producer(producer_id) if batch.aborts is None]
         return bool(mine) and mine[-1].base_offset >= self.start
 
     def _next_sequence(self, producer_id: int) -> int:
@@ -116,6 +119,52 @@ class LogAgainstList(RuleBasedStateMachine):
             with pytest.raises(Refused) as refused:
                 self.log.append_as_leader(prepared, leader_epoch=self.epoch, now_ms=NOW_MS)
             assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    @rule(count=st.integers(1, 3), producer_id=TRANSACTIONAL)
+    def append_in_a_transaction(self, count: int, producer_id: int) -> None:
+        epoch, sequence = self._next_of(producer_id)
+        if sequence and not self._is_surely_known(producer_id):
+            return  # where nothing but a marker of this epoch is left, sequences begin anew, as they do in Kafka
+        verify(self.log, producer_id, epoch=epoch, base_sequence=sequence, version_2=False)
+        buffer = make_batch(
+            [bytes([len(self.batches) % 256]) * 10] * count,
+            timestamp=self.clock.now_ms(),
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            transactional=True,
+        )
+        prepared = prepare(buffer, 0, len(buffer), self.config, self.clock.now_ms())
+        appended = self.log.append_as_leader(prepared, leader_epoch=self.epoch, now_ms=self.clock.now_ms())
+        assert (appended.base_offset, appended.duplicate) == (self.end, False)
+        self.batches.append(
+            Batch(self.end, bytes(buffer), count, producer_id, sequence, epoch=epoch, transactional=True)
+        )
+        self.end += count
+
+    @rule(producer_id=TRANSACTIONAL, committed=st.booleans())
+    def end_a_transaction(self, producer_id: int, committed: bool) -> None:
+        epoch, _ = self._next_of(producer_id)
+        version_2 = producer_id >= FIRST_OF_VERSION_2
+        appended = end_transaction(
+            self.log,
+            producer_id,
+            committed=committed,
+            epoch=epoch + 1 if version_2 else epoch,
+            transaction_version=2 if version_2 else 0,
+        )
+        assert appended.base_offset == self.end
+        content = bytes(self.log.read(self.end, 1000, self.end + 1))
+        epoch += version_2
+        self.batches.append(Batch(self.end, content, 1, producer_id, epoch=epoch, aborts=not committed))
+        self.end += 1
+
+    def _next_of(self, producer_id: int) -> tuple[int, int]:
+        """The epoch and sequence that a transactional producer goes on with."""
+        mine = self._of_producer(producer_id)
+        epoch = mine[-1].epoch if mine else 0
+        sent = [batch for batch in mine if batch.aborts is None and batch.epoch == epoch]
+        return epoch, sent[-1].base_sequence + sent[-1].count if sent else 0
 
     @rule(ms=st.integers(1, 1000))
     def time_passes(self, ms: int) -> None:
@@ -220,6 +269,63 @@ class LogAgainstList(RuleBasedStateMachine):
                 found += bytes(part[: whole[-1][0] + whole[-1][1].size])
                 offset = whole[-1][1].next_offset
             assert found == b"".join(batch.content for batch in self.batches if batch.next_offset > self.start)
+
+    @invariant()
+    def what_is_undecided_holds_back_the_last_stable_offset(self) -> None:
+        """Exactly, as long as nothing was deleted: what deletions left of a transaction may be all that is known of it
+        after a crash, and if nothing is left of it, it holds back nobody.
+        """
+        if hasattr(self, "log"):
+            self.log.producers.high_watermark_moved(self.end)
+            first_kept = self.log.segments.base_offsets[0]
+            at_least, at_most = self.end, self.end
+            for transaction in Transactions.of(self.batches).open.values():
+                kept = [batch.base_offset for batch in transaction.batches if batch.base_offset >= first_kept]
+                at_least = min(at_least, max(transaction.first_offset, self.start))
+                at_most = min(at_most, max(min(kept, default=self.end), self.start))
+            assert at_least <= self.log.last_stable_offset(self.end) <= at_most
+            assert self.start or at_least == at_most
+
+    @invariant()
+    def the_indexes_hold_every_aborted_transaction(self) -> None:
+        if hasattr(self, "log") and self.start == 0:
+            found: list[AbortedTransaction] = []
+            for segment in self.log.segments.all:
+                if segment.aborted_count:
+                    index = segment.loaded_aborted(self.files)
+                    assert len(index) == segment.aborted_count
+                    index.collect(0, self.end + 1, found)
+            assert found == Transactions.of(self.batches).aborted
+
+    @invariant()
+    def a_committed_reader_sees_what_is_committed_and_nothing_else(self) -> None:
+        if hasattr(self, "log"):
+            stable = self.log.last_stable_offset(self.end)
+            reader = CommittedReader()
+            offset = self.start
+            while (read := self.log.read_committed(offset, 300, stable)).records:
+                offset = reader.take(offset, read.records, read.aborted)
+            aborted = Transactions.of(self.batches).aborted_batches
+            assert reader.seen == [
+                (record.offset, record.value)
+                for batch in self.batches
+                if batch.next_offset <= stable and batch.aborts is None and batch.base_offset not in aborted
+                for record in iter_records(batch.content)
+                if record.offset >= self.start
+            ]
+
+    @precondition(lambda self: self.batches)
+    @rule(data=st.data(), max_bytes=st.integers(0, 400), cached=st.booleans())
+    def read_committed(self, data: st.DataObject, max_bytes: int, cached: bool) -> None:
+        offset = data.draw(st.integers(self.start, self.end))
+        self.files.cached = cached
+        direct = self.log.try_read_committed(offset, max_bytes, self.end)
+        self.files.cached = True
+        threaded = self.log.read_committed(offset, max_bytes, self.end)
+        assert direct in (threaded, WOULD_BLOCK)
+        assert self.log.try_read_committed(offset, max_bytes, self.end) == threaded
+        for transaction in threaded.aborted:
+            assert transaction.last_offset >= offset, "one that ended before would hide what its producer did since"
 
     @precondition(lambda self: self.batches)
     @rule(data=st.data(), max_bytes=st.integers(0, 400), whole=st.booleans(), cached=st.booleans())

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId, Offset, TopicPartition
+from kaspar.records import EndTransactionMarker
 from kaspar.replication.state import Leadership, PartitionState, Role
 from kaspar.storage import Appended, Log, PreparedBatch
 
@@ -20,8 +21,8 @@ _LEADER = Role.LEADER  # each look-up in an enumeration takes as long as a call,
 
 class FetchWaiter(Protocol):
     def readable(self, partition: "Partition", size: int) -> None:
-        """`size` more bytes of a partition this fetch asked for can be read; zero: look again, something else
-        changed.
+        """`size` more bytes of a partition this fetch asked for are committed; zero: look again, something else
+        changed. Some of them may belong to a transaction that is still open.
         """
         ...
 
@@ -94,6 +95,33 @@ class Partition:
                 self._committed()
         return appended
 
+    def append_marker(
+        self,
+        marker: EndTransactionMarker,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> Appended:
+        """End a producer's transaction here, as safely as acks=all would write it."""
+        state, log = self.state, self.log
+        if state.role is not _LEADER:
+            raise self.why_not_leader()
+        state.check_in_sync(min(log.config.min_insync_replicas, len(state.leadership.replicas)))
+        appended = log.append_marker(
+            marker,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transaction_version=transaction_version,
+            leader_epoch=state.leadership.leader_epoch,
+            now_ms=now_ms,
+        )
+        self._uncommitted_bytes += log.size_between(appended.base_offset, log.log_end_offset)
+        if not self.syncs_before_commit and state.local_end_moved(Offset(log.log_end_offset)):
+            self._committed()
+        return appended
+
     def durable_up_to(self, offset: Offset) -> None:
         """The leader's log is as durable as its settings ask for, up to `offset`: commit, and wake whoever waited for
         that.
@@ -104,6 +132,8 @@ class Partition:
     def _committed(self) -> None:
         # Before anyone is told: whoever is told may append at once, and readers hear of that by a call within this one.
         size, self._uncommitted_bytes = self._uncommitted_bytes, 0
+        if self.log.producers.decided:
+            self.log.producers.high_watermark_moved(self.state.high_watermark)
         if self._commit_waiters:
             self._tell_committed()
         if self.fetch_waiters:

@@ -7,6 +7,7 @@
 """
 
 from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
+from kaspar.storage.committed_reads import CommittedRead
 from kaspar.storage.directory_lock import DirectoryInUse
 from kaspar.storage.files import Files, OsFiles
 from kaspar.storage.leader_epochs import EpochEnd
@@ -16,11 +17,15 @@ from kaspar.storage.log_loader import Loaded
 from kaspar.storage.log_manager import LogManager
 from kaspar.storage.producer_state import ProducerEntry
 from kaspar.storage.time_lookup import TimestampAndOffset
+from kaspar.storage.transaction_index import AbortedTransaction
 from kaspar.storage.validator import RecordError, RecordsRefused, prepare, prepare_plain, runs_inline
+from kaspar.storage.verification import Verification
 
 __all__ = [
     "WOULD_BLOCK",
+    "AbortedTransaction",
     "Appended",
+    "CommittedRead",
     "DirectoryInUse",
     "EpochEnd",
     "Files",
@@ -35,6 +40,7 @@ __all__ = [
     "RecordsRefused",
     "TimestampAndOffset",
     "UnexpectedAppendOffset",
+    "Verification",
     "WouldBlock",
     "prepare",
     "prepare_plain",

@@ -21,6 +21,7 @@ from kaspar.storage.file_names import (
     SNAPSHOT,
     SWAP,
     TEMPORARY,
+    TRANSACTION_INDEX,
     parse_numbered,
 )
 from kaspar.storage.files import Files, unlink_if_there
@@ -29,11 +30,16 @@ log = get_log(__name__)
 
 
 class FolderContent(NamedTuple):
-    """The offsets in the names of a folder's `.log`, `.index` and `.snapshot` files."""
+    """The offsets in the names of a folder's `.log`, `.index`, `.snapshot` and `.txnindex` files."""
 
     logs: set[int]
     indexes: set[int]
     snapshots: set[int]
+    aborted: set[int]
+
+    @staticmethod
+    def empty() -> "FolderContent":
+        return FolderContent(set(), set(), set(), set())
 
 
 def settle_leftovers(files: Files, folder: str) -> FolderContent:
@@ -41,8 +47,13 @@ def settle_leftovers(files: Files, folder: str) -> FolderContent:
     if any(name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)) for name in names):
         _settle(files, folder, names)
         names = files.listdir(folder)
-    content = FolderContent(set(), set(), set())
-    by_suffix = {LOG: content.logs, OFFSET_INDEX: content.indexes, SNAPSHOT: content.snapshots}
+    content = FolderContent.empty()
+    by_suffix = {
+        LOG: content.logs,
+        OFFSET_INDEX: content.indexes,
+        SNAPSHOT: content.snapshots,
+        TRANSACTION_INDEX: content.aborted,
+    }
     others = []
     for name in names:
         parsed = parse_numbered(name)
@@ -57,6 +68,7 @@ def settle_leftovers(files: Files, folder: str) -> FolderContent:
             log.warning("removed an index that belongs to no segment", file=os.path.join(folder, name))
             unlink_if_there(files, os.path.join(folder, name))
             content.indexes.discard(offset)
+            content.aborted.discard(offset)
     return content
 
 

@@ -12,17 +12,28 @@ import threading
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
 from kaspar.config import LogConfig
 from kaspar.records import HEADER_SIZE, read_header
 from kaspar.storage.doomed_files import DoomedFiles
-from kaspar.storage.file_names import LOG, OFFSET_INDEX, PARTITION_METADATA, TIME_INDEX, folder_to_delete
+from kaspar.storage.file_names import (
+    LOG,
+    OFFSET_INDEX,
+    PARTITION_METADATA,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    folder_to_delete,
+)
 from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
 from kaspar.storage.indexes import OffsetIndex
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_reader import Segments, locate
 from kaspar.storage.open_files import open_or_make_room
 from kaspar.storage.segment import CLOSED, NOT_LOADED, Segment
+from kaspar.storage.transaction_index import AbortedTransaction
 from kaspar.storage.validator import plain_terms
+
+log = get_log(__name__)
 
 
 class LocalLog:
@@ -37,6 +48,7 @@ class LocalLog:
         "_pwrite",
         "_recovering",
         "_truncations",
+        "_unsynced_aborted",
         "_unsynced_indexes",
         "deleted",
         "directory",
@@ -72,6 +84,8 @@ class LocalLog:
         self._folder_dirty = False
         self._folder_is_new = False
         self._unsynced_indexes: list[Segment] = []
+        # Segments whose aborted transactions are not durable yet, although their markers may be synced at any moment.
+        self._unsynced_aborted: set[Segment] = set()
         self._doomed = DoomedFiles()
         # A sync that was under way while the log was cut must not move the recovery point.
         self._truncations = 0
@@ -150,6 +164,8 @@ class LocalLog:
             if segment.index is None:
                 segment.index = OffsetIndex.load(files, segment.path(OFFSET_INDEX))
             segment.loaded_time_index(files)
+            if segment.aborted_count:
+                segment.loaded_aborted(files)
             segment.fd = open_or_make_room(
                 lambda: files.open(path, write=True), path, self.directory.readers, self.directory.writers
             )
@@ -233,6 +249,43 @@ class LocalLog:
         if segment.index_is_full(self._config.segment_index_bytes):
             segment.byte_limit = -1
 
+    def _add_aborted(self, segment: Segment, transaction: AbortedTransaction) -> None:
+        """Before the end of the log passes the marker: from then on a sync may make it durable, and this with it."""
+        if not segment.aborted_count:
+            self._folder_dirty = True
+        self._unsynced_aborted.add(segment)
+        try:
+            segment.add_aborted(self.directory.files, transaction)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise self.directory.fail(error, f"writing an index of {self.topic_partition}") from error
+            log.warning("no space is left for an aborted transaction's entry", partition=self.topic_partition)
+
+    def _drop_aborted(self, segment: Segment, offset: int) -> None:
+        """The marker at `offset` was not written after all."""
+        try:
+            segment.drop_aborted(self.directory.files, offset)
+        except OSError as error:
+            raise self.directory.take_offline(f"{error} while taking back an entry of {self.folder}") from error
+
+    def _sync_aborted(self) -> None:
+        """What cannot be written now, for want of space, keeps the recovery point from moving on."""
+        files = self.directory.files
+        while self._unsynced_aborted:
+            segment = self._unsynced_aborted.pop()
+            path = segment.path(TRANSACTION_INDEX)
+            try:
+                aborted = segment.aborted
+                if aborted is not None:
+                    aborted.write(files, path)
+                with contextlib.suppress(FileNotFoundError):  # the segment was deleted, or the marker never came to be
+                    sync_file(files, path)
+            except OSError as error:
+                self._unsynced_aborted.add(segment)
+                if error.errno not in DISK_FULL:
+                    raise
+                raise self.directory.fail(error, f"writing an index of {self.topic_partition}") from error
+
     def _sync_segments(self, begin: int) -> None:
         """Sync every file that holds offsets from `begin` on, and the names of new files."""
         files = self.directory.files
@@ -248,9 +301,10 @@ class LocalLog:
                 files.fsync(handle.fd)
             finally:
                 self.directory.readers.release(handle)
+        self._sync_aborted()
         rolled, self._unsynced_indexes = self._unsynced_indexes, []
         for segment in rolled:
-            for suffix in (OFFSET_INDEX, TIME_INDEX):
+            for suffix in (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX):
                 with contextlib.suppress(FileNotFoundError):
                     sync_file(files, segment.path(suffix))
         if self._folder_is_new:
@@ -265,6 +319,7 @@ class LocalLog:
     def sync_with_next_flush(self, segments_with_new_indexes: list[Segment], *, names: bool) -> None:
         """What a crash may have left unsynced, or recovery has made, is to be durable after the next flush."""
         self._unsynced_indexes.extend(segments_with_new_indexes)
+        self._unsynced_aborted.update(segment for segment in segments_with_new_indexes if segment.aborted_count)
         self._folder_dirty = self._folder_is_new = names
 
     # Cutting and giving up

@@ -14,13 +14,22 @@ import uuid
 from collections.abc import Iterator
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import LeaderEpoch, Offset, TopicPartition
+from kaspar.base.ids import NO_PRODUCER_ID, LeaderEpoch, Offset, TopicPartition
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
-from kaspar.records import BatchHeader, crc_matches, iter_headers, place_batch
-from kaspar.storage import log_reader, producer_replay, retention, time_lookup
+from kaspar.records import (
+    BatchHeader,
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction_marker,
+    crc_matches,
+    iter_headers,
+    place_batch,
+)
+from kaspar.storage import committed_reads, log_reader, producer_replay, retention, time_lookup
 from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
 from kaspar.storage.batch_scan import OVERHEAD
+from kaspar.storage.committed_reads import CommittedRead
 from kaspar.storage.file_names import SNAPSHOT, numbered
 from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
 from kaspar.storage.leader_epochs import EpochEnd, LeaderEpochCache
@@ -181,6 +190,40 @@ class Log(LocalLog):
             self.unflushed_since_ms = now_ms
         return _new(Appended, (base_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
 
+    def append_marker(
+        self,
+        marker: EndTransactionMarker,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        transaction_version: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> Appended:
+        """End a producer's transaction on this partition. Refused leaves the log as it was."""
+        offset = self.log_end_offset
+        producers = self.producers
+        producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, transaction_version, offset)
+        batch = build_end_transaction_marker(
+            marker, producer_id=producer_id, producer_epoch=producer_epoch, timestamp=now_ms
+        )
+        segment = self._segment_for(len(batch), offset, offset, now_ms, now_ms)
+        aborted = marker.control_type is ControlType.ABORT
+        decided = producers.decided_by(producer_id, offset, aborted=aborted)
+        try:
+            if decided is not None and (entry := decided.index_entry) is not None:
+                self._add_aborted(segment, entry)
+            # To the log it is a batch like any other that no producer sent.
+            plain = PreparedBatch(batch, 0, len(batch), 0, now_ms, NO_PRODUCER_ID, -1, -1, False, -1)
+            appended = self.append_as_leader(plain, leader_epoch=leader_epoch, now_ms=now_ms)
+        except Refused:
+            self._drop_aborted(segment, offset)
+            raise
+        producers.remember_marker(
+            producer_id, producer_epoch, marker.coordinator_epoch, offset, now_ms, aborted=aborted
+        )
+        return appended
+
     def append_as_follower(
         self, buffer: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
     ) -> Appended | None:
@@ -245,7 +288,9 @@ class Log(LocalLog):
                 self._add_index_entry(segment, header.last_offset, position)
             segment.bytes_since_index_entry += header.size
             batch = data[begin - origin : begin - origin + header.size]
-            producer_replay.remember_batch(self.producers, header, batch)
+            decided = producer_replay.remember_batch(self.producers, header, batch)
+            if decided is not None and (entry := decided.index_entry) is not None:
+                self._add_aborted(segment, entry)
         self.log_end_offset = batches[-1][1].next_offset
         segment.size = at + len(data)
         if self.unflushed_since_ms < 0:
@@ -323,6 +368,30 @@ class Log(LocalLog):
         except OSError as error:
             raise self.directory.fail(error, f"reading {self.topic_partition}") from error
 
+    def try_read_committed(
+        self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
+    ) -> CommittedRead | WouldBlock:
+        """Like `try_read`, with the aborted transactions that the bytes may hold records of."""
+        records = self.try_read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
+        if records is WOULD_BLOCK:
+            return WOULD_BLOCK
+        try:
+            return committed_reads.with_aborted(self, offset, records, self.directory.cached)
+        except NotCached:
+            return WOULD_BLOCK
+        except OSError as error:
+            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+
+    def read_committed(
+        self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
+    ) -> CommittedRead:
+        """Like `read`, with the aborted transactions that the bytes may hold records of."""
+        records = self.read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
+        try:
+            return committed_reads.with_aborted(self, offset, records, self.directory.waiting)
+        except OSError as error:
+            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record that is not older than `timestamp`. In a thread: it reads and may inflate."""
         try:
@@ -344,7 +413,18 @@ class Log(LocalLog):
         return self.leader_epochs.epoch_for_offset(offset)
 
     def last_stable_offset(self, high_watermark: int) -> Offset:
-        return Offset(self.producers.last_stable_offset(high_watermark))
+        """What a read_committed reader may see: committed, and before the first open transaction."""
+        stable = self.producers.last_stable_offset(high_watermark)
+        return Offset(stable if stable > self.log_start_offset else max(stable, self.log_start_offset))
+
+    def size_between(self, begin: int, end: int) -> int:
+        """The bytes of the batches from `begin` up to `end`, both where a batch begins or the log ends, if they are
+        among the last ones; otherwise 0. For the owner.
+        """
+        active = self._active
+        first = active.recent_position(begin)
+        last = active.size if end >= self.log_end_offset else active.recent_position(end)
+        return last - first if first >= 0 else 0
 
     def active_producers(self) -> list[ProducerEntry]:
         return list(self.producers.entries.values())
@@ -397,7 +477,8 @@ class Log(LocalLog):
                 if self.log_end_offset in self.snapshots:
                     sync_file(files, os.path.join(self.folder, numbered(self.log_end_offset, SNAPSHOT)))
                 self._folder_dirty = True
-            if self.recovery_point < self.log_end_offset or self._unsynced_indexes or self._folder_dirty:
+            dirty = self._unsynced_indexes or self._unsynced_aborted or self._folder_dirty
+            if self.recovery_point < self.log_end_offset or dirty:
                 self._unsynced_indexes.append(self._active)
                 self.flush()
             self._persist_leader_epochs()

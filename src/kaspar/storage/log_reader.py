@@ -56,7 +56,7 @@ def read(
         try:
             handle = owner.directory.readers.acquire(segment, segment.path(LOG))
         except FileNotFoundError as error:
-            raise _gone(owner, segment, offset, error) from error
+            raise gone(owner, segment, offset, error) from error
         try:
             size = segment.size
             end = size
@@ -92,7 +92,7 @@ def locate(
     """Where the first batch that ends at or after `offset` begins; None if there is none below `size`."""
     position = segment.recent_position(offset)
     if position < 0:
-        position = _index_of(directory, segment, handle, source).lookup(offset - segment.base_offset)
+        position = index_of(directory, segment, handle, source).lookup(offset - segment.base_offset)
     found = _walk(segment, handle.fd, position, offset, size, source)
     if found is None and position > 0:
         log.warning("an offset index leads astray; the segment is searched from its start", file=segment.path(LOG))
@@ -123,7 +123,7 @@ def _walk(segment: Segment, fd: int, position: int, offset: int, size: int, sour
     return position
 
 
-def _index_of(directory: LogDirectory, segment: Segment, handle: ReadHandle, source: Source) -> OffsetIndex:
+def index_of(directory: LogDirectory, segment: Segment, handle: ReadHandle, source: Source) -> OffsetIndex:
     index = segment.index or handle.index
     if index is None:
         if not source.waits:
@@ -163,7 +163,7 @@ def _read_at(
     return b""  # the file was cut meanwhile
 
 
-def _gone(owner: "Log", segment: Segment, offset: int, error: OSError) -> Refused | StorageFailure:
+def gone(owner: "Log", segment: Segment, offset: int, error: OSError) -> Refused | StorageFailure:
     """Why a segment's file is not there: the partition or segment was deleted meanwhile, or someone took it away."""
     if owner.deleted:
         return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{owner.topic_partition} was deleted")

@@ -1,7 +1,7 @@
 """Keeps the number of open segment files bounded, however many partitions there are.
 
 - `ReadHandles` is shared by all threads. A file stays open while someone reads it (it is pinned) and afterwards until
-  it is the least recently used. A handle also carries the segment's offset index, counted by its bytes.
+  it is the least recently used. A handle also carries the segment's indexes, counted by their bytes.
 - `WriteHandles` belongs to the owner of the logs (the event loop) alone: nobody else closes a descriptor that an append
   is about to write to, so the hot path needs no lock.
 
@@ -16,16 +16,23 @@ from typing import Protocol
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.storage.files import TOO_MANY_OPEN_FILES, Files
 from kaspar.storage.indexes import OffsetIndex
+from kaspar.storage.transaction_index import TransactionIndex
 
 
 class ReadHandle:
-    __slots__ = ("doomed", "fd", "index", "pins")
+    __slots__ = ("aborted", "doomed", "fd", "index", "pins")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.pins = 1
         self.doomed = False
         self.index: OffsetIndex | None = None
+        self.aborted: TransactionIndex | None = None
+
+    @property
+    def index_bytes(self) -> int:
+        indexes = (index for index in (self.index, self.aborted) if index is not None)
+        return sum(index.memory_bytes for index in indexes)
 
 
 class ReadHandles:
@@ -75,6 +82,16 @@ class ReadHandles:
                 self._index_bytes += index.memory_bytes
                 self._evict(self._most_files)
 
+    def set_aborted(self, handle: ReadHandle, aborted: TransactionIndex) -> None:
+        """The same for its aborted transactions, which may take the place of what was loaded earlier."""
+        with self._lock:
+            if not handle.doomed:
+                self._index_bytes += aborted.memory_bytes - (
+                    handle.aborted.memory_bytes if handle.aborted is not None else 0
+                )
+                handle.aborted = aborted
+                self._evict(self._most_files)
+
     def forget(self, key: object) -> None:
         """The segment is no more, or another one takes its place. Reads that are under way finish."""
         with self._lock:
@@ -110,8 +127,7 @@ class ReadHandles:
         handle = self._handles.pop(key, None)
         if handle is None:
             return
-        if handle.index is not None:
-            self._index_bytes -= handle.index.memory_bytes
+        self._index_bytes -= handle.index_bytes
         handle.doomed = True
         if handle.pins == 0:
             self._files.close(handle.fd)

@@ -1,6 +1,6 @@
 """Brings producer state up to date from the log: the newest usable snapshot, then the batches after it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
@@ -62,8 +62,17 @@ def load_newest_snapshot(
     return begin
 
 
-def replay(files: Files, segments: Iterable[Segment], begin: int, end: int, producers: ProducerState) -> None:
-    """Remember the batches from offset `begin` up to `end`, which are known to be sound."""
+def replay(
+    files: Files,
+    segments: Iterable[Segment],
+    begin: int,
+    end: int,
+    producers: ProducerState,
+    decided: Callable[[CompletedTransaction], None] | None = None,
+) -> None:
+    """Remember the batches from offset `begin` up to `end`, which are known to be sound. `decided` is told of each
+    transaction that a marker among them ended.
+    """
     ordered = list(segments)
     for slot, segment in enumerate(ordered):
         following = ordered[slot + 1].base_offset if slot + 1 < len(ordered) else end
@@ -79,6 +88,8 @@ def replay(files: Files, segments: Iterable[Segment], begin: int, end: int, prod
                 if header.base_offset >= end:
                     break
                 if header.base_offset >= begin:
-                    remember_batch(producers, header, batch)
+                    completed = remember_batch(producers, header, batch)
+                    if completed is not None and decided is not None:
+                        decided(completed)
         finally:
             files.close(fd)

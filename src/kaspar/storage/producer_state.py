@@ -1,12 +1,15 @@
 """What a partition knows of each producer id: its epoch, its last five batches, its open transaction.
 
 A batch of an idempotent producer is checked against it before it is written (`check`) and remembered after it was
-written (`remember`). Replicated and replayed batches are remembered without being questioned. The rules are Kafka 4's:
+written (`remember`); so is a transaction's marker. Replicated and replayed batches are remembered without being
+questioned. The rules are Kafka 4's:
 
 - a batch with the sequences of one of the last five is a duplicate and is answered with that one's offsets;
 - within an epoch the first sequence must follow the last one (after 2^31-1 comes 0);
 - a new epoch begins with sequence 0; an older epoch is INVALID_PRODUCER_EPOCH;
-- a producer id that is not known (new, expired, or its records are deleted) may begin with any sequence.
+- a producer id that is not known (new, expired, or its records are deleted) may begin with any sequence;
+- a transactional batch belongs to a transaction that is open here, or that its coordinator has confirmed since the
+  last marker (storage/verification.py).
 
 Open transactions hold back the last stable offset, and decided ones do until the high watermark has passed their
 marker. Changed by the log's owner alone.
@@ -18,10 +21,16 @@ from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.storage.transaction_index import AbortedTransaction
+from kaspar.storage.verification import Verification, Verifications
 
 BATCHES_TO_RETAIN = 5
 LAST_SEQUENCE = 0x7FFF_FFFF
 NO_SEQUENCE = -1
+NO_EPOCH = -1
+LAST_EPOCH = 0x7FFF
+EPOCH_BUMPED_BY_MARKERS = 2
+"""The version of transactions since which every transaction ends with an epoch of its own."""
 
 
 class BatchMetadata(NamedTuple):
@@ -49,7 +58,7 @@ class ProducerEntry:
         "producer_id",
     )
 
-    def __init__(self, producer_id: int, producer_epoch: int = -1) -> None:
+    def __init__(self, producer_id: int, producer_epoch: int = NO_EPOCH) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = -1
@@ -65,64 +74,131 @@ class ProducerEntry:
     def last_offset(self) -> int:
         return self.batches[-1].last_offset if self.batches else -1
 
+    def repeated(self, base_sequence: int, offset_delta: int) -> BatchMetadata | None:
+        """The batch of this epoch that has these sequences."""
+        last_sequence = (base_sequence + offset_delta) & LAST_SEQUENCE
+        for batch in self.batches:
+            if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
+                return batch
+        return None
+
+    def is_followed_by(self, base_sequence: int) -> bool:
+        last = self.last_sequence
+        return base_sequence == last + 1 or (base_sequence == 0 and last == LAST_SEQUENCE)
+
 
 class CompletedTransaction(NamedTuple):
+    """What a marker at `last_offset` decided."""
+
     producer_id: int
     first_offset: int
     last_offset: int
     aborted: bool
+    last_stable_offset: int
+    """Without this transaction, and as if everything up to the marker were committed."""
+
+    @property
+    def index_entry(self) -> AbortedTransaction | None:
+        """What an index has to tell of it."""
+        if not self.aborted:
+            return None
+        return AbortedTransaction(self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset)
 
 
 class ProducerState:
-    __slots__ = ("_decided", "_ongoing", "entries", "first_unstable_offset", "topic_partition")
+    __slots__ = ("_ongoing", "_verifications", "decided", "entries", "first_unstable_offset", "topic_partition")
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self.topic_partition = topic_partition
         self.entries: dict[int, ProducerEntry] = {}
-        self._ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
-        self._decided: dict[int, int] = {}  # first offset -> offset of a marker that the high watermark has not passed
+        # First offset of a transaction -> producer id. What begins later has a larger one, so the first is the least.
+        self._ongoing: dict[int, int] = {}
+        self.decided: dict[int, int] = {}
+        """First offset of a transaction -> the offset of its marker, which the high watermark has not passed yet."""
+        self._verifications = Verifications()
         self.first_unstable_offset: int | None = None
+
+    # Batches
 
     def check(
         self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int, transactional: bool, offset: int
     ) -> BatchMetadata | None:
         """None if the batch may be written at `offset`, or the batch that it repeats. Refused if neither."""
+        if transactional:
+            return self._check_transactional(producer_id, epoch, base_sequence, offset_delta, offset)
         entry = self.entries.get(producer_id)
         if entry is None:
             return None
         if epoch == entry.producer_epoch:
             batches = entry.batches
-            if batches:
-                last = batches[-1].last_sequence
-                if base_sequence != last + 1 and not (base_sequence == 0 and last == LAST_SEQUENCE):
-                    last_sequence = (base_sequence + offset_delta) & LAST_SEQUENCE
-                    for batch in batches:
-                        if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
-                            return batch
-                    raise self._out_of_order(producer_id, offset, base_sequence, f"{last} (current end seq. number)")
-            elif base_sequence != 0:
-                # Only a marker of this epoch was seen: the first batch after it begins anew.
-                raise self._out_of_order(producer_id, offset, base_sequence, "-1 (current end seq. number)")
-        elif epoch < entry.producer_epoch:
-            raise Refused(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {producer_id} at offset {offset} in {self.topic_partition} is {epoch}, which is "
-                f"smaller than the last seen epoch {entry.producer_epoch}",
-            )
-        elif base_sequence != 0 and entry.producer_epoch != -1:
-            raise self._out_of_order(
-                producer_id,
-                offset,
-                base_sequence,
-                f"0 (expected, for epoch {epoch} is new after {entry.producer_epoch})",
-            )
-        if entry.current_txn_first_offset >= 0 and not transactional:
+            last = batches[-1].last_sequence if batches else NO_SEQUENCE
+            if base_sequence != last + 1 and not (base_sequence == 0 and last == LAST_SEQUENCE):
+                repeated = entry.repeated(base_sequence, offset_delta)
+                if repeated is not None:
+                    return repeated
+                raise self._out_of_order(producer_id, offset, base_sequence, f"{last} (current end seq. number)")
+        else:
+            self._check_epoch(entry, epoch, base_sequence, offset)
+        if entry.current_txn_first_offset >= 0:
             raise Refused(
                 ErrorCode.INVALID_TXN_STATE,
                 f"Expected transactional write from producer {producer_id} at offset {offset} in partition "
                 f"{self.topic_partition}",
             )
         return None
+
+    def _check_transactional(
+        self, producer_id: int, epoch: int, base_sequence: int, offset_delta: int, offset: int
+    ) -> BatchMetadata | None:
+        """A batch without a sequence is a coordinator's, written in a producer's name."""
+        entry = self.entries.get(producer_id)
+        has_sequence = base_sequence >= 0
+        if has_sequence and entry is not None and entry.producer_epoch == epoch:
+            repeated = entry.repeated(base_sequence, offset_delta)
+            if repeated is not None:
+                return repeated
+        verification = self._verifications.get(producer_id)
+        if not self.in_transaction(producer_id, epoch) and not (
+            verification is not None and verification.confirmed and verification.epoch == epoch
+        ):
+            raise Refused(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        if has_sequence and verification is not None:
+            self._check_verified_sequence(verification, entry, producer_id, base_sequence, offset)
+        if entry is None:
+            return None
+        if epoch != entry.producer_epoch:
+            self._check_epoch(entry, epoch, base_sequence if has_sequence else 0, offset)
+        elif has_sequence and not entry.is_followed_by(base_sequence):
+            expected = f"{entry.last_sequence} (current end seq. number)"
+            raise self._out_of_order(producer_id, offset, base_sequence, expected)
+        return None
+
+    def _check_verified_sequence(
+        self,
+        verification: Verification,
+        entry: ProducerEntry | None,
+        producer_id: int,
+        base_sequence: int,
+        offset: int,
+    ) -> None:
+        """The first batch of a transaction here. A later one must not overtake one that was refused meanwhile."""
+        if verification.bumps_epoch and base_sequence != 0 and (entry is None or not entry.batches):
+            raise self._out_of_order(producer_id, offset, base_sequence, "0 (expected, for nothing is known of it)")
+        if base_sequence > verification.lowest_sequence:
+            earliest = f"{verification.lowest_sequence} (earliest seen sequence)"
+            raise self._out_of_order(producer_id, offset, base_sequence, earliest)
+
+    def _check_epoch(self, entry: ProducerEntry, epoch: int, base_sequence: int, offset: int) -> None:
+        """An epoch other than the last one that was seen."""
+        if epoch < entry.producer_epoch:
+            raise Refused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {entry.producer_id} at offset {offset} in {self.topic_partition} is {epoch}, which "
+                f"is smaller than the last seen epoch {entry.producer_epoch}",
+            )
+        if base_sequence != 0 and entry.producer_epoch != NO_EPOCH:
+            expected = f"0 (expected, for epoch {epoch} is new after {entry.producer_epoch})"
+            raise self._out_of_order(entry.producer_id, offset, base_sequence, expected)
 
     def remember(
         self,
@@ -144,16 +220,86 @@ class ProducerState:
         last_sequence = NO_SEQUENCE if base_sequence < 0 else (base_sequence + offset_delta) & LAST_SEQUENCE
         entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
         entry.last_timestamp = timestamp
-        if transactional and entry.current_txn_first_offset < 0:
-            first_offset = last_offset - offset_delta
-            entry.current_txn_first_offset = first_offset
-            self._ongoing[first_offset] = producer_id
-            self._find_first_unstable_offset()
+        if transactional:
+            self._verifications.drop(producer_id)
+            if entry.current_txn_first_offset < 0:
+                entry.current_txn_first_offset = first_offset = last_offset - offset_delta
+                self._ongoing[first_offset] = producer_id
+                self._find_first_unstable_offset()
+
+    # Transactions
+
+    def in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether this epoch of the producer has a transaction open here."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, base_sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> Verification | None:
+        """Before a coordinator is asked about a batch that is not in a transaction yet. None if it is in one. Refused
+        if its epoch is over.
+        """
+        entry = self.entries.get(producer_id)
+        if entry is not None and epoch < entry.producer_epoch:
+            raise Refused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} in {self.topic_partition} is {epoch}, which is smaller than the last "
+                f"seen epoch {entry.producer_epoch}",
+            )
+        if self.in_transaction(producer_id, epoch):
+            return None
+        return self._verifications.begin(producer_id, epoch, base_sequence, bumps_epoch=bumps_epoch, now_ms=now_ms)
+
+    def confirm(self, producer_id: int, epoch: int, verification: Verification) -> None:
+        """The coordinator said yes to this epoch. That means nothing any more if a marker has come meanwhile, a later
+        epoch asks, or another batch has begun the transaction.
+        """
+        if self._verifications.get(producer_id) is verification and verification.epoch == epoch:
+            verification.confirmed = True
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int, offset: int
+    ) -> None:
+        """Refused if a marker may not be written at `offset`: it comes from an old coordinator, or too late.
+
+        Since version 2 the epoch of a marker is one that its transaction did not have, so that a late one cannot end
+        the next transaction; only the last epoch has none after it. One that comes again when nothing is open is
+        written again, and decides nothing.
+        """
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return
+        known = entry.producer_epoch
+        bumped = transaction_version >= EPOCH_BUMPED_BY_MARKERS
+        may_be_known = not bumped or entry.current_txn_first_offset < 0 or epoch == LAST_EPOCH
+        if epoch < known or (epoch == known and not may_be_known):
+            raise Refused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} at offset {offset} in {self.topic_partition} is {epoch}, which is "
+                f"{'<=' if bumped else '<'} the last seen epoch {known} (TV{transaction_version})",
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise Refused(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {producer_id} at offset {offset} in partition "
+                f"{self.topic_partition}: {coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
+            )
+
+    def decided_by(self, producer_id: int, offset: int, *, aborted: bool) -> CompletedTransaction | None:
+        """What a marker at `offset` decides; None if the producer has no transaction open here."""
+        entry = self.entries.get(producer_id)
+        if entry is None or entry.current_txn_first_offset < 0:
+            return None
+        first_offset = entry.current_txn_first_offset
+        stable = next((first for first in self._ongoing if first != first_offset), offset + 1)
+        return CompletedTransaction(producer_id, first_offset, offset, aborted, stable)
 
     def remember_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, aborted: bool
     ) -> CompletedTransaction | None:
         """A transaction marker is in the log. What it decided; None if there was no transaction here."""
+        decided = self.decided_by(producer_id, offset, aborted=aborted)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
@@ -162,29 +308,13 @@ class ProducerState:
             entry.batches.clear()
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = timestamp
-        first_offset = entry.current_txn_first_offset
-        if first_offset < 0:
-            return None
-        entry.current_txn_first_offset = -1
-        self._ongoing.pop(first_offset, None)
-        self._decided[first_offset] = offset
-        self._find_first_unstable_offset()
-        return CompletedTransaction(producer_id, first_offset, offset, aborted)
-
-    def restore(self, entries: Iterable[ProducerEntry]) -> None:
-        """Begin with what a snapshot held."""
-        self.clear()
-        for entry in entries:
-            self.entries[entry.producer_id] = entry
-            if entry.current_txn_first_offset >= 0:
-                self._ongoing[entry.current_txn_first_offset] = entry.producer_id
-        self._find_first_unstable_offset()
-
-    def clear(self) -> None:
-        self.entries = {}
-        self._ongoing = {}
-        self._decided = {}
-        self.first_unstable_offset = None
+        self._verifications.marker_written(producer_id, epoch)
+        if decided is not None:
+            entry.current_txn_first_offset = -1
+            self._ongoing.pop(decided.first_offset, None)
+            self.decided[decided.first_offset] = offset
+            self._find_first_unstable_offset()
+        return decided
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """The offset up to which every transaction is decided: what a read_committed reader may see."""
@@ -193,9 +323,39 @@ class ProducerState:
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Decided transactions whose marker is now replicated hold nothing back any more."""
-        if self._decided:
-            self._decided = {first: last for first, last in self._decided.items() if last >= high_watermark}
+        if self.decided:
+            self.decided = {first: last for first, last in self.decided.items() if last >= high_watermark}
             self._find_first_unstable_offset()
+
+    def _find_first_unstable_offset(self) -> None:
+        first = next(iter(self._ongoing), None)
+        if self.decided:
+            decided = min(self.decided)
+            first = decided if first is None else min(first, decided)
+        self.first_unstable_offset = first
+
+    def has_late_transaction(self, now_ms: int, after_ms: int) -> bool:
+        """Whether the producer of the oldest open transaction has written nothing for `after_ms`."""
+        producer_id = next(iter(self._ongoing.values()), None)
+        return producer_id is not None and now_ms - self.entries[producer_id].last_timestamp > after_ms
+
+    # All of it
+
+    def restore(self, entries: Iterable[ProducerEntry]) -> None:
+        """Begin with what a snapshot held."""
+        self.clear()
+        for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
+            self.entries[entry.producer_id] = entry
+            if entry.current_txn_first_offset >= 0:
+                self._ongoing[entry.current_txn_first_offset] = entry.producer_id
+        self._find_first_unstable_offset()
+
+    def clear(self) -> None:
+        self.entries = {}
+        self._ongoing = {}
+        self.decided = {}
+        self._verifications = Verifications()
+        self.first_unstable_offset = None
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were idle for too long; one with an open transaction stays. How many went."""
@@ -206,10 +366,8 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.entries[producer_id]
+        self._verifications.expire(now_ms, expiration_ms)
         return len(expired)
-
-    def _find_first_unstable_offset(self) -> None:
-        self.first_unstable_offset = min((*self._ongoing, *self._decided), default=None)
 
     def _out_of_order(self, producer_id: int, offset: int, sequence: int, expected: str) -> Refused:
         return Refused(

@@ -1,12 +1,14 @@
 """Opens a partition's folder: what is in it becomes a Log.
 
-After a clean stop nothing but names, sizes and three small files is read. After any other end:
+After a clean stop nothing but names, sizes, three small files and the indexes of aborted transactions is read. After
+any other end:
 
 - everything below the recovery point is on the disk and is taken as it is;
 - from there on every batch is checked; at the first that is not whole and valid the segment is cut, and what comes
   after it is removed; so is a later segment that does not go on where the one before it ends;
 - the indexes of what was checked are made anew, leader epochs found on the way are added, and the state of the
-  producers is brought up to date from the newest snapshot at or below the recovery point.
+  producers is brought up to date from the newest snapshot at or below the recovery point. Aborted transactions that
+  are decided on the way are added to their index.
 
 Files that an unfinished deletion, cleaning or swap left are dealt with first, as Kafka does it.
 """
@@ -19,7 +21,9 @@ from dataclasses import dataclass
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
+from kaspar.records import BatchHeader
 from kaspar.storage import producer_replay
+from kaspar.storage.aborted_recovery import AbortedRecovery
 from kaspar.storage.batch_scan import BatchScan
 from kaspar.storage.file_names import LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, numbered
 from kaspar.storage.files import DISK_FULL, Files, unlink_if_there
@@ -31,6 +35,7 @@ from kaspar.storage.log import Log
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.producer_state import ProducerState
 from kaspar.storage.segment import Segment
+from kaspar.storage.transaction_index import TransactionIndex
 
 log = get_log(__name__)
 
@@ -99,8 +104,9 @@ class _Loading:
         self.known = known
         self.now_ms = now_ms
         self.progress = progress
-        self.content = FolderContent(set(), set(), set())
+        self.content = FolderContent.empty()
         self.segments: list[Segment] = []
+        self.aborted = AbortedRecovery(files, topic_partition, (), ())
         self.producers = ProducerState(topic_partition)
         self.leader_epochs = LeaderEpochCache()
         self.log_start_offset = 0
@@ -113,6 +119,10 @@ class _Loading:
         self.content = settle_leftovers(self.files, self.folder)
         self.leader_epochs = LeaderEpochCache.load(self.files, self.folder)
         self.segments = [self._segment(base_offset) for base_offset in sorted(self.content.logs)]
+        self.aborted = AbortedRecovery(
+            self.files, self.topic_partition, tuple(self.segments), frozenset(self.content.snapshots)
+        )
+        self.aborted.look_at(self.content.aborted)
         self.log_start_offset = max(
             self.known.log_start_offset or 0, self.segments[0].base_offset if self.segments else 0
         )
@@ -163,7 +173,7 @@ class _Loading:
         for segment in self.segments:
             if segment.base_offset not in self.content.indexes:
                 log.warning("an index is missing and is made anew", file=segment.path(OFFSET_INDEX))
-                self._scan(segment, 0, [], cut=False)
+                self._scan(segment, 0, [])
         end = self.known.recovery_point
         active = self.segments[-1]
         # A clean stop leaves a snapshot at the end of the log. Without it, the checkpoint may be of another folder.
@@ -174,6 +184,13 @@ class _Loading:
         begin = self._load_snapshot(end)
         if begin < end:
             producer_replay.replay(self.files, self.segments, begin, end, self.producers)
+        for slot in range(len(self.segments)):
+            self._repair_aborted(slot, end)
+
+    def _repair_aborted(self, slot: int, end: int) -> None:
+        segments = self.segments
+        if self.aborted.repair(slot, segments[slot + 1].base_offset if slot + 1 < len(segments) else end):
+            self.rebuilt.append(segments[slot])
 
     def _read_end(self, segment: Segment) -> int:
         """Where the log ends, from the last batch itself."""
@@ -206,11 +223,13 @@ class _Loading:
                 rolled_last and not self._index_is_sound(segments[slot])
             ):
                 log.info("an index is made anew", file=segments[slot].path(OFFSET_INDEX))
-                self._scan(segments[slot], 0, [], cut=False)
+                self._scan(segments[slot], 0, [])
+            self._repair_aborted(slot, segments[slot + 1].base_offset)
         position, checked_from, kept = self._known_part(segments[first], recovery_point)
         # A snapshot above the place where the check begins, but not above the recovery point, saves reading to there.
         self.remembered_up_to = self._load_snapshot(max(checked_from, recovery_point))
         producer_replay.replay(self.files, segments, self.remembered_up_to, checked_from, self.producers)
+        aborted = self.aborted.kept(first, max(checked_from, self.remembered_up_to))
 
         compacted = "compact" in self.config.cleanup_policy
         end = segments[first].base_offset
@@ -223,12 +242,15 @@ class _Loading:
                 self.segments = [one for one in self.segments if one is not segment]
                 sound = False
                 continue
-            end, sound = self._scan(segment, position if slot == first else 0, kept if slot == first else [], cut=True)
+            if slot > first:
+                position, kept, aborted = 0, [], self.aborted.kept(slot, segment.base_offset)
+            end, sound = self._scan(segment, position, kept, aborted)
         self.log_end_offset = end
         if end < self.remembered_up_to:
             # Even synced records are gone, so the snapshot knows of batches that are no more.
             begin = self._load_snapshot(end)
             producer_replay.replay(self.files, self.segments, begin, end, self.producers)
+            self.segments[-1].drop_aborted(self.files, end)
 
     def _index_is_sound(self, segment: Segment) -> bool:
         return OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)).is_sound(segment.size)
@@ -257,8 +279,11 @@ class _Loading:
             self.files.close(fd)
         return 0, segment.base_offset, []
 
-    def _scan(self, segment: Segment, position: int, kept: list[tuple[int, int]], *, cut: bool) -> tuple[int, bool]:
-        """Check a segment from `position` on, make its indexes anew and, with `cut`, cut what is not valid.
+    def _scan(
+        self, segment: Segment, position: int, kept: list[tuple[int, int]], aborted: TransactionIndex | None = None
+    ) -> tuple[int, bool]:
+        """Check a segment from `position` on and make its indexes anew. With `aborted`, what is known of those so far,
+        cut what is not valid; without, the segment was synced and stays as it is.
 
         The offset where its batches end, and whether all of it was valid.
         """
@@ -286,11 +311,8 @@ class _Loading:
                     offsets.append(header.last_offset - segment.base_offset, at)
                     times.maybe_append(max_timestamp, offset_of_max - segment.base_offset)
                     last_entry = at
-                if cut:
-                    if header.leader_epoch > self.leader_epochs.latest_epoch:
-                        self.leader_epochs.assign(header.leader_epoch, header.base_offset)
-                    if header.base_offset >= self.remembered_up_to:
-                        producer_replay.remember_batch(self.producers, header, batch)
+                if aborted is not None:
+                    self._take_in(header, batch, aborted)
                 unreported += header.size
                 if self.progress is not None and unreported >= 16 << 20:
                     self.progress(unreported)
@@ -299,12 +321,23 @@ class _Loading:
                 self.progress(unreported)
             sound = scan.position == segment.size
             if not sound:
-                self._cut_tail(segment, fd, scan, cut=cut)
+                self._cut_tail(segment, fd, scan, cut=aborted is not None)
         finally:
             files.close(fd)
         segment.max_timestamp, segment.offset_of_max_timestamp = max_timestamp, offset_of_max
         self._replace_indexes(segment, offsets, times)
+        if aborted is not None:
+            self.aborted.finish(segment, aborted)
         return end, sound
+
+    def _take_in(self, header: BatchHeader, batch: memoryview, aborted: TransactionIndex) -> None:
+        """A batch that was not known to be in the log."""
+        if header.leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+        if header.base_offset >= self.remembered_up_to:
+            decided = producer_replay.remember_batch(self.producers, header, batch)
+            if decided is not None and (entry := decided.index_entry) is not None:
+                aborted.append(entry)
 
     def _known_times(self, segment: Segment, last_relative_offset: int, times: TimeIndex) -> tuple[int, int]:
         """Take over the time index up to where the check begins. What it lacks, the batches there do not need."""

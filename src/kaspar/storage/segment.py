@@ -1,4 +1,5 @@
-"""One segment of a log: a `.log` file of record batches with its two sparse indexes.
+"""One segment of a log: a `.log` file of record batches with its two sparse indexes, and the index of aborted
+transactions if it holds the marker of any.
 
 `base_offset` is in every file's name and never above the first record's offset. A segment knows its size, its largest
 timestamp and, while it is the active one, where the last batches begin, so that a reader at the end of the log finds
@@ -10,7 +11,15 @@ import os
 from array import array
 from bisect import bisect_right
 
-from kaspar.storage.file_names import DELETED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, numbered
+from kaspar.storage.file_names import (
+    DELETED,
+    LOG,
+    OFFSET_INDEX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    numbered,
+)
 from kaspar.storage.files import Files
 from kaspar.storage.indexes import (
     OFFSET_ENTRY_SIZE,
@@ -21,6 +30,7 @@ from kaspar.storage.indexes import (
     cut_index_file,
     truncated_time_index,
 )
+from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 CLOSED = -1
 NOT_LOADED = -2
@@ -33,6 +43,8 @@ Recent = tuple["array[int]", "array[int]"]
 
 class Segment:
     __slots__ = (
+        "aborted",
+        "aborted_count",
         "base_offset",
         "byte_limit",
         "bytes_since_index_entry",
@@ -66,6 +78,9 @@ class Segment:
         self.byte_limit = -1
         self.index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
+        # How many aborted transactions have their marker here, and the index of them while appends go on.
+        self.aborted_count = 0
+        self.aborted: TransactionIndex | None = None
         self.max_timestamp = NOT_LOADED
         self.offset_of_max_timestamp = base_offset
         # The largest timestamp of the first batch, from which the age of the segment counts.
@@ -153,6 +168,27 @@ class Segment:
         self.index.write(files, self.path(OFFSET_INDEX), everything=False)
         self.time_index.write(files, self.path(TIME_INDEX), everything=False)
 
+    def loaded_aborted(self, files: Files) -> TransactionIndex:
+        """For the owner, who goes on to change it."""
+        if self.aborted is None:
+            path = self.path(TRANSACTION_INDEX)
+            self.aborted = TransactionIndex.load(files, path) if self.aborted_count else TransactionIndex()
+        return self.aborted
+
+    def add_aborted(self, files: Files, transaction: AbortedTransaction) -> None:
+        """Before its marker can be read. What a full disk does not take stays in memory until the next write."""
+        aborted = self.loaded_aborted(files)
+        aborted.append(transaction)
+        self.aborted_count = len(aborted)
+        aborted.write(files, self.path(TRANSACTION_INDEX))
+
+    def drop_aborted(self, files: Files, offset: int) -> None:
+        """The markers from `offset` on are no longer there, or never came to be."""
+        if self.aborted_count:
+            aborted = self.loaded_aborted(files)
+            aborted.cut(files, self.path(TRANSACTION_INDEX), offset)
+            self.aborted_count = len(aborted)
+
     def forget_old_batches(self) -> None:
         """Keep the memory of where batches begin short. Readers go on with the arrays that they hold."""
         if len(self.recent_offsets) > _RECENT_BATCHES:
@@ -190,7 +226,9 @@ class Segment:
         )
 
     def write_indexes(self, files: Files) -> None:
-        """Bring both index files up to date, as far as they were changed."""
+        """Bring the index files up to date, as far as they were changed."""
+        if self.aborted is not None:
+            self.aborted.write(files, self.path(TRANSACTION_INDEX))
         if self.index is not None:
             self.index.write(files, self.path(OFFSET_INDEX), everything=True)
         if self.time_index is not None:
@@ -208,6 +246,7 @@ class Segment:
         self.complete_indexes(files)
         self.close(files, trim=trim)
         self.index = None
+        self.aborted = None
         self.forget_recent_batches()
 
     def close(self, files: Files, *, trim: bool = False) -> None:
@@ -234,6 +273,7 @@ class Segment:
         self.time_index = truncated_time_index(files, self.path(TIME_INDEX), relative)
         self.max_timestamp = self.time_index.last_timestamp
         self.offset_of_max_timestamp = self.base_offset + self.time_index.last_relative_offset
+        self.drop_aborted(files, offset)
         self.bytes_since_index_entry = 0
         self.forget_recent_batches()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from kaspar.base.clock import ManualClock
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.config import BrokerConfig, LogConfig
-from kaspar.records import Codec, Record, build_batch, iter_records
-from kaspar.storage import Appended, Files, Log, LogManager, prepare
+from kaspar.records import Codec, ControlType, EndTransactionMarker, Record, build_batch, iter_records
+from kaspar.storage import Appended, Files, Log, LogManager, Verification, prepare
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
@@ -63,6 +63,52 @@ def make_batch(
 def append(log: Log, batch: bytearray, *, leader_epoch: int = 0, now_ms: int = NOW_MS) -> Appended:
     prepared = prepare(batch, 0, len(batch), log.config, now_ms)
     return log.append_as_leader(prepared, leader_epoch=leader_epoch, now_ms=now_ms)
+
+
+def verify(
+    log: Log, producer_id: int, *, epoch: int = 0, base_sequence: int = 0, version_2: bool = True
+) -> Verification | None:
+    """What a leader does before the first batch of a transaction, whose coordinator says yes."""
+    verification = log.producers.begin_verification(
+        producer_id, epoch, base_sequence, bumps_epoch=version_2, now_ms=NOW_MS
+    )
+    if verification is not None:
+        log.producers.confirm(producer_id, epoch, verification)
+    return verification
+
+
+def append_transactional(
+    log: Log, producer_id: int, base_sequence: int, count: int = 1, *, epoch: int = 0, value: bytes = b"in transaction"
+) -> Appended:
+    verify(log, producer_id, epoch=epoch, base_sequence=base_sequence, version_2=False)
+    batch = make_batch(
+        [value] * count,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=base_sequence,
+        transactional=True,
+    )
+    return append(log, batch)
+
+
+def end_transaction(
+    log: Log,
+    producer_id: int,
+    *,
+    committed: bool,
+    epoch: int = 0,
+    coordinator_epoch: int = 0,
+    transaction_version: int = 0,
+) -> Appended:
+    """With a marker."""
+    return log.append_marker(
+        EndTransactionMarker(ControlType.COMMIT if committed else ControlType.ABORT, coordinator_epoch),
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_version=transaction_version,
+        leader_epoch=0,
+        now_ms=NOW_MS,
+    )
 
 
 def append_values(log: Log, *values: bytes, timestamp: int = NOW_MS) -> Appended:

@@ -10,7 +10,7 @@ from kaspar.storage import Log
 from kaspar.storage.append import Appended
 from kaspar.storage.producer_snapshot import DamagedSnapshot, decode, encode
 from kaspar.storage.producer_state import LAST_SEQUENCE, ProducerState
-from tests.unit.storage.logs import NOW_MS, PARTITION, LogFolder, append, log_config, make_batch
+from tests.unit.storage.logs import NOW_MS, PARTITION, LogFolder, append, log_config, make_batch, verify
 
 PRODUCER = 7
 
@@ -25,6 +25,8 @@ def send(
         base_sequence=sequence,
         transactional=transactional,
     )
+    if transactional:
+        verify(log, producer_id, epoch=epoch, base_sequence=sequence, version_2=False)
     return append(log, batch)
 
 
