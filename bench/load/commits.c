@@ -2,9 +2,8 @@
  *
  *   commits HOST PORT TOPIC CONNECTIONS DEPTH SECONDS
  *
- * Each group commits once before the clock starts, as often as it takes: a coordinator may have to load. Then every
- * connection keeps DEPTH commits on their way. The first fifth of the time is sent but not counted. Prints one JSON object;
- * a commit that is refused is a failure.
+ * Every connection keeps DEPTH commits on their way. The first fifth of the time is sent but not counted. Prints one JSON
+ * object; a commit that is refused is a failure.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +12,12 @@
 #include "histogram.h"
 #include "loop.h"
 
-enum { GROUP_BYTES = 64, PAUSE_NS = 20000000, PATIENCE_SECONDS = 60 };
+enum { GROUP_BYTES = 64 };
 
 static char groups[CONNECTION_LIMIT][GROUP_BYTES];
 static int64_t asked_at[CONNECTION_LIMIT][FLIGHT_LIMIT];
 static const char *topic;
 static int64_t offset, counted_from, counted_until, commits, counted;
-static int taken, counting; /* the answer to a group's first commit; whether the clock runs */
 static histogram latency;
 
 static void commit(int connection, int slot) {
@@ -30,13 +28,8 @@ static void commit(int connection, int slot) {
 
 static void answered(int connection, int slot, reader *answer) {
     int error = read_offset_commit(answer);
-    if (!counting && may_pass(error))
-        return;
     if (error != NO_ERROR)
         fail("a commit was refused with error %d", error);
-    taken = 1;
-    if (!counting)
-        return;
     int64_t now = now_ns();
     commits++;
     if (now >= counted_from && now < counted_until) {
@@ -45,19 +38,6 @@ static void answered(int connection, int slot, reader *answer) {
     }
     if (now < counted_until)
         commit(connection, slot);
-}
-
-static void commit_first(int connection) {
-    int64_t until = now_ns() + (int64_t)PATIENCE_SECONDS * 1000000000;
-    for (taken = 0; !taken;) {
-        if (now_ns() > until)
-            fail("no coordinator takes commits within %d s", PATIENCE_SECONDS);
-        commit(connection, 0);
-        while (on_their_way(connection) > 0)
-            serve_once(until);
-        if (!taken)
-            sleep_ns(PAUSE_NS);
-    }
 }
 
 int main(int count, char **arguments) {
@@ -73,9 +53,6 @@ int main(int count, char **arguments) {
         find_coordinator(arguments[1], atoi(arguments[2]), GROUP_COORDINATOR, groups[i]);
     }
     open_connections(arguments[1], atoi(arguments[2]), connections, answered);
-    for (int i = 0; i < connections; i++)
-        commit_first(i);
-    counting = 1;
     int64_t start = now_ns();
     counted_from = start + (int64_t)(seconds * 0.2e9);
     counted_until = start + (int64_t)(seconds * 1e9);

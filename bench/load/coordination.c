@@ -51,12 +51,45 @@ void read_string(reader *from, char *into, size_t capacity) {
 
 int may_pass(int error) {
     return error == COORDINATOR_LOAD_IN_PROGRESS || error == COORDINATOR_NOT_AVAILABLE || error == NOT_COORDINATOR ||
-           error == CONCURRENT_TRANSACTIONS;
+           error == CONCURRENT_TRANSACTIONS || error == NOT_LEADER_OR_FOLLOWER;
+}
+
+static int coordinator_error(reader *answer) {
+    read_int(answer, 4); /* throttle time */
+    read_compact_count(answer);
+    skip_compact_string(answer); /* key */
+    read_int(answer, 4);         /* node */
+    skip_compact_string(answer); /* host */
+    read_int(answer, 4);         /* port */
+    return (int)read_int(answer, 2);
+}
+
+static int heartbeat_error(reader *answer) {
+    read_int(answer, 4); /* throttle time */
+    return (int)read_int(answer, 2);
+}
+
+/* Sends the request again and again until its answer has no error that may pass. */
+static void insist(int connected, const buffer *request, int (*error_in)(reader *), const char *key) {
+    int64_t until = now_ns() + (int64_t)PATIENCE_SECONDS * 1000000000;
+    buffer answer = {0};
+    for (int error = COORDINATOR_NOT_AVAILABLE; may_pass(error);) {
+        if (now_ns() > until)
+            fail("no coordinator of '%s' within %d s: error %d", key, PATIENCE_SECONDS, error);
+        if (send_all(connected, request->bytes, request->size) != 0 || receive_frame(connected, &answer) != 0)
+            fail("the broker closed the connection");
+        reader from = open_answer(answer.bytes, answer.size);
+        error = error_in(&from);
+        if (from.broken)
+            fail("an answer that cannot be read");
+        if (may_pass(error))
+            sleep_ns(PAUSE_NS);
+    }
+    free(answer.bytes);
 }
 
 void find_coordinator(const char *host, int port, enum coordinator_kind kind, const char *key) {
-    int64_t until = now_ns() + (int64_t)PATIENCE_SECONDS * 1000000000;
-    buffer request = {0}, answer = {0};
+    buffer request = {0};
     size_t start = begin_request(&request, FIND_COORDINATOR, 4);
     append_int(&request, kind, 1);
     append_unsigned_varint(&request, 2);
@@ -66,27 +99,15 @@ void find_coordinator(const char *host, int port, enum coordinator_kind kind, co
     int connected = connect_to(host, port);
     if (connected == -1)
         fail("cannot connect: %s", strerror(errno));
-    for (int error = COORDINATOR_NOT_AVAILABLE; error != NO_ERROR;) {
-        if (now_ns() > until)
-            fail("no coordinator of '%s' within %d s: error %d", key, PATIENCE_SECONDS, error);
-        if (send_all(connected, request.bytes, request.size) != 0 || receive_frame(connected, &answer) != 0)
-            fail("the broker closed the connection");
-        reader from = open_answer(answer.bytes, answer.size);
-        read_int(&from, 4); /* throttle time */
-        read_compact_count(&from);
-        skip_compact_string(&from); /* key */
-        read_int(&from, 4);         /* node */
-        skip_compact_string(&from); /* host */
-        read_int(&from, 4);         /* port */
-        error = (int)read_int(&from, 2);
-        if (from.broken)
-            fail("an answer that is not a FindCoordinator answer");
-        if (error != NO_ERROR)
-            sleep_ns(PAUSE_NS);
+    insist(connected, &request, coordinator_error, key);
+    if (kind == GROUP_COORDINATOR) {
+        /* Of nobody: who loads says so, who is ready knows no such member. */
+        request.size = 0;
+        append_heartbeat(&request, key, 0, "nobody");
+        insist(connected, &request, heartbeat_error, key);
     }
     close(connected);
     free(request.bytes);
-    free(answer.bytes);
 }
 
 /* ---- classic groups ---- */

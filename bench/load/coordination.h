@@ -7,6 +7,7 @@
 
 enum {
     NO_ERROR = 0,
+    NOT_LEADER_OR_FOLLOWER = 6,
     COORDINATOR_LOAD_IN_PROGRESS = 14,
     COORDINATOR_NOT_AVAILABLE = 15,
     NOT_COORDINATOR = 16,
@@ -18,7 +19,8 @@ enum {
 enum coordinator_kind { GROUP_COORDINATOR = 0, TRANSACTION_COORDINATOR = 1 };
 enum { ID_BYTES = 128 };
 
-/* Asks for the coordinator until there is one: at first use the broker has to make an internal topic. Blocks. */
+/* Asks for the coordinator until there is one, and a group's until it takes requests: at first use the broker has to make
+ * an internal topic, and to load it. Blocks. */
 void find_coordinator(const char *host, int port, enum coordinator_kind kind, const char *key);
 
 /* Whether an error may pass by itself. */
