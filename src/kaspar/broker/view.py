@@ -3,9 +3,10 @@ step.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.listener import Listener
 from kaspar.broker.metrics.view import BrokerState
@@ -18,9 +19,15 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 
+LATE_BY_MS: Final = 5 * 60 * 1000
+"""A transaction that is open for so much longer than any may take has been forgotten by its coordinator."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostedReplica:
     partition: Partition
+    now_ms: int
+    late_after_ms: int
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -41,6 +48,13 @@ class HostedReplica:
     @property
     def min_insync_replicas(self) -> int:
         return self.partition.log.config.min_insync_replicas
+
+    @property
+    def has_late_transaction(self) -> bool:
+        try:
+            return self.partition.log.producers.has_late_transaction(self.now_ms, self.late_after_ms)
+        except (KeyError, RuntimeError):  # it ended while it was looked at
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +132,9 @@ class RunningBroker:
         return [partition.log for partition in self._all() if not partition.offline]
 
     def partitions(self) -> list[HostedReplica]:
-        return [HostedReplica(partition) for partition in self._all()]
+        now_ms = self._broker.clock.now_ms()
+        late_after_ms = self._broker.config.transaction_max_timeout_ms + LATE_BY_MS
+        return [HostedReplica(partition, now_ms, late_after_ms) for partition in self._all()]
 
     def offline_replica_count(self) -> int:
         without_log = sum(len(topic.offline) for topic in list(self._broker.partitions.by_name.values()))
@@ -148,6 +164,15 @@ class RunningBroker:
             for listener in self._broker.listeners
             for connection in list(listener.connections)
         )
+
+    def groups(self) -> GroupNumbers:
+        return GroupNumbers.of(self._broker.coordinators)
+
+    def transactions(self) -> TransactionNumbers:
+        return TransactionNumbers.of(self._broker.coordinators)
+
+    def timer_count(self) -> int:
+        return len(self._broker.timers)
 
     def controller(self) -> ClusterCounts | None:
         return ClusterCounts(self._broker.image)

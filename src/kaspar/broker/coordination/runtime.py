@@ -9,9 +9,11 @@ like the state.
 import asyncio
 import functools
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
+from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.log import get_log
 from kaspar.broker.coordination.active_shard import ActiveShard, Decide, Question
@@ -34,6 +36,25 @@ REMEMBERED_KEYS: Final = 1 << 14
 """For so many keys it is remembered which partition they belong to: Java's hash takes longer than a heartbeat."""
 
 
+class LoadTimes:
+    """How long partitions took to load, of the last WINDOW_S seconds."""
+
+    WINDOW_S: Final = 30.0
+    AT_MOST: Final = 1000
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._loads: deque[tuple[float, float]] = deque(maxlen=self.AT_MOST)
+
+    def loaded(self, seconds: float) -> None:
+        self._loads.append((self._clock.monotonic(), seconds))
+
+    def recent_ms(self) -> list[float]:
+        """From any thread."""
+        since = self._clock.monotonic() - self.WINDOW_S
+        return [seconds * 1000 for at, seconds in tuple(self._loads) if at >= since]
+
+
 class _Loading:
     __slots__ = ("cancelled", "partition")
 
@@ -52,7 +73,7 @@ class Runtime(Generic[S]):
     ) -> None:
         """`new_shard` is called with partition and leader epoch, `perform` with partition and action."""
         self.topic = topic
-        self.load_times_ms: list[float] = []
+        self.load_times = LoadTimes(broker.clock)
         self._broker = broker
         self._new_shard = new_shard
         self._perform = perform
@@ -204,7 +225,7 @@ class Runtime(Generic[S]):
             damaged=loader.damaged,
             seconds=round(seconds, 3),
         )
-        self.load_times_ms.append(seconds * 1000)
+        self.load_times.loaded(seconds)
         del self._loading[index]
         if leader_epoch == partition.state.leadership.leader_epoch:
             self._activate(partition, shard)

@@ -19,7 +19,12 @@ class BrokerMetrics:
         """Each fsync of a log, in seconds; recorded on the event loop, never by the thread that syncs."""
         self.malformed_requests = Counter()
         """Connections closed because their bytes were not a request."""
+        self.verification_time = Histogram()
+        """How long a transaction's coordinator was asked about partitions, in seconds."""
+        self.verification_failures = Counter()
+        """Partitions to which it did not say yes."""
 
     def rotate(self) -> None:
         self.requests.rotate()
         self.log_flush_time.rotate()
+        self.verification_time.rotate()

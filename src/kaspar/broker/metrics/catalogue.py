@@ -5,6 +5,7 @@ from typing import Final
 
 from kaspar.base.exposition import QUANTILE_LABELS, Kind, render
 from kaspar.broker.metrics.broker import BrokerMetrics
+from kaspar.broker.metrics.coordinators import GROUPS, TRANSACTIONS
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, REPLICAS, WAITING
 from kaspar.broker.metrics.traffic import CONNECTIONS, REQUESTS, TOPICS
@@ -16,6 +17,8 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
     "Connections and threads": CONNECTIONS,
     "Logs": LOGS,
     "Replicas": REPLICAS,
+    "Groups and committed offsets": GROUPS,
+    "Transactions": TRANSACTIONS,
     "Controller": CONTROLLER,
     "Fetch sessions and waiting requests": WAITING,
     "Broker and process": BROKER,

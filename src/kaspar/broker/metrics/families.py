@@ -13,7 +13,14 @@ from kaspar.base.exposition import Family, Kind, Sample, escape_label, labels
 from kaspar.broker.metrics.broker import BrokerMetrics
 from kaspar.broker.metrics.requests import RequestReading
 from kaspar.broker.metrics.topics import TopicMetrics
-from kaspar.broker.metrics.view import BrokerView, ControllerView, LogView, PartitionView
+from kaspar.broker.metrics.view import (
+    BrokerView,
+    ControllerView,
+    GroupsView,
+    LogView,
+    PartitionView,
+    TransactionsView,
+)
 
 
 class Scrape:
@@ -44,6 +51,14 @@ class Scrape:
     @functools.cached_property
     def controller(self) -> ControllerView | None:
         return self.broker.controller()
+
+    @functools.cached_property
+    def groups(self) -> GroupsView:
+        return self.broker.groups()
+
+    @functools.cached_property
+    def transactions(self) -> TransactionsView:
+        return self.broker.transactions()
 
 
 def _partition_label(item: LogView | PartitionView) -> str:

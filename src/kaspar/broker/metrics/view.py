@@ -5,7 +5,7 @@ things returns a copy made in one step (`list(self._partitions.values())`, which
 and nothing here waits, locks or touches a file.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol
 
@@ -51,6 +51,10 @@ class PartitionView(Protocol):
     def in_sync_replica_count(self) -> int: ...
     @property
     def min_insync_replicas(self) -> int: ...
+    @property
+    def has_late_transaction(self) -> bool:
+        """Whether a transaction is open on it for longer than any may take."""
+        ...
 
 
 class ListenerView(Protocol):
@@ -130,6 +134,57 @@ class ControllerView(Protocol):
     def preferred_replica_imbalance_count(self) -> int: ...
 
 
+class CoordinatorView(Protocol):
+    """A coordinator's partitions on this broker."""
+
+    @property
+    def active_count(self) -> int: ...
+    @property
+    def loading_count(self) -> int: ...
+    @property
+    def load_times_ms(self) -> list[float]:
+        """Of the last 30 seconds."""
+        ...
+
+
+class GroupsView(CoordinatorView, Protocol):
+    """The groups that this broker coordinates. States are by Kafka's names, and counts since the start."""
+
+    @property
+    def classic_states(self) -> Mapping[str, int]: ...
+    @property
+    def consumer_states(self) -> Mapping[str, int]: ...
+    @property
+    def offset_count(self) -> int: ...
+    @property
+    def offset_commits(self) -> int: ...
+    @property
+    def offset_expirations(self) -> int: ...
+    @property
+    def offset_deletions(self) -> int: ...
+    @property
+    def classic_rebalances(self) -> int: ...
+    @property
+    def consumer_rebalances(self) -> int: ...
+    @property
+    def waiting_count(self) -> int:
+        """Requests that wait for an answer."""
+        ...
+
+
+class TransactionsView(CoordinatorView, Protocol):
+    """The transactional ids that this broker coordinates."""
+
+    @property
+    def states(self) -> Mapping[str, int]: ...
+    @property
+    def prepared_count(self) -> int: ...
+    @property
+    def oldest_prepared_ms(self) -> int: ...
+    @property
+    def waiting_markers(self) -> int: ...
+
+
 class BrokerView(Protocol):
     def state(self) -> BrokerState: ...
 
@@ -158,6 +213,10 @@ class BrokerView(Protocol):
     def response_queue_size(self) -> int:
         """Responses that are ready and wait for an earlier one on their connection."""
         ...
+
+    def groups(self) -> GroupsView: ...
+    def transactions(self) -> TransactionsView: ...
+    def timer_count(self) -> int: ...
 
     def controller(self) -> ControllerView | None:
         """None where another broker is the controller."""
