@@ -1,0 +1,165 @@
+"""Consume-transform-produce at work, to be disturbed: feeders, a group of processors, readers of what becomes visible.
+
+with PipelineRun(broker, folder, chance, "consumer") as run:
+    run.wait_for_progress()
+    broker.kill(); broker.start()
+    history = run.finish()
+assert check(history) == []
+"""
+
+import random
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kaspar.client import Client
+from tests.chaos.actors.feeder import FeederSettings
+from tests.chaos.actors.processor import FENCED, ProcessorSettings
+from tests.chaos.history import OFFSETS_TOPIC, History, Logs, Pipeline, read_journals, read_logs
+from tests.chaos.lives import Lives, Role
+from tests.chaos.readers import READ_COMMITTED, RawReader, StockReader
+from tests.peers.process import BrokerProcess
+from tests.peers.raw_client import LATEST, RawClient
+from tests.peers.raw_groups import committed
+
+PIPELINE = Pipeline("in", "out", "processors")
+PAUSE_SECONDS = 0.01
+
+# One broker, little to load, and timeouts that a test can wait for.
+COORDINATION = {
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.min.session.timeout.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
+}
+
+
+class PipelineRun:
+    def __init__(
+        self,
+        broker: BrokerProcess,
+        folder: Path,
+        chance: random.Random,
+        strategy: str,
+        *,
+        partitions: int = 4,
+        processors: int = 3,
+        feeders: int = 2,
+        configs: dict[str, str] | None = None,
+    ) -> None:
+        self.broker = broker
+        self.lives = Lives(folder)
+        self.partitions = partitions
+        self._chance = chance
+        self._strategy = strategy
+        self._configs = configs or {}
+        self.feeders = [f"feeder-{number}" for number in range(feeders)]
+        self.processors = [f"processor-{number}" for number in range(processors)]
+        where = (folder, broker.bootstrap, PIPELINE.target, partitions)
+        self.stock_reader = StockReader("stock-reader", *where)
+        self.raw_reader = RawReader("raw-reader", *where)
+
+    def __enter__(self) -> Self:
+        with RawClient(self.broker.port) as client:
+            for topic in (PIPELINE.source, PIPELINE.target):
+                assert client.create_topic(topic, partitions=self.partitions, configs=self._configs) == 0
+        self.stock_reader.__enter__()
+        self.raw_reader.__enter__()
+        try:
+            for name in self.feeders:
+                self.lives.add(Role(name, "tests.chaos.actors.feeder", self._feeder))
+            for name in self.processors:
+                self.lives.add(Role(name, "tests.chaos.actors.processor", self._processor, may_end_with=(FENCED,)))
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.lives.kill_all()
+        self.stock_reader.__exit__(kind, error, traceback)
+        self.raw_reader.__exit__(kind, error, traceback)
+
+    def _feeder(self, actor: str) -> FeederSettings:
+        return FeederSettings(
+            actor=actor,
+            journals=str(self.lives.folder),
+            bootstrap=self.broker.bootstrap,
+            seed=self._chance.randrange(1 << 30),
+            topic=PIPELINE.source,
+            partitions=self.partitions,
+            pause_seconds=PAUSE_SECONDS,
+        )
+
+    def _processor(self, actor: str) -> ProcessorSettings:
+        return ProcessorSettings(
+            actor=actor,
+            journals=str(self.lives.folder),
+            bootstrap=self.broker.bootstrap,
+            seed=self._chance.randrange(1 << 30),
+            transactional_id=actor.rpartition(".")[0],  # of the role: a new life fences and aborts the one before
+            source=PIPELINE.source,
+            target=PIPELINE.target,
+            group=PIPELINE.group,
+            strategy=self._strategy,
+        )
+
+    def wait_for_progress(self) -> None:
+        """Return when committed records become visible: a fault while everybody still connects tries little."""
+        before = self.raw_reader.count
+        self.lives.wait_until(lambda: self.raw_reader.count > before, "records are committed")
+        assert not self.problems, self.problems
+
+    @property
+    def problems(self) -> list[str]:
+        return self.stock_reader.problems + self.raw_reader.problems
+
+    def finish(self) -> History:
+        """Let everybody come to an end, and put together what happened."""
+        for name in self.feeders:
+            self.lives.stop(name)
+        for name in self.processors:
+            self.lives.resume(name)
+        with Client(self.broker.bootstrap) as client, RawClient(self.broker.port) as raw:
+            where = range(self.partitions)
+            ends = {number: client.offset_at(PIPELINE.source, number, LATEST) for number in where}
+            self.lives.wait_until(
+                lambda: committed(raw, PIPELINE.group, PIPELINE.source, *where)[1] == ends,
+                "the group has processed everything",
+            )
+            for name in self.processors:
+                self.lives.stop(name)
+            self.lives.roles.clear()
+            self.lives.wait_until(lambda: self._all_is_decided(client), "every transaction has ended")
+            logs = read_logs(client, [PIPELINE.source, PIPELINE.target, OFFSETS_TOPIC])
+        visible = sum(len(log.visible) for (topic, _), log in logs.items() if topic == PIPELINE.target)
+        for reader in (self.stock_reader, self.raw_reader):
+            self.lives.wait_until(lambda reader=reader: reader.count >= visible, "the readers have read everything")  # type: ignore[misc]
+        assert not self.problems, self.problems
+        return self._history(logs)
+
+    def _all_is_decided(self, client: Client) -> bool:
+        for number in range(self.partitions):
+            found = client.fetch(PIPELINE.target, number, 0, max_wait_ms=0, isolation_level=READ_COMMITTED)
+            if found.last_stable_offset != found.high_watermark:
+                return False
+        return True
+
+    def _history(self, logs: Logs) -> History:
+        history = History.of(read_journals(self.lives.folder), logs, PIPELINE)
+        print(
+            f"{sum(len(log.records) for log in logs.values())} records and "
+            f"{sum(len(log.markers) for log in logs.values())} markers, {len(history.events)} events"
+        )
+        return history

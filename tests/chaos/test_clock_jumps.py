@@ -1,0 +1,102 @@
+"""The wall clock is set forward and back: no session and no transaction ends of it, and those that should end still do.
+
+The broker's wall clock alone jumps; time goes on as ever. So whatever is measured with the wall clock shows.
+"""
+
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kaspar.base.errors import ErrorCode
+from kaspar.client import Client
+from tests.chaos.conftest import StartBroker
+from tests.chaos.faulty_clock import FaultyClock
+from tests.chaos.history import Fate, read_partition
+from tests.chaos.pipeline import COORDINATION
+from tests.peers.missing import unless_missing
+from tests.peers.observed import ObservedBroker, wait_until
+from tests.peers.raw_groups import RawConsumerMember, RawMember, commit, committed
+from tests.peers.raw_transactions import RawProducer
+
+TOPIC = "orders"
+HOUR, DAY = 3600, 86_400
+JUMPS = [HOUR, -HOUR, DAY, -DAY, 5 * DAY]  # shorter than what is kept for days
+SETTLE_SECONDS = 1.0  # longer than it takes the broker's timers to come round
+LONG_SESSION_MS = 20_000
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> FaultyClock:
+    return unless_missing(lambda: FaultyClock.prepare(tmp_path))
+
+
+@pytest.fixture
+def broker(start_broker: StartBroker, clock: FaultyClock) -> ObservedBroker:
+    sessions = {
+        "group.consumer.session.timeout.ms": str(LONG_SESSION_MS),
+        "group.consumer.max.session.timeout.ms": str(LONG_SESSION_MS),
+    }
+    broker = start_broker(overrides=COORDINATION | sessions, environment=clock.environment)
+    with broker.client() as client:
+        assert client.create_topic(TOPIC) == 0
+    return broker
+
+
+def test_the_clock_of_the_broker_does_jump(broker: ObservedBroker, clock: FaultyClock) -> None:
+    """The counter-proof: what the broker writes down is the time that we set."""
+    clock.set_ahead(DAY)
+    with broker.client() as client:
+        assert client.create_topic("stamped", configs={"message.timestamp.type": "LogAppendTime"}) == 0
+        assert client.produce("stamped", [b"value"]).error_code == ErrorCode.NONE
+        (record,) = client.read_all("stamped")
+    assert abs(record.timestamp / 1000 - time.time() - DAY) < HOUR
+
+
+def test_jumps_end_no_session_and_no_transaction(
+    broker: ObservedBroker, clock: FaultyClock, chance: random.Random
+) -> None:
+    with broker.client() as client:
+        classic = RawMember(client, "classic", session_timeout_ms=LONG_SESSION_MS)
+        classic.join()
+        modern = RawConsumerMember(client, "modern", TOPIC)
+        modern.join()
+        producer = RawProducer(client, "transfers", timeout_ms=LONG_SESSION_MS)
+        producer.begin_life()
+        assert commit(client, "readers", TOPIC, {0: 5}) == ErrorCode.NONE
+        generation, epoch = classic.generation, modern.epoch
+        values = []
+        for jump in chance.sample(JUMPS, len(JUMPS)):
+            value = f"after a jump of {jump} s".encode()
+            assert producer.write(TOPIC, value).error_code == ErrorCode.NONE
+            values.append(value)
+            clock.set_ahead(jump)
+            threading.Event().wait(SETTLE_SECONDS)
+            assert classic.heartbeat() == ErrorCode.NONE
+            assert modern.heartbeat() == ErrorCode.NONE
+        assert (classic.generation, modern.epoch) == (generation, epoch)
+        assert committed(client, "readers", TOPIC, 0) == (ErrorCode.NONE, {0: 5})
+        assert producer.end(commit=True).error_code == ErrorCode.NONE
+    wait_until(lambda: _fates(broker) == dict.fromkeys(values, Fate.COMMITTED), "one transaction over all jumps")
+
+
+@pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forward", "back"])
+def test_what_is_to_time_out_does_so_after_a_jump(broker: ObservedBroker, clock: FaultyClock, jump: int) -> None:
+    """A clock that went back a day does not give the dead another day."""
+    with broker.client() as client:
+        silent = RawMember(client, "classic", session_timeout_ms=600)
+        silent.join()
+        producer = RawProducer(client, "transfers", timeout_ms=600)
+        producer.begin_life()
+        assert producer.write(TOPIC, b"abandoned").error_code == ErrorCode.NONE
+        clock.set_ahead(jump)
+        wait_until(lambda: _fates(broker) == {b"abandoned": Fate.ABORTED}, "the transaction is aborted", seconds=15)
+        threading.Event().wait(SETTLE_SECONDS)
+        assert silent.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def _fates(broker: ObservedBroker) -> dict[bytes, Fate]:
+    with Client(broker.bootstrap) as client:
+        return {record.value or b"": record.fate for record in read_partition(client, TOPIC, 0).records}
