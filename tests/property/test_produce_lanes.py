@@ -24,6 +24,7 @@ from kaspar.protocol import codec, headers, produce
 from kaspar.protocol.api import SERVED_VERSIONS, ApiKey
 from kaspar.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaspar.records import Codec
+from tests.unit.broker.running import until
 from tests.unit.broker.wire import RecordingTransport, frame, receive
 from tests.unit.protocol.mutation import mutate
 from tests.unit.records.batches import with_fields, with_stale_crc
@@ -64,7 +65,7 @@ class Side:
         receive(self.connection, frame(request))
         await self.broker.appends.finish()
         await self.broker.syncing.finish()
-        assert not self.connection.requests_under_way
+        await until(lambda: not self.connection.requests_under_way)  # a transaction's coordinator may be asked
         closed = self.transport.is_closing()
         outcome = (bytes(self.transport.sent), closed, self.connection.client_id)
         self.transport.sent.clear()

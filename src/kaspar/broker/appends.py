@@ -47,9 +47,7 @@ class AppendQueues:
         """Check and append `batch`, which from now on belongs to the queue; `done` gets the outcome, on the loop.
         `failed` gets a bug met on the way: whoever waits for the outcome will not get it.
         """
-        self.waiting_count += 1
-        self.waiting_bytes += len(batch)
-        self._look_at_load()
+        self.hold(len(batch))
         job = _Job(batch, acks_all, done, failed)
         queue = self.queues.get(partition)
         if queue is not None:
@@ -67,12 +65,12 @@ class AppendQueues:
             try:
                 outcome, prepared = await self._append(partition, job)
                 queue.popleft()
-                self._done_with(job)
+                self.let_go(len(job.batch))
                 job.done(outcome, prepared)
             except Exception as problem:  # a bug met by one batch must not keep those behind it from their turn
                 if queue and queue[0] is job:
                     queue.popleft()
-                    self._done_with(job)
+                    self.let_go(len(job.batch))
                 job.failed(problem)
         del self.queues[partition]
 
@@ -90,9 +88,15 @@ class AppendQueues:
         except KasparError as refusal:
             return refusal, None
 
-    def _done_with(self, job: _Job) -> None:
+    def hold(self, size: int) -> None:
+        """A batch of that size waits: here, or for its transaction (broker/unverified.py)."""
+        self.waiting_count += 1
+        self.waiting_bytes += size
+        self._look_at_load()
+
+    def let_go(self, size: int) -> None:
         self.waiting_count -= 1
-        self.waiting_bytes -= len(job.batch)
+        self.waiting_bytes -= size
         self._look_at_load()
 
     def _look_at_load(self) -> None:

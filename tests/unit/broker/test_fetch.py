@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers.fetch import MAX_ANSWER_BYTES
+from kaspar.broker.fetching import MAX_ANSWER_BYTES
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import DeleteTopics, TopicReference
 from kaspar.replication.partition import Partition

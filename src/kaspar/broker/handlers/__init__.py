@@ -80,6 +80,7 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "add_partitions_to_txn"),
         ServedApi(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn"),
         ServedApi(ApiKey.END_TXN, 0, 5, "end_txn"),
+        ServedApi(ApiKey.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers"),
         ServedApi(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offset_commit"),
         ServedApi(ApiKey.DESCRIBE_CONFIGS, 1, 4, "describe_configs"),
         ServedApi(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs"),

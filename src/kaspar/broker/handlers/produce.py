@@ -2,23 +2,35 @@
 
 The hot path: a batch that is quick to check is appended on the spot, straight from the receive buffer, and its answer
 goes out with the same turn of the loop. What takes longer (see broker/appends.py), or must wait to be committed,
-becomes a `PendingProduce`. One bad partition never fails its neighbours.
+becomes a `PendingProduce`; so does the first batch of a transaction (see broker/unverified.py). One bad partition never
+fails its neighbours.
 """
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
-from kaspar.base.ids import NO_OFFSET, Offset
+from kaspar.base.ids import NO_OFFSET
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.frequent_answer import SAMPLE, OneWritten
 from kaspar.broker.partitions import HostedTopic, unknown_partition
+from kaspar.broker.pending_produce import (
+    ACKS_0_FAILED,
+    ALL_ACKS,
+    LEADER_ACK,
+    NO_ACKS,
+    PendingProduce,
+    TopicResults,
+    encode,
+    success,
+    waits_for_commit,
+)
+from kaspar.broker.transaction_terms import ATTRIBUTES_LOW_BYTE, TransactionTerms, is_transactional, terms_of
+from kaspar.broker.unverified import NotVerified, UnverifiedBatches
 from kaspar.broker.view import Purgatory
 from kaspar.config.kinds import MAX_LONG
 from kaspar.protocol import produce as codec
-from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.headers import RequestHeader, set_frame_size, start_response
+from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -29,23 +41,14 @@ from kaspar.protocol.produce import (
 from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec, NotOneBatch
 from kaspar.replication.partition import Partition
+from kaspar.replication.state import Role
 from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare, prepare_plain, runs_inline
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 FIRST_WITH_ZSTD: Final = 7
-NO_ACKS: Final = 0
-LEADER_ACK: Final = 1
-ALL_ACKS: Final = -1
-ACKS_0_FAILED: Final = (
-    "a produce request with acks=0 failed, and a closed connection is all that can tell its client so"
-)
-
-_new = tuple.__new__  # a named tuple's own constructor takes three times as long, and this is the hot path
-ATTRIBUTES_LOW_BYTE: Final = 22
 CODEC_MASK: Final = 0x07
-TRANSACTIONAL: Final = 0x10
 
 REFUSED_BY_THE_LOG: Final = frozenset(
     {
@@ -60,27 +63,11 @@ REFUSED_BY_THE_LOG: Final = frozenset(
 )
 """With these a refusal tells where the log starts, as Kafka's does."""
 
-TopicResults = list[tuple[Topic, list[PartitionProduceResponse]]]
-
-
-class NoTransaction(Refused):
-    """A transactional batch, and no transaction that it could belong to: this broker does not coordinate any yet."""
-
-    def __init__(self, transactional_id: str | None) -> None:
-        if transactional_id is None:
-            super().__init__(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the batch is transactional, the request is not"
-            )
-        else:  # Kafka's code while it cannot ask a transaction's coordinator
-            super().__init__(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"no coordinator knows a transaction of {transactional_id} with this partition",
-            )
-
 
 class ProduceHandler:
     def __init__(self, broker: "Broker") -> None:
         self.appends = broker.appends
+        self.unverified = UnverifiedBatches(broker)
         self.metrics = broker.metrics.requests.of("Produce")
         self._broker = broker
         self._partitions = broker.partitions
@@ -97,6 +84,10 @@ class ProduceHandler:
         if acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
             refused = codec.refused(request, ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, not {acks}")
             return (encode(version, correlation_id, refused),)
+        try:
+            terms = terms_of(request, frame, version)
+        except Refused as refusal:
+            return self._refuse_all(connection, request, version, correlation_id, refusal)
         now_ms = self._now_ms()
         appends = self.appends
         results: TopicResults = []
@@ -114,10 +105,15 @@ class ProduceHandler:
                         raise unknown_partition(hosted, topic, index)
                     if start < 0 or hosted.is_internal or version < FIRST_WITH_ZSTD:
                         self._check_form(hosted, frame, start, end, version)
+                    if terms is not None and self._must_be_verified(terms, partition, frame, start, end):
+                        if pending is None:
+                            pending = PendingProduce(
+                                self, connection, request, version, correlation_id, results, received
+                            )
+                        pending.verify_later(hosted, partition, bytearray(frame[start:end]), terms, answers, index)
+                        continue
                     config = partition.log.config
                     if partition in appends.queues or not runs_inline(frame, start, end, config):
-                        if end - start > ATTRIBUTES_LOW_BYTE and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
-                            raise NoTransaction(request.transactional_id)
                         if pending is None:
                             pending = PendingProduce(
                                 self, connection, request, version, correlation_id, results, received
@@ -125,8 +121,6 @@ class ProduceHandler:
                         pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index)
                         continue
                     batch = prepare(frame, start, end, config, now_ms)
-                    if batch.is_transactional:
-                        raise NoTransaction(request.transactional_id)
                     appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
                 except KasparError as problem:
                     failed = True
@@ -183,6 +177,29 @@ class ProduceHandler:
         self.metrics.inline(version, time.perf_counter() - received, request_bytes)
         return (response,)
 
+    def _refuse_all(
+        self,
+        connection: Connection,
+        request: ProduceRequest,
+        version: int,
+        correlation_id: int,
+        refusal: Refused,
+    ) -> Buffers | None:
+        if request.acks == NO_ACKS:
+            connection.refuse(ACKS_0_FAILED)
+            return None
+        return (encode(version, correlation_id, codec.refused(request, refusal.code, refusal.message)),)
+
+    def _must_be_verified(
+        self, terms: TransactionTerms, partition: Partition, frame: memoryview, start: int, end: int
+    ) -> bool:
+        """Whether a batch may be the first of its transaction here, or comes behind one that may be."""
+        return (
+            is_transactional(frame, start, end)
+            and partition.state.role is Role.LEADER
+            and self.unverified.must_wait(partition, terms.producer)
+        )
+
     @staticmethod
     def _check_form(hosted: HostedTopic, frame: memoryview, start: int, end: int, version: int) -> None:
         """What depends on the request rather than on the batch alone."""
@@ -211,6 +228,7 @@ class ProduceHandler:
             self._syncing.ask(partition)
 
     def release_waiting(self) -> None:
+        self.unverified.refuse_all()
         for pending in tuple(self.waiting):
             pending.give_up(Refused(ErrorCode.REQUEST_TIMED_OUT, "the broker stops before the records were committed"))
 
@@ -246,20 +264,10 @@ class ProduceHandler:
 
 def log_start_with(refusal: Refused, hosted: HostedTopic | None, index: int) -> int:
     """Where the log starts, if it is the log that refused."""
-    if refusal.code not in REFUSED_BY_THE_LOG or isinstance(refusal, NotOneBatch | NoTransaction):
+    if refusal.code not in REFUSED_BY_THE_LOG or isinstance(refusal, NotOneBatch | NotVerified):
         return NO_OFFSET
     partition = hosted.partitions.get(index) if hosted is not None else None
     return NO_OFFSET if partition is None else partition.log.log_start_offset
-
-
-def waits_for_commit(acks: int, partition: Partition) -> bool:
-    """With acks=1 a record need not be committed, but where a sync comes before the commit it must be on the disk."""
-    return acks == ALL_ACKS or (acks == LEADER_ACK and partition.syncs_before_commit)
-
-
-def success(index: int, appended: Appended) -> PartitionProduceResponse:
-    base_offset, _, log_append_time_ms, log_start_offset, _ = appended
-    return _new(PartitionProduceResponse, (index, 0, base_offset, log_append_time_ms, log_start_offset, (), None, None))
 
 
 def encode_one(
@@ -271,181 +279,3 @@ def encode_one(
         form = hosted.one_written[version] = OneWritten(version, bytes(encode(version, 0, [(topic, [SAMPLE])])))
     base_offset, _, log_append_time_ms, log_start_offset, _ = appended
     return form.fill(correlation_id, index, base_offset, log_append_time_ms, log_start_offset)
-
-
-def encode(version: int, correlation_id: int, results: TopicResults) -> bytearray:
-    out = start_response(ApiKey.PRODUCE, version, correlation_id)
-    codec.write_response(out, version, results)
-    set_frame_size(out)
-    return out
-
-
-class PendingProduce:
-    """A produce request that cannot be answered yet: batches are still being checked, or are not committed."""
-
-    __slots__ = (
-        "_acks",
-        "_connection",
-        "_correlation_id",
-        "_handler",
-        "_local",
-        "_received",
-        "_request_bytes",
-        "_results",
-        "_slot",
-        "_timeout_ms",
-        "_timer",
-        "_unchecked",
-        "_uncommitted",
-        "_version",
-    )
-
-    def __init__(
-        self,
-        handler: ProduceHandler,
-        connection: Connection,
-        request: ProduceRequest,
-        version: int,
-        correlation_id: int,
-        results: TopicResults,
-        received: float,
-    ) -> None:
-        self._handler = handler
-        self._connection = connection
-        self._acks = request.acks
-        self._timeout_ms = request.timeout_ms
-        self._version = version
-        self._correlation_id = correlation_id
-        self._results = results
-        self._received = received
-        self._local = 0.0
-        self._request_bytes = 0
-        self._unchecked = 0
-        self._uncommitted: dict[object, tuple[list[PartitionProduceResponse], int]] = {}
-        self._slot: Slot | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self, request_bytes: int) -> Buffers | Slot | None:
-        """Take a place in the order of responses (with acks=0 there is none to take), unless all is known by now: what
-        waited for a commit is failed at once where a later batch of the same request takes the log directory down.
-        """
-        self._request_bytes = request_bytes
-        self._local = time.perf_counter() - self._received
-        if self._acks == NO_ACKS:
-            return None
-        if not self.waits:
-            self._handler.metrics.inline(self._version, self._local, request_bytes)
-            return (encode(self._version, self._correlation_id, self._results),)
-        slot = self._slot = self._connection.take_slot()
-        slot.when_lost(self._lost)
-        self._handler.waiting.add(self)
-        self._start_timer()
-        return slot
-
-    @property
-    def waits(self) -> int:
-        return self._unchecked + len(self._uncommitted)
-
-    def _start_timer(self) -> None:
-        if self._uncommitted and self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(self._timeout_ms, 0) / 1000, self._timed_out)
-
-    # -- checks in a thread ------------------------------------------------------------------------------------------
-
-    def check_later(
-        self,
-        hosted: HostedTopic,
-        partition: Partition,
-        batch: bytearray,
-        answers: list[PartitionProduceResponse],
-        index: int,
-    ) -> None:
-        self._unchecked += 1
-
-        def done(outcome: Appended | KasparError, prepared: PreparedBatch | None) -> None:
-            self._unchecked -= 1
-            if isinstance(outcome, KasparError):
-                answers.append(self._handler.refused(hosted.name, index, outcome))
-                if self._acks == NO_ACKS:
-                    self._connection.refuse(ACKS_0_FAILED)
-            else:
-                assert prepared is not None
-                self._handler.count(hosted, prepared, outcome)
-                self._handler.maybe_sync(partition)
-                self.appended(partition, index, outcome, answers)
-                self._start_timer()
-            self._maybe_answer()
-
-        self._handler.appends.add(partition, batch, acks_all=self._acks == ALL_ACKS, done=done, failed=self._met_a_bug)
-
-    def _met_a_bug(self, problem: Exception) -> None:
-        self._connection.owner.request_failed(self._connection, problem)
-
-    # -- waiting for the commit --------------------------------------------------------------------------------------
-
-    def appended(
-        self, partition: Partition, index: int, appended: Appended, answers: list[PartitionProduceResponse]
-    ) -> None:
-        """The batch is in the log: answer it now, or when the high watermark has passed it."""
-        answers.append(success(index, appended))
-        if partition.high_watermark <= appended.last_offset and waits_for_commit(self._acks, partition):
-            self._wait_for_commit(partition, appended, answers)
-
-    def _wait_for_commit(
-        self, partition: Partition, appended: Appended, answers: list[PartitionProduceResponse]
-    ) -> None:
-        key = object()
-        self._uncommitted[key] = (answers, len(answers) - 1)
-
-        def committed() -> None:
-            waiting = self._uncommitted.pop(key, None)
-            if waiting is None:
-                return  # it was answered when its time ran out
-            if partition.high_watermark <= appended.last_offset:
-                # Woken because the partition is no longer ours to commit: its folder failed, or it was deleted.
-                self._fail(*waiting, partition.why_not_leader())
-            self._maybe_answer()
-
-        partition.when_committed(Offset(appended.last_offset + 1), committed)
-
-    def _fail(self, answers: list[PartitionProduceResponse], position: int, refusal: Refused) -> None:
-        answers[position] = PartitionProduceResponse(
-            answers[position].partition_index, refusal.code, error_message=refusal.message
-        )
-
-    def _timed_out(self) -> None:
-        message = f"the records were not committed within {self._timeout_ms} ms"
-        self.give_up(Refused(ErrorCode.REQUEST_TIMED_OUT, message))
-
-    def give_up(self, refusal: Refused) -> None:
-        """Wait for no commit any longer."""
-        for answers, position in self._uncommitted.values():
-            self._fail(answers, position, refusal)
-        self._uncommitted.clear()
-        self._maybe_answer()
-
-    def _lost(self) -> None:
-        """Nobody waits for the answer any longer."""
-        self._slot = None
-        self._uncommitted.clear()
-        self._leave()
-
-    def _leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._handler.waiting.discard(self)
-
-    def _maybe_answer(self) -> None:
-        if self._unchecked or self._uncommitted or self._slot is None:
-            return
-        self._leave()
-        slot, self._slot = self._slot, None
-        slot.fill((encode(self._version, self._correlation_id, self._results),), sent=self._sent)
-
-    def _sent(self) -> None:
-        total = time.perf_counter() - self._received
-        self._handler.metrics.delayed(
-            self._version, 0.0, self._local, total - self._local, 0.0, 0.0, 0.0, self._request_bytes
-        )

@@ -1,0 +1,55 @@
+"""What a produce request says about the transaction that its batches belong to."""
+
+import struct
+from typing import Final, NamedTuple
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.broker.verification import TransactionSupport
+from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.protocol.produce import ProduceRequest
+from kaspar.records import HEADER_SIZE
+
+ATTRIBUTES_LOW_BYTE: Final = 22
+TRANSACTIONAL: Final = 0x10
+_PRODUCER: Final = struct.Struct(">43xqhi")  # producer id, producer epoch, base sequence
+
+
+class TransactionTerms(NamedTuple):
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    support: TransactionSupport
+
+
+def terms_of(request: ProduceRequest, frame: memoryview, version: int) -> TransactionTerms | None:
+    """None if no batch is part of a transaction. Refused if all of the request is to be refused."""
+    producers = set()
+    transactional = False
+    for _, batches in request.topics:
+        for _, start, end in batches:
+            if is_transactional(frame, start, end):
+                transactional = True
+                producer_id, producer_epoch, _ = _PRODUCER.unpack_from(frame, start)
+                if producer_id >= 0:
+                    producers.add(ProducerIdAndEpoch(producer_id, producer_epoch))
+    if not transactional:
+        return None
+    if request.transactional_id is None:
+        raise Refused(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch is transactional, and the request is not"
+        )
+    if len(producers) > 1:
+        raise Refused(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
+    if not producers:
+        return None
+    return TransactionTerms(request.transactional_id, producers.pop(), TransactionSupport.of_produce(version))
+
+
+def is_transactional(frame: memoryview, start: int, end: int) -> bool:
+    return end - start >= HEADER_SIZE and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL != 0
+
+
+def base_sequence_of(batch: bytearray) -> int:
+    base_sequence: int = _PRODUCER.unpack_from(batch)[2]
+    return base_sequence

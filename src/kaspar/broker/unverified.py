@@ -1,0 +1,200 @@
+"""Transactional batches that wait until a coordinator has confirmed their transaction.
+
+The first batch of a transaction on a partition waits for that, and only what the same producer sends to the same
+partition lines up behind it, so that a producer's batches are written in the order in which they came. Everyone else
+passes by. When the transaction has begun, its other batches take the usual way.
+What waits here counts towards the same limits as what waits for its checks (broker/appends.py).
+"""
+
+import functools
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.broker.appends import Done, Failed
+from kaspar.broker.verification import TransactionSupport, verify_transaction
+from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.replication.partition import Partition
+from kaspar.storage import Appended, PreparedBatch, prepare, runs_inline
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+CANNOT_ASK: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Producers may not know these as answers to a produce request, and would not try again."""
+
+
+class NotVerified(Refused):
+    """Refused before any log has looked at the batch."""
+
+
+class Unverified(NamedTuple):
+    partition: Partition
+    batch: bytearray
+    producer: ProducerIdAndEpoch
+    base_sequence: int
+    transactional_id: str
+    support: TransactionSupport
+    acks_all: bool
+    done: Done
+    failed: Failed
+
+
+_Key: TypeAlias = tuple[Partition, int]
+
+
+class _Lane:
+    """What one producer has sent to one partition, in order. The first is being asked about, or written."""
+
+    __slots__ = ("batches", "writing")
+
+    def __init__(self, first: Unverified) -> None:
+        self.batches = deque([first])
+        self.writing = False
+
+
+class UnverifiedBatches:
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._lanes: dict[_Key, _Lane] = {}
+
+    def must_wait(self, partition: Partition, producer: ProducerIdAndEpoch) -> bool:
+        """Whether a batch of that producer cannot be written at once."""
+        return (partition, producer.producer_id) in self._lanes or not partition.log.producers.in_transaction(*producer)
+
+    def add(self, batches: list[Unverified]) -> None:
+        """All that one request brings, of one producer: its coordinator is asked once."""
+        to_ask = []
+        for unverified in batches:
+            self._broker.appends.hold(len(unverified.batch))
+            key = (unverified.partition, unverified.producer.producer_id)
+            lane = self._lanes.get(key)
+            if lane is None:
+                self._lanes[key] = _Lane(unverified)
+                to_ask.append(unverified)
+            else:
+                lane.batches.append(unverified)
+        if to_ask:
+            self._ask(to_ask)
+
+    def _ask(self, batches: list[Unverified]) -> None:
+        self._broker.spawn(self._verify(batches), name="verification of a transaction")
+
+    async def _verify(self, batches: list[Unverified]) -> None:
+        first = batches[0]
+        try:
+            codes = await verify_transaction(
+                self._broker,
+                first.transactional_id,
+                first.producer,
+                {unverified.partition: unverified.base_sequence for unverified in batches},
+                first.support,
+            )
+        except Exception as problem:  # a bug met by one request must not keep those behind it from their turn
+            for unverified in batches:
+                self._met_a_bug(unverified, problem)
+            return
+        for unverified in batches:
+            code = codes.get(unverified.partition, ErrorCode.NONE)
+            if not self._is_first(unverified):
+                continue  # the broker stops, and it was refused
+            if code is ErrorCode.NONE:
+                if self._write(unverified):
+                    self._go_on(unverified)
+            else:
+                self._finish(unverified, _refusal(code, unverified.support), None)
+                self._go_on(unverified)
+
+    def _is_first(self, unverified: Unverified) -> bool:
+        lane = self._lanes.get((unverified.partition, unverified.producer.producer_id))
+        return lane is not None and lane.batches[0] is unverified
+
+    def _go_on(self, behind: Unverified) -> None:
+        """With what lined up behind a batch that is done."""
+        key = (behind.partition, behind.producer.producer_id)
+        lane = self._lanes[key]
+        while lane.batches:
+            unverified = lane.batches[0]
+            if not unverified.partition.log.producers.in_transaction(*unverified.producer):
+                self._ask([unverified])
+                return
+            if not self._write(unverified):
+                return
+        del self._lanes[key]
+
+    def _write(self, unverified: Unverified) -> bool:
+        """Whether that was done at once, one way or the other. If not, its checks take a while."""
+        appends, partition, batch = self._broker.appends, unverified.partition, unverified.batch
+        config = partition.log.config
+        if partition in appends.queues or not runs_inline(batch, 0, len(batch), config):
+            self._lanes[partition, unverified.producer.producer_id].writing = True
+            appends.let_go(len(batch))  # from here on it counts as one that waits for its checks
+            appends.add(
+                partition,
+                batch,
+                acks_all=unverified.acks_all,
+                done=functools.partial(self._written, unverified),
+                failed=functools.partial(self._met_a_bug, unverified),
+            )
+            return False
+        now_ms = self._broker.clock.now_ms()
+        try:
+            prepared = prepare(batch, 0, len(batch), config, now_ms)
+            appended = partition.append_as_leader(prepared, acks_all=unverified.acks_all, now_ms=now_ms)
+        except KasparError as problem:
+            self._finish(unverified, problem, None)
+        else:
+            self._finish(unverified, appended, prepared)
+        return True
+
+    def _written(self, unverified: Unverified, outcome: Appended | KasparError, prepared: PreparedBatch | None) -> None:
+        self._finish(unverified, outcome, prepared)
+        self._go_on(unverified)
+
+    def _leave(self, unverified: Unverified) -> None:
+        lane = self._lanes[unverified.partition, unverified.producer.producer_id]
+        assert lane.batches.popleft() is unverified, "a lane is worked off in order"
+        if not lane.writing:
+            self._broker.appends.let_go(len(unverified.batch))
+        lane.writing = False
+
+    def _finish(self, unverified: Unverified, outcome: Appended | KasparError, prepared: PreparedBatch | None) -> None:
+        self._leave(unverified)
+        unverified.done(outcome, prepared)
+
+    def _met_a_bug(self, unverified: Unverified, problem: Exception) -> None:
+        if self._is_first(unverified):
+            self._leave(unverified)
+            unverified.failed(problem)
+            self._go_on(unverified)
+
+    def refuse_all(self) -> None:
+        """The broker stops: what is not being written yet will not be."""
+        refusal = _refusal(ErrorCode.NOT_COORDINATOR, TransactionSupport.VERSION_2)
+        for key, lane in tuple(self._lanes.items()):
+            kept = 1 if lane.writing else 0
+            while len(lane.batches) > kept:
+                unverified = lane.batches.pop()
+                self._broker.appends.let_go(len(unverified.batch))
+                unverified.done(refusal, None)
+            if not kept:
+                del self._lanes[key]
+
+
+def _refusal(code: ErrorCode, support: TransactionSupport) -> Refused:
+    """In words that a producer understands and acts upon: Kafka's choices."""
+    if code in CANNOT_ASK or (
+        code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.VERSION_2
+    ):
+        message = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
+        return NotVerified(ErrorCode.NOT_ENOUGH_REPLICAS, message)
+    if code is ErrorCode.INVALID_TXN_STATE:
+        return NotVerified(code, "Partition was not added to the transaction")
+    return NotVerified(code, f"the transaction's coordinator answered {code.name}")

@@ -1,0 +1,97 @@
+"""Asks a transaction's coordinator whether a producer may write to partitions that this broker leads.
+
+It is asked before the first batch of a transaction on a partition, and never again while that transaction is open
+there. What the answer is good for, and until when, each partition's log knows (storage/verification.py): a marker that
+comes before the batch is written takes it back, so nothing is written into a transaction that has ended.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.replication.partition import Partition
+from kaspar.storage import Verification
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
+
+FIRST_PRODUCE_THAT_ADDS: Final = 12
+FIRST_PRODUCE_WITH_ABORTABLE: Final = 11
+FIRST_TXN_OFFSET_COMMIT_THAT_ADDS: Final = 5
+FIRST_TXN_OFFSET_COMMIT_WITH_ABORTABLE: Final = 4
+
+
+class TransactionSupport(Enum):
+    """What a client knows of transactions, from the version in which it asks."""
+
+    OLD = "adds partitions itself, and does not know TRANSACTION_ABORTABLE"
+    ABORTABLE = "adds partitions itself"
+    VERSION_2 = "has them added by whoever leads them; every transaction has an epoch of its own"
+
+    @staticmethod
+    def of_produce(version: int) -> "TransactionSupport":
+        return _support(version, FIRST_PRODUCE_THAT_ADDS, FIRST_PRODUCE_WITH_ABORTABLE)
+
+    @staticmethod
+    def of_txn_offset_commit(version: int) -> "TransactionSupport":
+        return _support(version, FIRST_TXN_OFFSET_COMMIT_THAT_ADDS, FIRST_TXN_OFFSET_COMMIT_WITH_ABORTABLE)
+
+
+def _support(version: int, first_that_adds: int, first_with_abortable: int) -> TransactionSupport:
+    if version >= first_that_adds:
+        return TransactionSupport.VERSION_2
+    return TransactionSupport.ABORTABLE if version >= first_with_abortable else TransactionSupport.OLD
+
+
+async def verify_transaction(
+    broker: "Broker",
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    base_sequences: Mapping[Partition, int],
+    support: TransactionSupport,
+) -> dict[Partition, ErrorCode]:
+    """Why these partitions will not take a batch of that producer that begins with this sequence (-1: it has none).
+    Those that are not named will, if it comes before the transaction ends.
+    """
+    version_2 = support is TransactionSupport.VERSION_2
+    asked: dict[Partition, Verification] = {}
+    refused: dict[Partition, ErrorCode] = {}
+    now_ms = broker.clock.now_ms()
+    for partition, base_sequence in base_sequences.items():
+        try:
+            verification = partition.log.producers.begin_verification(
+                *producer, base_sequence, bumps_epoch=version_2, now_ms=now_ms
+            )
+        except Refused as refusal:
+            refused[partition] = refusal.code
+            continue
+        if verification is not None:
+            asked[partition] = verification
+    codes: Mapping[TopicPartition, ErrorCode] = {}
+    if asked and (version_2 or broker.config.transaction_partition_verification_enable):
+        wanted = [partition.topic_partition for partition in asked]
+        try:
+            async with asyncio.timeout(broker.config.request_timeout_ms / 1000):
+                codes = await broker.transactions.verify(transactional_id, producer, wanted, add=version_2)
+        except TimeoutError:
+            codes = dict.fromkeys(wanted, ErrorCode.NETWORK_EXCEPTION)
+    for partition, verification in asked.items():
+        code = codes.get(partition.topic_partition, ErrorCode.NONE)
+        if code is ErrorCode.NONE:
+            partition.log.producers.confirm(*producer, verification)
+        else:
+            refused[partition] = _as_told(code, support)
+    return refused
+
+
+def _as_told(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
+    """What a producer is told, who asked something else than the coordinator was asked."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupport.OLD:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
