@@ -1,8 +1,8 @@
 """A group of the classic protocol: its state, its members, its record in the log, and what it allows.
 
-What the log has of a group is its last stable generation, `stored`: that is all that a restart brings back, and `replay`
-alone writes it. Everything else (who has joined again, who waits for what, deadlines) is of the moment. The rules of
-the protocol are in `classic_requests` and `classic_rebalance`; this is what they work on, and what they keep true:
+What the log has of a group is its last stable generation, `stored`: that is all that a restart brings back, and
+`replay` alone writes it. Everything else (who has joined again, who waits for what, deadlines) is of the moment. The
+rules of the protocol are in `classic_requests` and `classic_rebalance`; this is what they work on, and keep true:
 - the state goes from one to another only as `TRANSITIONS` has it;
 - a group is Stable if and only if its members and their assignments are those of `stored`.
 """
@@ -25,7 +25,6 @@ from kaspar.groups.group import (
     GroupKind,
     fenced_instance,
     group_not_empty,
-    group_not_found,
     unknown_member,
 )
 from kaspar.groups.records import GroupMetadataKey, GroupMetadataValue
@@ -121,8 +120,8 @@ class ClassicGroup:
         return group
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """What this group has decided is in the log. A record without members tells of a group that is empty already, or
-        that has only just come to be; one with members brings their assignments.
+        """What this group has decided is in the log. A record without members tells of a group that is empty already,
+        or has only just come to be; one with members brings their assignments.
         """
         self.stored = value
         if not value.members:

@@ -19,8 +19,8 @@ def protocols_by_name(protocols: Iterable[JoinGroupRequestProtocol]) -> dict[str
 
 
 class ClassicMember:
-    """Its session ends at `deadline_ms` (steady clock). A heartbeat moves that and nothing else: the timer, which fires at
-    `timer_at_ms`, finds out then that it came too early.
+    """Its session ends at `deadline_ms` (steady clock). A heartbeat moves that and nothing else: the timer, which fires
+    at `timer_at_ms`, finds out then that it came too early.
     """
 
     __slots__ = (

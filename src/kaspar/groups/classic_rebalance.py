@@ -167,16 +167,12 @@ def join_timer_fired(group: ClassicGroup, now: Now) -> Decision:
 
 def maybe_complete_join(group: ClassicGroup, now: Now, decision: Decision) -> None:
     """If all are there. A group that was empty always waits for as long as it has said."""
-    if (
-        group.state is ClassicState.PREPARING_REBALANCE
-        and group.initial_delay is None
-        and group.roster.all_have_joined
-    ):
+    if group.state is ClassicState.PREPARING_REBALANCE and group.initial_delay is None and group.roster.all_have_joined:
         complete_join(group, now, decision)
 
 
 def complete_join(group: ClassicGroup, now: Now, decision: Decision) -> None:
-    """The next generation begins with those who have joined. Static members may be away: they are given their session."""
+    """The next generation begins with those who have joined. Static members may be away for as long as a session."""
     decision.timers.append(Timer(GroupTimer(group.group_id, JOIN), None))
     group.initial_delay = None
     for member in [each for each in group.roster if each.awaiting_join is None and not each.is_static]:

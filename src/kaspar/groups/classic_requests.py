@@ -87,7 +87,7 @@ class _Join:
         return self.decision
 
     def _there_is_room(self) -> bool:
-        """While members join again those who have done so count, so that a group above its limit loses the last to come."""
+        """While members join again those who have count, so that a group above its limit loses the last to come."""
         group, most = self.group, self.group.settings.group_max_size
         member = group.roster.get(self.request.member_id)
         if group.is_empty:
@@ -159,8 +159,8 @@ class _Join:
         self._maybe_rebalance(f"adding new member {member_id}")
 
     def _join_again(self, member: ClassicMember) -> None:
-        """Whoever has nothing new to say is told the generation that is. The leader always rebalances: it may know of new
-        partitions.
+        """Whoever has nothing new to say is told the generation that is. The leader always rebalances: it may know of
+        new partitions.
         """
         group = self.group
         if group.state is not ClassicState.PREPARING_REBALANCE:

@@ -11,8 +11,8 @@ from kaspar.groups.classic_member import ClassicMember
 
 
 class Roster:
-    """`pending` have been given a member id and have yet to join with it; `pending_sync` have been told the generation and
-    have yet to ask for their assignment.
+    """`pending` have been given a member id and have yet to join with it; `pending_sync` have been told the generation
+    and have yet to ask for their assignment.
     """
 
     __slots__ = ("_by_id", "_static_ids", "_supported", "awaiting_join_count", "leader_id", "pending", "pending_sync")

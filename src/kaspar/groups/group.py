@@ -99,7 +99,7 @@ class Group(Protocol):
         ...
 
     def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
-        """From which moment on (wall clock) the retention of a committed offset counts; None as long as it is in use."""
+        """From when on (wall clock) the retention of a committed offset counts; None as long as it is in use."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The shell of a group shard in its simplest form: a log in memory, timers that fire when they are told to, answers kept.
+"""The shell of a group shard in its simplest form: a log in memory, timers that fire when told to, answers kept.
 
-It carries out decisions as the broker's own does. Every record goes through its bytes. The log can be made to refuse, and
-the coordinator can crash: then another shard reads the log from its beginning.
+It carries out decisions as the broker's own does. Every record goes through its bytes. The log can be made to refuse,
+and the coordinator can crash: then another shard reads the log from its beginning.
 """
 
 import uuid
@@ -11,7 +11,9 @@ from typing import Any, Protocol
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, StoredRecord, Ticket
+from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.group import Client
+from kaspar.groups.records import GroupMetadataValue
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.delete_groups import DeletableGroupResult
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -43,6 +45,10 @@ class Waiting:
         self.answer = message
 
     @property
+    def waits(self) -> bool:
+        return self.answer is None
+
+    @property
     def code(self) -> ErrorCode:
         assert self.answer is not None, "there is no answer yet"
         return ErrorCode(self.answer.error_code)
@@ -61,6 +67,9 @@ class Shell:
         self.tickets: list[Waiting] = []
         self.actions: list[Any] = []
         self.refuses: ErrorCode | None = None
+        """With what the log refuses to take anything, until it is told otherwise ..."""
+        self.refuse_at_most: int | None = None
+        """... or has done so this many times."""
         self._ids = 0
         self.start()
 
@@ -101,10 +110,15 @@ class Shell:
             else:
                 self.timers[timer.key] = timer.at_ms
         if decision.records and self.refuses is not None:
+            code = self.refuses
+            if self.refuse_at_most is not None:
+                self.refuse_at_most -= 1
+                if not self.refuse_at_most:
+                    self.refuses = self.refuse_at_most = None
             for reply in decision.replies:
-                _waiting(reply.ticket).take(reply.ticket.refused(self.refuses))
+                _waiting(reply.ticket).take(reply.ticket.refused(code))
             if decision.if_refused is not None:
-                self.carry_out(decision.if_refused(self.refuses, self.now))
+                self.carry_out(decision.if_refused(code, self.now))
             return
         for record in decision.records:
             self.append(record, decision.producer)
@@ -265,8 +279,17 @@ class Shell:
     def generation_id(self) -> int:
         return self.classic().generation_id
 
-    def classic(self, group_id: str = GROUP) -> Any:
-        return self.shard.groups[group_id]
+    def classic(self, group_id: str = GROUP) -> ClassicGroup:
+        group = self.shard.groups[group_id]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    @property
+    def stored(self) -> GroupMetadataValue:
+        """The group as the log has it."""
+        stored = self.classic().stored
+        assert stored is not None
+        return stored
 
     @property
     def state(self) -> str:

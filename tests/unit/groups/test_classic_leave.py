@@ -1,7 +1,7 @@
 """LeaveGroup: members go, by their own word or by an admin tool's."""
 
 from kaspar.base.errors import ErrorCode
-from tests.unit.groups.shell import DELAY_MS, Shell, Waiting
+from tests.unit.groups.shell import DELAY_MS, REBALANCE_MS, SESSION_MS, Shell, Waiting
 
 
 def codes(left: Waiting) -> list[ErrorCode]:
@@ -25,8 +25,7 @@ def test_the_last_to_leave_leaves_an_empty_group() -> None:
     left = shell.leave(*((member, None) for member in members))
     assert codes(left) == [ErrorCode.NONE] * 3
     assert shell.state == "Empty"
-    assert shell.classic().stored.members == ()
-    assert shell.classic().stored.generation == 2
+    assert (shell.stored.members, shell.stored.generation) == ((), 2)
 
 
 def test_each_is_told_for_itself() -> None:
@@ -90,5 +89,5 @@ def test_a_group_whose_log_refuses_to_say_that_it_is_empty_is_empty_all_the_same
     shell.refuses = None
     shell.crash()
     assert shell.state == "Stable"
-    shell.advance(2 * DELAY_MS + 100_000)
+    shell.advance(SESSION_MS + REBALANCE_MS)
     assert shell.state == "Empty"

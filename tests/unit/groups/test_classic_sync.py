@@ -1,10 +1,12 @@
 """SyncGroup: the leader's assignment goes into the log, and from there to the members."""
 
+from typing import Any
+
 from kaspar.base.errors import ErrorCode
 from tests.unit.groups.shell import DELAY_MS, REBALANCE_MS, SESSION_MS, Shell
 
 
-def completing(shell: Shell, count: int = 2, **how: object) -> list[str]:
+def completing(shell: Shell, count: int = 2, **how: Any) -> list[str]:
     """Members of a group that waits for its leader's assignment, the leader first."""
     joined = dict(shell.enter(**how) for _ in range(count))
     shell.advance(2 * DELAY_MS)
@@ -16,7 +18,7 @@ def test_followers_wait_until_the_leader_has_assigned() -> None:
     shell = Shell()
     leader, follower = completing(shell)
     waiting = shell.sync(follower, 1)
-    assert waiting.answer is None
+    assert waiting.waits
     led = shell.sync(leader, 1, {leader: b"mine", follower: b"yours"})
     assert (led.answer.assignment, waiting.answer.assignment) == (b"mine", b"yours")
     assert led.answer.protocol_type == "consumer"

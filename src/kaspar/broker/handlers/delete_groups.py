@@ -1,5 +1,6 @@
 """DeleteGroups: groups that nobody is in are forgotten, with all that they have committed."""
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode
@@ -16,7 +17,7 @@ def handle(broker: "Broker", context: RequestContext, request: DeleteGroupsReque
     return together((_delete(broker, group_id) for group_id in dict.fromkeys(request.groups_names)), _response)
 
 
-def _delete(broker: "Broker", group_id: str) -> Answer:
+def _delete(broker: "Broker", group_id: str) -> Message | Awaitable[Message]:
     def refused(code: ErrorCode) -> DeletableGroupResult:
         return DeletableGroupResult(group_id=group_id, error_code=code)
 

@@ -1,5 +1,6 @@
 """DescribeGroups: classic groups with their members. What became of groups that are not there, see the shard."""
 
+from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeGroupsReq
     return together((_describe(broker, context, group_id) for group_id in request.groups), response)
 
 
-def _describe(broker: "Broker", context: RequestContext, group_id: str) -> Answer:
+def _describe(broker: "Broker", context: RequestContext, group_id: str) -> Message | Awaitable[Message]:
     return broker.groups.runtime.ask(
         group_id,
         lambda shard, now: shard.describe(group_id, context.version, now),

@@ -1,4 +1,4 @@
-"""Requests about several groups: each is its own coordinator partition's to answer, and the answers are put together."""
+"""Requests about several groups: each is its own coordinator's to answer, and the answers are put together."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar

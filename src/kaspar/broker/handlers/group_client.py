@@ -10,6 +10,4 @@ from kaspar.groups.group import Client
 def client_of(context: RequestContext, *, may_be_new: bool = False) -> Client:
     """`may_be_new`: it may need a member id, which is made of a random one. The host is written as Java writes it."""
     host = context.peer.rpartition(":")[0]
-    return Client(
-        context.client_id or "", f"/{host}", context.version, uuid.uuid4() if may_be_new else ZERO_UUID
-    )
+    return Client(context.client_id or "", f"/{host}", context.version, uuid.uuid4() if may_be_new else ZERO_UUID)

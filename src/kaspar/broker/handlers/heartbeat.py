@@ -23,9 +23,7 @@ def handle(broker: "Broker", context: RequestContext, request: HeartbeatRequest)
         return _refused(refusal.code)
     if response is not None:
         return response
-    return runtime.submit(
-        request.group_id, lambda shard, ticket, now: shard.heartbeat(request, ticket, now), _refused
-    )
+    return runtime.submit(request.group_id, lambda shard, ticket, now: shard.heartbeat(request, ticket, now), _refused)
 
 
 def _refused(code: ErrorCode) -> HeartbeatResponse:
