@@ -23,6 +23,7 @@ MAX_STRING_BYTES: Final = 0x7FFF
 _KEY_START = struct.Struct(">hh")  # number, length of the group's id
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
+_SMALLEST_KEY: Final = _KEY_START.size + _LENGTH.size + _PARTITION.size
 
 # Version, offset, leader epoch, an empty text, commit timestamp, the number of tagged fields; with a topic id also its
 # tag and size.
@@ -99,19 +100,21 @@ def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes,
 
 def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
     """The commit, if it has the usual form; None if it has another, or is none."""
-    if value is None or len(key) < _KEY_START.size:
+    if value is None:
         return None
     topic_id = ZERO_UUID
-    if len(value) == _VALUE.size:
-        version, offset, leader_epoch, text, commit_timestamp, tags = _VALUE.unpack(value)
-        if (version, text, tags) != (VERSION, _EMPTY_TEXT, 0):
-            return None
-    elif len(value) == _VALUE_WITH_TOPIC_ID.size:
-        version, offset, leader_epoch, text, commit_timestamp, *tagged, raw = _VALUE_WITH_TOPIC_ID.unpack(value)
-        if (version, text, *tagged) != (VERSION, _EMPTY_TEXT, 1, _TOPIC_ID_TAG, _TOPIC_ID_SIZE):
+    if len(value) == _VALUE_WITH_TOPIC_ID.size:
+        version, offset, leader_epoch, text, commit_timestamp, tags, tag, size, raw = _VALUE_WITH_TOPIC_ID.unpack(value)
+        if tags != 1 or tag != _TOPIC_ID_TAG or size != _TOPIC_ID_SIZE:
             return None
         topic_id = topic_id_of(raw)
+    elif len(value) == _VALUE.size:
+        version, offset, leader_epoch, text, commit_timestamp, tags = _VALUE.unpack(value)
+        if tags != 0:
+            return None
     else:
+        return None
+    if version != VERSION or text != _EMPTY_TEXT:
         return None
     place = _read_key(key)
     if place is None:
@@ -129,17 +132,19 @@ def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
 
 
 def _read_key(key: bytes) -> OffsetCommitKey | None:
+    end = len(key)
+    if end < _SMALLEST_KEY:
+        return None
     number, length = _KEY_START.unpack_from(key)
     group_end = _KEY_START.size + length
-    if number != NUMBER or length < 0 or group_end + _LENGTH.size > len(key):
+    if number != NUMBER or length < 0 or group_end + _LENGTH.size > end:
         return None
+    topic_start = group_end + _LENGTH.size
     (length,) = _LENGTH.unpack_from(key, group_end)
-    topic_end = group_end + _LENGTH.size + length
-    if length < 0 or topic_end + _PARTITION.size != len(key):
+    if length < 0 or topic_start + length + _PARTITION.size != end:
         return None
     try:
-        group = key[_KEY_START.size : group_end].decode()
-        topic = key[group_end + _LENGTH.size : topic_end].decode()
+        group, topic = key[_KEY_START.size : group_end].decode(), key[topic_start : topic_start + length].decode()
     except UnicodeDecodeError:
         return None
-    return OffsetCommitKey(group=group, topic=topic, partition=_PARTITION.unpack_from(key, topic_end)[0])
+    return OffsetCommitKey(group=group, topic=topic, partition=_PARTITION.unpack_from(key, end - _PARTITION.size)[0])

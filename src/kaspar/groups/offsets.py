@@ -290,23 +290,24 @@ class Offsets:
     # -- the log -------------------------------------------------------------------------------------------------------
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int | None) -> None:
+        if value is not None and producer_id is None and not self._pending:
+            self._put(key.group, key.topic, key.partition, _pack(value))
+            return
         place = GroupTopicPartition(key.group, key.topic, key.partition)
         if value is None:
             self._pending.drop(place)
             self._remove(place)
         elif producer_id is None:
-            if self._pending:
-                self._pending.committed_behind(place)
-            self._put(place, _pack(value))
+            self._pending.committed_behind(place)
+            self._put(*place, _pack(value))
         else:
             self._pending.add(producer_id, place, _pack(value))
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         for place, packed in self._pending.end(producer_id, committed=committed):
-            self._put(place, packed)
+            self._put(*place, packed)
 
-    def _put(self, place: GroupTopicPartition, packed: bytes) -> None:
-        group, topic, partition = place
+    def _put(self, group: str, topic: str, partition: int, packed: bytes) -> None:
         topics = self._committed.get(group)
         if topics is None:
             topics = self._committed[group] = {}
