@@ -17,7 +17,8 @@ P = TypeVar("P", bound=NamesPartition)
 def split_by_existence(topic: TopicImage, partitions: Iterable[P]) -> tuple[tuple[P, ...], tuple[P, ...]]:
     """Those that the topic has, and those that it has not."""
     count = len(topic.partitions)
-    known, unknown = [], []
+    known: list[P] = []
+    unknown: list[P] = []
     for partition in partitions:
         (known if 0 <= partition.partition_index < count else unknown).append(partition)
     return tuple(known), tuple(unknown)
