@@ -25,6 +25,7 @@ CONFLUENT = ClientKind(
     _python("confluent-kafka"),
     assignors=("range", "roundrobin", "cooperative-sticky"),
     cannot={
+        Feature.UNCHECKED_PATTERN: "it compiles the pattern itself, too",
         Feature.RESET_BY_DURATION: "librdkafka has no such policy",
         Feature.DELETE_OFFSETS: "its admin client has no such call",
     },
@@ -34,6 +35,8 @@ KAFKA_PYTHON = ClientKind(
     _python("kafka-python"),
     assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
     cannot={
+        Feature.FENCED_INSTANCE: "its heartbeats end without a word",
+        Feature.NEW_PATTERN_TOPICS: "it joins again for other reasons only",
         Feature.CONSUMER_PROTOCOL: "it knows the classic protocol only",
         Feature.RESET_BY_DURATION: "it has no such policy",
     },
@@ -76,6 +79,8 @@ FRANZ_GO = ClientKind(
     franz_command,
     assignors=("range", "roundrobin", "sticky", "cooperative-sticky"),
     cannot={
+        Feature.RELEASED_INSTANCE: "when it leaves it does not name its instance, so the broker refuses (1.22.2)",
+        Feature.UNCHECKED_PATTERN: "it compiles the pattern itself, too",
         Feature.RESET_NONE: "where nothing is committed it starts all the same",
         Feature.RESET_BY_DURATION: "it has no such policy",
     },

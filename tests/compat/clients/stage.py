@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.compat.clients.api import Client, ClientKind, Consumer, Feature, Producer, Protocol, Transformer
-from tests.compat.clients.registry import CLIENTS, CONFLUENT
+from tests.compat.clients.registry import CLIENTS, JAVA
 from tests.compat.drivers.api import Driver, Record
 from tests.compat.scenario import wait_for_leaders
 from tests.peers.missing import unless_missing
@@ -76,7 +76,7 @@ class Stage(contextlib.ExitStack):
     @property
     def admin(self) -> Client:
         """A client that can tell all about groups."""
-        return self._crew.client(CONFLUENT)
+        return self._crew.client(JAVA)
 
     def spare(self) -> Client:
         """Another process of the client, for a scenario that kills it."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from confluent_kafka import KafkaError
+from kio.schema.errors import ErrorCode
 
 from tests.compat.drivers.api import (
     CALL_TIMEOUT_SECONDS,
@@ -37,7 +38,7 @@ _DELIVERED = re.compile(rb"delivered to partition \d+ \(offset (-?\d+)\)")
 _NO_ADMIN = "it has no admin commands"
 
 # librdkafka prints errors as sentences; these are the sentences of the codes that a broker sends.
-_SENTENCES = {KafkaError(code).str(): error_name(code) for code in range(1, 100)}
+_SENTENCES = {KafkaError(code.value).str(): error_name(code.value) for code in ErrorCode if code.value > 0}
 
 
 class KcatDriver:
@@ -192,5 +193,5 @@ def _client_error(printed: str) -> ClientError:
 
 
 def named_error(printed: str) -> str | None:
-    """Kafka's name of the error that kcat printed."""
+    """Kafka's name of the error in a sentence of librdkafka."""
     return next((name for sentence, name in _SENTENCES.items() if sentence in printed), None)

@@ -36,9 +36,9 @@ def test_the_others_take_over_from_a_member_that_dies(stage: Stage, protocol: Pr
     members = [stage.consumer(group, topic, protocol=protocol), doomed.consumer(group, topic, protocol=protocol)]
     wait_until_shared(members, partitions_of(topic, 4))
     doomed.kill()
+    wait_until_shared(members[:1], partitions_of(topic, 4))
     for partition in range(4):
         stage.write(topic, f"to-{partition}", partition=partition)
-    wait_until_shared(members[:1], partitions_of(topic, 4))
     wait_for_values(members[:1], [f"to-{partition}" for partition in range(4)])
 
 

@@ -27,7 +27,7 @@ def test_a_topic_made_later_is_found(stage: Stage, protocol: Protocol) -> None:
     wait_until_shared([member], {(first, 0), (second, 0), (second, 1)})
 
 
-@for_every_client(Feature.CONSUMER_PROTOCOL)
+@for_every_client(Feature.CONSUMER_PROTOCOL, Feature.UNCHECKED_PATTERN)
 def test_a_pattern_that_is_none_is_refused_by_the_broker(stage: Stage) -> None:
     member = stage.consumer(stage.new_name("group"), pattern="^(unclosed", protocol="consumer")
     eventually(lambda: member.look().error is not None, "the member is told")

@@ -1,6 +1,8 @@
 """Static members (KIP-345): a restart within the session moves nothing, and an instance id has one holder."""
 
-from tests.compat.clients.api import Feature, Protocol
+from collections.abc import Sequence
+
+from tests.compat.clients.api import ClientKind, Feature, Protocol
 from tests.compat.clients.stage import Stage, for_every_client, protocols
 from tests.compat.clients.words import healthy, partitions_of, wait_until_shared
 from tests.compat.scenario import eventually
@@ -8,7 +10,11 @@ from tests.compat.scenario import eventually
 LONG_SESSION_MS = 30_000  # longer than any restart takes
 
 
-@for_every_client(Feature.STATIC_MEMBER, variants=protocols)
+def restartable(kind: ClientKind) -> Sequence[Protocol]:
+    return protocols(kind) if kind.can([Feature.RELEASED_INSTANCE]) else ("classic",)
+
+
+@for_every_client(Feature.STATIC_MEMBER, variants=restartable)
 def test_a_static_member_that_restarts_gets_its_partitions_without_a_rebalance(
     stage: Stage, protocol: Protocol
 ) -> None:

@@ -28,7 +28,7 @@ def test_each_record_is_transformed_once(stage: Stage, protocol: Protocol) -> No
     eventually(lambda: running(transformer) > 0, "the first transaction")
     stage.write(source, *WORDS[100:], partition=1)
     wait_for_values([reader(stage, target)], [word.upper() for word in WORDS])
-    wait_for_offsets(stage.admin, group, (source, 0, 100, ""), (source, 1, 100, ""))
+    wait_for_offsets(stage.admin, group, {(source, 0): 100, (source, 1): 100})
 
 
 @for_every_client(Feature.TRANSACTIONS)
@@ -39,7 +39,7 @@ def test_an_aborted_transaction_commits_no_offsets_either(stage: Stage) -> None:
     transformer = stage.transformer(group, source, target, stage.new_name("id"), abort_first=True)
     wait_for_values([reader(stage, target)], [word.upper() for word in WORDS])
     assert transformer.look().aborted == 1
-    wait_for_offsets(stage.admin, group, (source, 0, len(WORDS), ""))
+    wait_for_offsets(stage.admin, group, {(source, 0): len(WORDS)})
 
 
 @for_every_client(Feature.TRANSACTIONS)

@@ -20,6 +20,7 @@ from tests.compat.clients.api import (
 )
 from tests.compat.clients.python.sessions import GroupConsumer, Groups, Library, Row, TransactionalProducer
 from tests.compat.drivers.api import CALL_TIMEOUT_SECONDS, error_name
+from tests.compat.drivers.kcat import named_error
 
 # librdkafka has words of its own for some codes of the broker.
 _NAMES = {
@@ -47,7 +48,7 @@ class ConfluentConsumer(GroupConsumer):
         for message in self.consumer.consume(500, timeout=0.1):
             error = message.error()
             if error is not None:
-                raise KafkaException(self._fatal or error)
+                raise KafkaException(error)
             topic, partition, offset, value = message.topic(), message.partition(), message.offset(), message.value()
             assert topic is not None
             assert partition is not None
@@ -174,6 +175,8 @@ class ConfluentLibrary(Library):
         cause = error.args[0] if isinstance(error, KafkaException) else None
         if not isinstance(cause, KafkaError):
             return type(error).__name__
+        if cause.code() == KafkaError._FATAL:
+            return named_error(cause.str()) or cause.name()
         return _NAMES.get(cause.code()) or (error_name(cause.code()) if cause.code() > 0 else cause.name())
 
 

@@ -56,7 +56,8 @@ class KafkaPythonConsumer(GroupConsumer):
         self.consumer.subscribe(topics=list(options.topics), pattern=options.pattern, listener=_Listener(self))
 
     def poll(self) -> list[Row]:
-        batches = self.consumer.poll(timeout_ms=100)
+        # It can miss its assignment for good when a poll ends just while it joins, so polls are not the shortest.
+        batches = self.consumer.poll(timeout_ms=500)
         return [
             (at.topic, at.partition, at.offset, (at.value or b"").decode()) for each in batches.values() for at in each
         ]

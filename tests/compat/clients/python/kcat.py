@@ -16,7 +16,9 @@ from tests.compat.drivers.kcat import named_error
 from tests.peers.kcat import kcat_path
 
 _FORMAT = r"%t %p %o %s\n"
-_REBALANCED = re.compile(r"^% Group .* rebalanced \(.*\): (assigned|revoked): ?(.*)$")
+_EAGER = re.compile(r"^% Group .* rebalanced \(.*\): (assigned|revoked): ?(.*)$")
+_COOPERATIVE = re.compile(r"^% Group .* rebalanced: incremental (assignment|revoke) of [^:]*: ?(.*)$")
+_NO_OFFSET = "No offset stored"
 _PARTITION = re.compile(r"(\S+) \[(\d+)\]")
 
 
@@ -31,7 +33,6 @@ class KcatConsumer(GroupConsumer):
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._cooperative = options.assignor == "cooperative-sticky"
         self._rows: list[Row] = []
         self._assignment: set[Partition] = set()
         self._printed: list[str] = []
@@ -47,7 +48,8 @@ class KcatConsumer(GroupConsumer):
             rows, self._rows = self._rows, []
             return rows
         printed = "\n".join(self._printed)
-        raise ClientError(named_error(printed) or "KCAT_ENDED", printed)
+        code = "NO_OFFSET" if _NO_OFFSET in printed else named_error(printed)
+        raise ClientError(code or "KCAT_ENDED", printed)
 
     def assignment(self) -> set[Partition]:
         return set(self._assignment)
@@ -64,16 +66,20 @@ class KcatConsumer(GroupConsumer):
     def _read_news(self, lines: IO[str]) -> None:
         for line in lines:
             self._printed.append(line.rstrip())
-            news = _REBALANCED.match(line)
+            news = _EAGER.match(line) or _COOPERATIVE.match(line)
             if news is not None:
                 self._rebalanced(news[1], {(topic, int(number)) for topic, number in _PARTITION.findall(news[2])})
 
     def _rebalanced(self, what: str, partitions: set[Partition]) -> None:
-        if what == "assigned":
-            self.rebalances += 1
-            self._assignment = self._assignment | partitions if self._cooperative else partitions
-        else:
-            self._assignment = self._assignment - partitions
+        match what:
+            case "assigned":
+                self.rebalances += 1
+                self._assignment = partitions
+            case "assignment":
+                self.rebalances += 1
+                self._assignment = self._assignment | partitions
+            case _:
+                self._assignment = self._assignment - partitions
 
 
 class KcatLibrary(Library):

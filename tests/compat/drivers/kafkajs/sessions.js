@@ -141,9 +141,14 @@ const calls = (kafka, admin) => ({
     consumers.get(consumer).consumer.seek({ topic, partition, offset: String(offset) }),
   consumer_close: ({ consumer }) => closeAll(consumers, consumer, "consumer"),
 
-  producer_open: async (words) => open(producers, { producer: await openProducer(kafka, words) }),
+  producer_open: async (words) => {
+    const producer = await openProducer(kafka, words);
+    return open(producers, { producer, next: await producer.transaction() }); // only this asks for the producer id
+  },
   producer_begin: async ({ producer }) => {
-    producers.get(producer).transaction = await producers.get(producer).producer.transaction();
+    const session = producers.get(producer);
+    session.transaction = session.next ?? (await session.producer.transaction());
+    session.next = null;
   },
   producer_send: ({ producer, topic, partition, values }) =>
     producers.get(producer).transaction.send({ topic, messages: values.map((value) => ({ partition, value })) }),
