@@ -81,6 +81,8 @@ def _check(image: ClusterImage, update: FeatureUpdate) -> None:
     supported = SUPPORTED.get(update.name, _DISABLED)
     if not supported.min_version <= update.level <= supported.max_version:
         raise _invalid(update, _why_not_supported(image, supported))
+    if update.name not in SUPPORTED:
+        raise _invalid(update, f"Feature {update.name} not found.")
     current = image.features.get(update.name, 0)
     if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
         raise _invalid(

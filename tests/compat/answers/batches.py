@@ -54,7 +54,7 @@ class Batch(Placeholder):
     attributes: int = 0  # flags beside the codec
     timestamp: int = TIMESTAMP
     producer_id: object = -1
-    producer_epoch: int = -1
+    producer_epoch: object = -1
     base_sequence: int = -1
     base_offset: int = 0
     leader_epoch: int = -1
@@ -72,14 +72,16 @@ class Batch(Placeholder):
         payload = _compress(self.codec, payload) if self.payload is None else self.payload
         deltas = [record.timestamp_delta for record in self.records] or [0]
         producer_id = resolve(self.producer_id, context)
+        producer_epoch = resolve(self.producer_epoch, context)
         assert isinstance(producer_id, int)
+        assert isinstance(producer_epoch, int)
         fields = (
             self.codec | self.attributes,
             len(self.records) - 1 if self.last_offset_delta is None else self.last_offset_delta,
             self.timestamp,
             self.timestamp + max(deltas) if self.max_timestamp is None else self.max_timestamp,
             producer_id,
-            self.producer_epoch,
+            producer_epoch,
             self.base_sequence,
             len(self.records) if self.count is None else self.count,
         )

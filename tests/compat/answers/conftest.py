@@ -19,6 +19,7 @@ from tests.peers.process import BrokerProcess
 SETTINGS = {
     "log.retention.ms": "-1",
     "num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",

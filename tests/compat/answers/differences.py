@@ -31,6 +31,14 @@ _SHOW_APIS = ("api-versions-an-ordinary-client", "api-versions-twice-on-a-connec
 _SHOW_BROKER = ("describe-configs-this-broker", "describe-configs-this-broker-with-synonyms-and-documentation")
 _OF_BROKER = "step 1: DescribeConfigs / results / 4 1 / configs"
 
+_ON = (True,)  # by default, in Kafka
+_FEATURES = (
+    ("kraft.version", "There is no Raft quorum.", ()),
+    ("eligible.leader.replicas.version", "A cluster of several brokers comes later.", ()),
+    ("share.version", "Share groups come later.", _ON),
+    ("streams.version", "The server's side of Kafka Streams groups comes later.", _ON),
+)
+
 _ANNOUNCED = [
     *[
         Known(
@@ -38,11 +46,32 @@ _ANNOUNCED = [
         )
         for api, reason in APIS_OF_LATER.items()
     ],
+    *[
+        Known(
+            f"The feature `{feature}` is not there.",
+            reason,
+            _SHOW_APIS,
+            [f"step * / supported_features / {feature}", *(f"step * / finalized_features / {feature}" for _ in is_on)],
+            versions=[4],
+        )
+        for feature, reason, is_on in _FEATURES
+    ],
+    *[
+        Known(
+            f"The feature `{feature}` is not there at version 3 either, at which only what is finalised of it is told.",
+            reason,
+            _SHOW_APIS,
+            [f"step * / finalized_features / {feature}"],
+            versions=[3],
+        )
+        for feature, reason, is_on in _FEATURES
+        if is_on
+    ],
     Known(
-        "No features are announced.",
-        "The features of Apache Kafka are switches of its own metadata log and of group protocols that come later.",
+        "Only one level of `metadata.version` is supported, that of Kafka 4.3, so it cannot be changed.",
+        "It is told for tools that read off it which Kafka a cluster is like; metadata is not kept in Kafka's records.",
         _SHOW_APIS,
-        [f"step * / {field}" for field in ("supported_features", "finalized_features_epoch", "finalized_features")],
+        ["step * / supported_features / metadata.version / min_version"],
         versions=(3, 4),
     ),
 ]
@@ -95,6 +124,25 @@ _BETTER_ANSWERS = [
         "A client that waits for an answer which never comes is not helped.",
         ["alter-configs-the-same-twice"],
         ["step 1: AlterConfigs"],
+    ),
+    Known(
+        "A JoinGroup request that names a protocol twice is answered; Kafka does not answer it at versions below 4.",
+        "A client that waits for an answer which never comes is not helped.",
+        ["join-group-the-same-protocol-twice"],
+        ["step 1: JoinGroup"],
+        versions=range(4),
+    ),
+    Known(
+        "An AddPartitionsToTxn request without transactions is answered; Kafka does not answer it.",
+        "A client that waits for an answer which never comes is not helped.",
+        ["add-partitions-to-txn-of-no-transactions"],
+        ["step 1: AddPartitionsToTxn"],
+    ),
+    Known(
+        "A topic that is named without partitions is not in the answer to AddPartitionsToTxn; in Kafka's it is.",
+        "There is nothing to tell about it.",
+        ["add-partitions-to-txn-no-partitions"],
+        ["step 1: AddPartitionsToTxn / *results*"],
     ),
     Known(
         "A batch whose records' offset deltas have a gap or do not begin at zero is refused with INVALID_RECORD; "

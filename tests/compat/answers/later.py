@@ -5,8 +5,6 @@ A client looks at ApiVersions before it uses one, so it sees what it would see w
 
 from collections.abc import Mapping, Sequence
 
-_GROUPS = "consumer groups come later"
-_TRANSACTIONS = "transactions come later"
 _SECURITY = "authentication and authorization come later"
 _QUOTAS = "quotas come later"
 _CLUSTER = "a cluster of several brokers comes later"
@@ -15,15 +13,6 @@ _STREAMS = "the server's side of Kafka Streams groups comes later"
 _KRAFT = "there is no Raft quorum: metadata lives in the embedded store or in ZooKeeper"
 
 _BY_REASON: Mapping[str, Sequence[str]] = {
-    _GROUPS: (
-        *("OffsetCommit", "OffsetFetch", "JoinGroup", "Heartbeat", "LeaveGroup", "SyncGroup"),
-        *("DescribeGroups", "ListGroups", "DeleteGroups", "OffsetDelete"),
-        *("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
-    ),
-    _TRANSACTIONS: (
-        *("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "WriteTxnMarkers", "TxnOffsetCommit"),
-        *("DescribeTransactions", "ListTransactions"),
-    ),
     _SECURITY: (
         *("SaslHandshake", "SaslAuthenticate", "DescribeAcls", "CreateAcls", "DeleteAcls"),
         *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"),
@@ -32,7 +21,7 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
     _QUOTAS: ("DescribeClientQuotas", "AlterClientQuotas"),
     _CLUSTER: (
         *("AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments"),
-        *("UnregisterBroker", "UpdateFeatures"),
+        "UnregisterBroker",
     ),
     _SHARE: (
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),

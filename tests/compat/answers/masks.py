@@ -1,7 +1,8 @@
 """What legitimately varies between two brokers is replaced by a name, so that the rest can be compared exactly.
 
-Ids that a broker hands out (topic ids, producer ids, session ids, the cluster id, ports, log directories) are renamed
-in the order in which they first appear in a transcript: two brokers agree when they use the same id in the same places.
+Ids that a broker hands out (topic ids, producer ids, member ids, session ids, the cluster id, ports, log directories)
+are renamed in the order in which they first appear in a transcript: two brokers agree when they use the same id in the
+same places.
 Texts for people (error messages, documentation) are compared only in whether there is one. A point in time near the
 present becomes `<now>`. Lists of things with an identity become dicts, with the order as a field of its own.
 """
@@ -38,6 +39,10 @@ UNORDERED = (
     "DescribeLogDirs.results.*.topics",
     "DescribeLogDirs.results.*.topics.*.partitions",
     "DescribeProducers.topics.*.partitions.*.active_producers",
+    "ListGroups.groups",
+    "DeleteGroups.results",
+    "AddPartitionsToTxn.*results_by_partition",
+    "ListTransactions.transaction_states",
 )
 
 # Settings whose values name this broker's own ports, folders and processes.
@@ -51,6 +56,11 @@ _IDENTITIES: Sequence[tuple[str, ...]] = (
     ("base_offset", "size"),
     ("resource_type", "resource_name"),
     ("resource_name",),
+    ("group_id",),
+    ("transactional_id",),
+    ("member_id",),
+    ("key",),
+    ("feature",),
     ("batch_index",),
     ("partition_index",),
     ("partition",),
@@ -63,6 +73,9 @@ _IDENTITIES: Sequence[tuple[str, ...]] = (
     ("topic",),
     ("topic_id",),
 )
+
+
+_NAMES = ("topic", "name", "resource_name", "group_id", "transactional_id")
 
 
 class _Names:
@@ -115,13 +128,15 @@ class _Masker:
                 repetition += 1
                 key = f"{label} again ({repetition})"
             result[key] = masked
+        if not result:
+            return []
         if not any(fnmatch.fnmatchcase(path, pattern) for pattern in self._unordered):
             result[ORDER] = list(result)
         return result
 
     def _is_foreign(self, item: Mapping[str, Plain]) -> bool:
-        """Whether it is about a topic of another scenario: they show where a request asks for everything."""
-        name = item.get("topic") or item.get("name") or item.get("resource_name")
+        """Whether it is about what another scenario has made: that shows where a request asks for everything."""
+        name = next((item[name] for name in _NAMES if item.get(name)), None)
         return isinstance(name, str) and bool(_TOPIC_NAME.match(name)) and not name.startswith(f"{self._prefix}.")
 
     def _mask_value(self, value: Plain, path: str) -> Tree:
@@ -163,11 +178,14 @@ _FIELD_RULES: Mapping[str, Callable[[_Masker, Plain], Tree]] = {
     "log_dir": _rename("log dir", unless=None),
     "session_id": _rename("session", unless=0),
     "producer_id": _rename("producer id", unless=-1),
+    "member_id": _rename("member", unless=""),
+    "leader": _rename("member", unless=""),
     "log_append_time": _Masker.near_now,
     "timestamp": _Masker.near_now,
     "last_timestamp": _Masker.near_now,
     "base_timestamp": _Masker.near_now,
     "max_timestamp": _Masker.near_now,
+    "transaction_start_time": _Masker.near_now,
 }
 
 

@@ -25,8 +25,10 @@ from kio.static.protocol import Entity
 
 from tests.compat.answers.api import Api
 from tests.compat.answers.batches import describe
+from tests.compat.answers.describe_transactions import DescribeTransactionsResponse
 
 CLIENT_ID = "answers"
+_RESPONSES = {Api.DESCRIBE_TRANSACTIONS: DescribeTransactionsResponse}
 Plain = Any  # nested dicts, lists, numbers, texts and None
 
 
@@ -54,7 +56,7 @@ def encode_header(api_key: int, version: int, correlation_id: int, *, flexible: 
 
 def decode_answer(api: Api, version: int, payload: bytes) -> tuple[int, Plain]:
     """The correlation id and the body as plain data."""
-    schema: Any = load_entity_schema(api.schema, version, EntityType.response)
+    schema: Any = _RESPONSES.get(api) or load_entity_schema(api.schema, version, EntityType.response)
     header, header_size = entity_reader(schema.__header_schema__)(payload, 0)
     body, body_size = entity_reader(schema)(payload, header_size)
     if header_size + body_size != len(payload):

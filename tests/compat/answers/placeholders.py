@@ -34,6 +34,16 @@ class Topic(Placeholder):
 
 
 @dataclass(frozen=True)
+class Own(Placeholder):
+    """A name that no other scenario uses: of a group, a member, a transactional id."""
+
+    short: str
+
+    def resolve(self, context: Context) -> str:
+        return context.topic_name(self.short)
+
+
+@dataclass(frozen=True)
 class TopicId(Placeholder):
     """The id that this broker gave to the scenario's topic."""
 

@@ -47,8 +47,10 @@ class Stage:
         self._shared: dict[str, Context] = {}
 
     def wait_ready(self) -> None:
-        """A broker that answers may still have to fetch its first block of producer ids."""
-        _Player(self.peer, _EMPTY, 0, Context("ready")).await_producer_ids()
+        """A broker that answers may still have to fetch its first block of producer ids, and makes the topics of its
+        coordinators when they are first looked for.
+        """
+        _Player(self.peer, _EMPTY, 0, Context("ready")).await_coordinators()
 
     def play(self, scenario: Scenario, version: int) -> Transcript:
         if not scenario.shared:
@@ -188,10 +190,16 @@ class _Player:
         self.context.topic_ids[topic.short] = topic_id
         self._await_leaders(name, topic.partitions)
 
-    def await_producer_ids(self) -> None:
-        body = {"transactional_id": None, "transaction_timeout": 60_000}
+    def await_coordinators(self) -> None:
+        body: dict[str, object] = {"transactional_id": None, "transaction_timeout": 60_000}
+        groups = {"groups": [{"group_id": "ready", "topics": None}]}
         try:
             self._until(Api.INIT_PRODUCER_ID, body, "error_code", "NONE")
+            for key_type in (0, 1):
+                key: dict[str, object] = {"coordinator_keys": ["ready"], "key_type": key_type}
+                self._until(Api.FIND_COORDINATOR, key, "coordinators.0.error_code", "NONE")
+            self._until(Api.INIT_PRODUCER_ID, {**body, "transactional_id": "ready"}, "error_code", "NONE")
+            self._until(Api.OFFSET_FETCH, groups, "groups.0.error_code", "NONE")
         finally:
             self._drop_connection()
 

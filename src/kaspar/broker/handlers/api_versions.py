@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ANNOUNCED_FROM = {ApiKey.PRODUCE: 0}
 
 FIRST_WITH_LEVEL_0 = 4
-"""Before, clients took a feature that begins at level 0 for a mistake, so it is told to begin at 1."""
+"""Before, clients took a feature that begins at level 0 for a mistake, so they are not told what is supported of it."""
 
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -50,8 +50,9 @@ def handle(broker: "Broker", context: RequestContext, request: ApiVersionsReques
     return ApiVersionsResponse(
         api_keys=announced(broker.requests.served),
         supported_features=tuple(
-            SupportedFeatureKey(name=name, min_version=max(least, first), max_version=last)
+            SupportedFeatureKey(name=name, min_version=first, max_version=last)
             for name, (first, last) in SUPPORTED.items()
+            if first >= least
         ),
         finalized_features_epoch=image.features_epoch,
         finalized_features=tuple(

@@ -3,6 +3,7 @@
 The first one who asks has the internal topic made, and is answered when it is there: Kafka makes its clients ask again.
 """
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -18,6 +19,7 @@ TRANSACTION: Final = 1
 SHARE: Final = 2
 FIRST_VERSION_WITH_SEVERAL_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARE_GROUPS: Final = 6
+SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:[0-9]+", re.DOTALL)
 NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
 
 
@@ -25,7 +27,9 @@ def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRe
     several = context.version >= FIRST_VERSION_WITH_SEVERAL_KEYS
     keys = request.coordinator_keys if several else (request.key,)
     try:
-        runtime = _runtime(broker, context.version, request.key_type)
+        if request.key_type == SHARE and context.version >= FIRST_VERSION_WITH_SHARE_GROUPS:
+            return _response(context, tuple(_no_share_coordinator(key) for key in keys))
+        runtime = _runtime(broker, request.key_type)
     except Refused as refusal:
         return _response(context, tuple(_refused(key, refusal) for key in keys))
     if runtime.topic.name in broker.image.topics:
@@ -43,16 +47,19 @@ async def _find_when_made(
     return _response(context, tuple(_found(broker, context, runtime, key) for key in keys))
 
 
-def _runtime(broker: "Broker", version: int, key_type: int) -> "AnyRuntime":
-    match key_type:
-        case 0:
-            return broker.groups.runtime
-        case 1:
-            return broker.transactions.runtime
-        case 2 if version >= FIRST_VERSION_WITH_SHARE_GROUPS:
-            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not served")
-        case _:
-            raise Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
+def _runtime(broker: "Broker", key_type: int) -> "AnyRuntime":
+    if key_type == GROUP:
+        return broker.groups.runtime
+    if key_type == TRANSACTION:
+        return broker.transactions.runtime
+    raise Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
+
+
+def _no_share_coordinator(key: str) -> Coordinator:
+    """As Kafka answers when the topic of share groups is not there. Their keys are group, topic id and partition."""
+    if not SHARE_KEY.fullmatch(key):
+        return _refused(key, Refused(ErrorCode.INVALID_REQUEST, "the key is no group id, topic id and partition"))
+    return _refused(key, Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not served yet"))
 
 
 def _found(broker: "Broker", context: RequestContext, runtime: "AnyRuntime", key: str) -> Coordinator:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import Refused
 from kaspar.broker.handlers import RequestContext
-from kaspar.metadata.events import DONE, FeatureOutcome, FeatureUpdate, Outcome, UpdateFeatures
+from kaspar.metadata.events import DONE, FeatureOutcome, FeatureUpdate, UpdateFeatures
 from kaspar.metadata.features import UpgradeType
 from kaspar.protocol.messages.update_features import (
     FeatureUpdateKey,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 FIRST_WITH_UPGRADE_TYPE: Final = 1
-FIRST_WITH_ONE_RESULT: Final = 2
+NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
 NOT_UPDATED: Final = "The update failed for all features since the following feature had an error: "
 
 
@@ -27,7 +27,7 @@ async def handle(broker: "Broker", context: RequestContext, request: UpdateFeatu
         outcomes = await broker.controller.submit(UpdateFeatures(updates, request.validate_only))
     except Refused as refusal:  # by the metadata store: it is full, or not ours any longer
         return UpdateFeaturesResponse(error_code=refusal.code, error_message=refusal.message)
-    return _response(context.version, outcomes)
+    return _response(outcomes)
 
 
 def _update(update: FeatureUpdateKey, version: int) -> FeatureUpdate:
@@ -37,16 +37,10 @@ def _update(update: FeatureUpdateKey, version: int) -> FeatureUpdate:
     return FeatureUpdate(update.feature, update.max_version_level, upgrade_type)
 
 
-def _response(version: int, outcomes: tuple[FeatureOutcome, ...]) -> UpdateFeaturesResponse:
-    failed = next((each for each in outcomes if each.outcome != DONE), None)
-    if version >= FIRST_WITH_ONE_RESULT:
-        outcome = Outcome() if failed is None else failed.outcome
-        message = None if failed is None else f"{NOT_UPDATED}{outcome.message}"
-        return UpdateFeaturesResponse(error_code=outcome.error, error_message=message)
+def _response(outcomes: tuple[FeatureOutcome, ...]) -> UpdateFeaturesResponse:
+    """The first that failed is told for all of them. Since version 2 there are no results beside it."""
+    for outcome in (each.outcome for each in outcomes if each.outcome != DONE):
+        return UpdateFeaturesResponse(error_code=outcome.error, error_message=f"{NOT_UPDATED}{outcome.message}")
     return UpdateFeaturesResponse(
-        error_code=ErrorCode.NONE,
-        results=tuple(
-            UpdatableFeatureResult(feature=each.name, error_code=each.outcome.error, error_message=each.outcome.message)
-            for each in outcomes
-        ),
+        results=tuple(UpdatableFeatureResult(feature=each.name, error_message=NO_MESSAGE) for each in outcomes)
     )

@@ -3,7 +3,23 @@
 from collections.abc import Sequence
 
 from tests.compat.answers.scenario import Scenario
-from tests.compat.answers.scenarios import cluster, configs, connection, fetch, offsets, produce, producers, topics
+from tests.compat.answers.scenarios import (
+    any_groups,
+    classic_groups,
+    cluster,
+    committed_offsets,
+    configs,
+    connection,
+    consumer_groups,
+    coordinators,
+    features,
+    fetch,
+    offsets,
+    produce,
+    producers,
+    topics,
+    transactions,
+)
 
 SCENARIOS: Sequence[Scenario] = (
     *connection.SCENARIOS,
@@ -14,4 +30,11 @@ SCENARIOS: Sequence[Scenario] = (
     *offsets.SCENARIOS,
     *configs.SCENARIOS,
     *producers.SCENARIOS,
+    *coordinators.SCENARIOS,
+    *classic_groups.SCENARIOS,
+    *consumer_groups.SCENARIOS,
+    *any_groups.SCENARIOS,
+    *committed_offsets.SCENARIOS,
+    *transactions.SCENARIOS,
+    *features.SCENARIOS,
 )
