@@ -20,7 +20,7 @@ from tests.chaos.lives import Lives, Role
 from tests.chaos.readers import READ_COMMITTED, RawReader, StockReader
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import LATEST, RawClient
-from tests.peers.raw_groups import committed
+from tests.peers.raw_offsets import committed
 
 PIPELINE = Pipeline("in", "out", "processors")
 PAUSE_SECONDS = 0.01

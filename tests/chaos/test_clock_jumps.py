@@ -16,9 +16,10 @@ from tests.chaos.conftest import StartBroker
 from tests.chaos.faulty_clock import FaultyClock
 from tests.chaos.history import Fate, read_partition
 from tests.chaos.pipeline import COORDINATION
+from tests.peers.lone_members import LoneConsumerMember, LoneMember
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
-from tests.peers.raw_groups import RawConsumerMember, RawMember, commit, committed
+from tests.peers.raw_offsets import commit, committed
 from tests.peers.raw_transactions import RawProducer
 
 TOPIC = "orders"
@@ -59,9 +60,9 @@ def test_jumps_end_no_session_and_no_transaction(
     broker: ObservedBroker, clock: FaultyClock, chance: random.Random
 ) -> None:
     with broker.client() as client:
-        classic = RawMember(client, "classic", session_timeout_ms=LONG_SESSION_MS)
+        classic = LoneMember(client, "classic", session_timeout_ms=LONG_SESSION_MS)
         classic.join()
-        modern = RawConsumerMember(client, "modern", TOPIC)
+        modern = LoneConsumerMember(client, "modern", TOPIC)
         modern.join()
         producer = RawProducer(client, "transfers", timeout_ms=LONG_SESSION_MS)
         producer.begin_life()
@@ -86,7 +87,7 @@ def test_jumps_end_no_session_and_no_transaction(
 def test_what_is_to_time_out_does_so_after_a_jump(broker: ObservedBroker, clock: FaultyClock, jump: int) -> None:
     """A clock that went back a day does not give the dead another day."""
     with broker.client() as client:
-        silent = RawMember(client, "classic", session_timeout_ms=600)
+        silent = LoneMember(client, "classic", session_timeout_ms=600)
         silent.join()
         producer = RawProducer(client, "transfers", timeout_ms=600)
         producer.begin_life()

@@ -17,7 +17,7 @@ from tests.chaos.pipeline import COORDINATION
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import RawClient
-from tests.peers.raw_groups import commit, committed
+from tests.peers.raw_offsets import commit, committed
 from tests.peers.raw_transactions import GROUP, RawProducer, find_coordinator
 
 TOPIC = "orders"

@@ -29,7 +29,7 @@ from tests.chaos.lives import Lives, Role
 from tests.chaos.pipeline import COORDINATION
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import RawClient
-from tests.peers.raw_groups import NOWHERE, commit, committed
+from tests.peers.raw_offsets import NOWHERE, commit, committed
 from tests.peers.raw_transactions import GROUP, find_coordinator
 
 TOPIC = "orders"

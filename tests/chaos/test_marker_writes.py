@@ -20,7 +20,7 @@ from tests.chaos.pipeline import COORDINATION
 from tests.chaos.readers import READ_COMMITTED
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import RawClient
-from tests.peers.raw_groups import committed
+from tests.peers.raw_offsets import committed
 from tests.peers.raw_transactions import GROUP, RawProducer, find_coordinator, until_settled
 
 TOPIC = "orders"
