@@ -22,27 +22,32 @@ class TransactionTerms(NamedTuple):
 
 def terms_of(request: ProduceRequest, frame: memoryview, version: int) -> TransactionTerms | None:
     """None if no batch is part of a transaction. Refused if all of the request is to be refused."""
-    producers = set()
-    transactional = False
     for _, batches in request.topics:
         for _, start, end in batches:
-            if is_transactional(frame, start, end):
-                transactional = True
-                producer_id, producer_epoch, _ = _PRODUCER.unpack_from(frame, start)
-                if producer_id >= 0:
-                    producers.add(ProducerIdAndEpoch(producer_id, producer_epoch))
-    if not transactional:
-        return None
+            # The same as `is_transactional`, without the call: nearly every batch is looked at for nothing.
+            if end - start >= HEADER_SIZE and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+                return _terms_of_transaction(request, frame, version)
+    return None
+
+
+def _terms_of_transaction(request: ProduceRequest, frame: memoryview, version: int) -> TransactionTerms | None:
     if request.transactional_id is None:
         raise Refused(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch is transactional, and the request is not"
         )
+    producers = set()
+    for _, batches in request.topics:
+        for _, start, end in batches:
+            if is_transactional(frame, start, end):
+                producer_id, producer_epoch, _ = _PRODUCER.unpack_from(frame, start)
+                if producer_id >= 0:
+                    producers.add(ProducerIdAndEpoch(producer_id, producer_epoch))
     if len(producers) > 1:
         raise Refused(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
     if not producers:
-        return None
+        return None  # such batches belong to nobody's transaction: Kafka takes them as any other
     return TransactionTerms(request.transactional_id, producers.pop(), TransactionSupport.of_produce(version))
 
 
