@@ -7,14 +7,15 @@ import pytest
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kaspar.broker.handlers import SERVED
-from kaspar.broker.handlers.find_coordinator import GROUP, SHARE, TRANSACTION
+from kaspar.broker.handlers.find_coordinator import CoordinatorType
 from kaspar.broker.server import Broker
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from tests.unit.broker.running import Client, run, running
 
+GROUP, TRANSACTION, SHARE = CoordinatorType
 NO_COORDINATOR = (-1, "", -1)
-TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
+TOPICS: dict[int, str] = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE}
 
 
 async def ask(broker: Broker, version: int, key_type: int, *keys: str) -> FindCoordinatorResponse:
@@ -87,6 +88,18 @@ def test_a_kind_that_the_version_does_not_know_is_refused(tmp_path: Path) -> Non
             assert share.coordinators[0].error_code == other.error_code == ErrorCode.INVALID_REQUEST
             assert place(other) == place(share.coordinators[0]) == NO_COORDINATOR
             assert not broker.image.topics
+
+    run(scenario())
+
+
+def test_share_groups_are_answered_as_where_their_topic_is_not_there(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            answer = await ask(broker, 6, SHARE, "group", "group:AAAAAAAAAAAAAAAAAAAAAQ:0")
+            assert [each.error_code for each in answer.coordinators] == [
+                ErrorCode.INVALID_REQUEST,
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ]
 
     run(scenario())
 

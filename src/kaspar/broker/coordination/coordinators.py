@@ -5,6 +5,7 @@ quickly and takes as little memory as one that has none. A coordinator comes to 
 when a client first looks for it.
 """
 
+import importlib
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,17 @@ class Coordinators:
             self._transactions = Transactions(self._broker)
             self._transactions.start()
         return self._transactions
+
+    async def load_groups(self) -> "Groups":
+        """As `groups`, for whoever can wait: their code is loaded in a thread, which takes a tenth of a second once."""
+        if self._groups is None:
+            await self._broker.run_blocking(importlib.import_module, "kaspar.broker.coordination.groups")
+        return self.groups
+
+    async def load_transactions(self) -> "Transactions":
+        if self._transactions is None:
+            await self._broker.run_blocking(importlib.import_module, "kaspar.broker.coordination.transactions")
+        return self.transactions
 
     @property
     def made_groups(self) -> "Groups | None":

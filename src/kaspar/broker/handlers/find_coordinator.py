@@ -4,6 +4,8 @@ The first one who asks has the internal topic made, and is answered when it is t
 """
 
 import re
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -11,48 +13,62 @@ from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
+    from kaspar.broker.coordination.groups import Groups
     from kaspar.broker.coordination.runtime import AnyRuntime
+    from kaspar.broker.coordination.transactions import Transactions
     from kaspar.broker.server import Broker
 
-GROUP: Final = 0
-TRANSACTION: Final = 1
-SHARE: Final = 2
 FIRST_VERSION_WITH_SEVERAL_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARE_GROUPS: Final = 6
 SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:[0-9]+", re.DOTALL)
 NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
 
 
+class CoordinatorType(IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
 def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRequest) -> Answer:
     several = context.version >= FIRST_VERSION_WITH_SEVERAL_KEYS
     keys = request.coordinator_keys if several else (request.key,)
-    try:
-        if request.key_type == SHARE and context.version >= FIRST_VERSION_WITH_SHARE_GROUPS:
+    coordinators = broker.coordinators
+    match request.key_type:
+        case CoordinatorType.GROUP:
+            return _find(broker, context, keys, coordinators.made_groups, coordinators.load_groups)
+        case CoordinatorType.TRANSACTION:
+            return _find(broker, context, keys, coordinators.made_transactions, coordinators.load_transactions)
+        case CoordinatorType.SHARE if context.version >= FIRST_VERSION_WITH_SHARE_GROUPS:
             return _response(context, tuple(_no_share_coordinator(key) for key in keys))
-        runtime = _runtime(broker, request.key_type)
-    except Refused as refusal:
-        return _response(context, tuple(_refused(key, refusal) for key in keys))
-    if runtime.topic.name in broker.image.topics:
-        return _response(context, tuple(_found(broker, context, runtime, key) for key in keys))
-    return _find_when_made(broker, context, runtime, keys)
+    refusal = Refused(ErrorCode.INVALID_REQUEST, f"{request.key_type} is no kind of coordinator")
+    return _response(context, tuple(_refused(key, refusal) for key in keys))
+
+
+def _find(
+    broker: "Broker",
+    context: RequestContext,
+    keys: tuple[str, ...],
+    coordinator: "Groups | Transactions | None",
+    load: "Callable[[], Awaitable[Groups | Transactions]]",
+) -> Answer:
+    if coordinator is not None and coordinator.runtime.topic.name in broker.image.topics:
+        return _response(context, tuple(_found(broker, context, coordinator.runtime, key) for key in keys))
+    return _find_when_made(broker, context, keys, load)
 
 
 async def _find_when_made(
-    broker: "Broker", context: RequestContext, runtime: "AnyRuntime", keys: tuple[str, ...]
+    broker: "Broker",
+    context: RequestContext,
+    keys: tuple[str, ...],
+    load: "Callable[[], Awaitable[Groups | Transactions]]",
 ) -> FindCoordinatorResponse:
+    runtime: AnyRuntime = (await load()).runtime
     try:
         await runtime.ensure_topic()
     except Refused as refusal:
         return _response(context, tuple(_refused(key, refusal) for key in keys))
     return _response(context, tuple(_found(broker, context, runtime, key) for key in keys))
-
-
-def _runtime(broker: "Broker", key_type: int) -> "AnyRuntime":
-    if key_type == GROUP:
-        return broker.groups.runtime
-    if key_type == TRANSACTION:
-        return broker.transactions.runtime
-    raise Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
 
 
 def _no_share_coordinator(key: str) -> Coordinator:
