@@ -23,7 +23,6 @@ MAX_STRING_BYTES: Final = 0x7FFF
 _KEY_START = struct.Struct(">hh")  # number, length of the group's id
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
-_SMALLEST_KEY: Final = _KEY_START.size + _LENGTH.size + _PARTITION.size
 
 # Version, offset, leader epoch, an empty text, commit timestamp, the number of tagged fields; with a topic id also its
 # tag and size.
@@ -132,19 +131,27 @@ def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
 
 
 def _read_key(key: bytes) -> OffsetCommitKey | None:
-    end = len(key)
-    if end < _SMALLEST_KEY:
+    end = len(key) - _PARTITION.size
+    names = _read_names(key[:end]) if end > 0 else None
+    if names is None:
         return None
-    number, length = _KEY_START.unpack_from(key)
+    return OffsetCommitKey(group=names[0], topic=names[1], partition=_PARTITION.unpack_from(key, end)[0])
+
+
+@functools.lru_cache(maxsize=1024)
+def _read_names(octets: bytes) -> tuple[str, str] | None:
+    """Group and topic, which begin the keys of many partitions: remembered, for these come one after the other."""
+    if len(octets) < _KEY_START.size:
+        return None
+    number, length = _KEY_START.unpack_from(octets)
     group_end = _KEY_START.size + length
-    if number != NUMBER or length < 0 or group_end + _LENGTH.size > end:
-        return None
     topic_start = group_end + _LENGTH.size
-    (length,) = _LENGTH.unpack_from(key, group_end)
-    if length < 0 or topic_start + length + _PARTITION.size != end:
+    if number != NUMBER or length < 0 or topic_start > len(octets):
+        return None
+    (length,) = _LENGTH.unpack_from(octets, group_end)
+    if length < 0 or topic_start + length != len(octets):
         return None
     try:
-        group, topic = key[_KEY_START.size : group_end].decode(), key[topic_start : topic_start + length].decode()
+        return octets[_KEY_START.size : group_end].decode(), octets[topic_start:].decode()
     except UnicodeDecodeError:
         return None
-    return OffsetCommitKey(group=group, topic=topic, partition=_PARTITION.unpack_from(key, end - _PARTITION.size)[0])

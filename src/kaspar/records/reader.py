@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.records.batch import HEADER_SIZE, BatchHeader, core, iter_headers
-from kaspar.records.codec import Octets
+from kaspar.records.codec import Codec, Octets
 from kaspar.records.inflate import inflate
 from kaspar.records.record import Record
 
@@ -24,6 +24,9 @@ def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[R
     if header.count == 0:  # compaction leaves such a batch to remember its producer's last sequence
         return
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
+    if header.codec is Codec.NONE:
+        yield from _read_plain(reader, payload, header)
+        return
     left = header.count
     pieces: list[Octets] = []
     held = wanted = 0
@@ -42,4 +45,15 @@ def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[R
     except Refused as refused:
         raise MalformedBytes(refused.message) from refused
     if left or held:
-        raise MalformedBytes(f"a batch of {header.count} records lacks {left}, with {held} bytes left over")
+        raise _torn(header, left, held)
+
+
+def _read_plain(reader: core.RecordReader, payload: memoryview, header: BatchHeader) -> list[Record]:
+    records, used, _ = reader.read(bytes(payload), header.count)
+    if len(records) != header.count or used != len(payload):
+        raise _torn(header, header.count - len(records), len(payload) - used)
+    return records
+
+
+def _torn(header: BatchHeader, left: int, held: int) -> MalformedBytes:
+    return MalformedBytes(f"a batch of {header.count} records lacks {left}, with {held} bytes left over")
