@@ -173,6 +173,13 @@ class TransactionShard:
         codes = verify_partitions(self._known(transactional_id), producer, sorted(partitions))
         return result_of(transactional_id, codes)
 
+    def is_fenced(self, transactional_id: str, producer: ProducerIdAndEpoch) -> bool:
+        """Whether another pair has taken this one's place. A partition knows that from the marker of the transaction
+        before; while a transaction is prepared, or being completed, only its coordinator does.
+        """
+        transaction = self.transactions.get(transactional_id)
+        return transaction is not None and transaction.client_producer != producer
+
     def end(self, request: EndTxnRequest, ticket: Ticket, now: Now, *, version: int) -> Decision:
         """`version` is the transaction.version that the client speaks."""
         before = self._known(request.transactional_id)

@@ -69,6 +69,7 @@ class Coordinator:
     refuses: ErrorCode | None = None
     """What the log answers, if it takes nothing just now."""
     has_producer_ids: bool = True
+    coordinator_epoch: int = COORDINATOR_EPOCH
     now: Now = BEGINNING
 
     def __post_init__(self) -> None:
@@ -82,7 +83,7 @@ class Coordinator:
         self.shard = TransactionShard(
             self.settings,
             0,
-            COORDINATOR_EPOCH,
+            self.coordinator_epoch,
             next_producer_id=self._next_producer_id,
             transaction_version=lambda: self.version,
         )

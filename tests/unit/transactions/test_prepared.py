@@ -103,6 +103,20 @@ def test_who_has_the_old_epoch_can_do_nothing_any_more() -> None:
 TopicOfItsOwn = B0._replace(topic="c")
 
 
+def test_partitions_that_take_part_can_tell_who_is_fenced() -> None:
+    coordinator = Coordinator()
+    producer = coordinator.new_producer()
+    coordinator.add(producer, A0)
+    assert not coordinator.shard.is_fenced(ID, producer)
+    told = pair(coordinator.prepare(producer))
+    assert coordinator.shard.is_fenced(ID, producer)
+    coordinator.crash()
+    assert coordinator.shard.is_fenced(ID, producer)
+    coordinator.end(told, commit=True)
+    assert coordinator.shard.is_fenced(ID, producer), "its marker has not reached every partition yet"
+    assert coordinator.shard.is_fenced(ID, told)
+
+
 def test_nothing_is_added_to_it() -> None:
     coordinator = Coordinator()
     _, told = prepared(coordinator)
