@@ -1,159 +1,205 @@
-"""Members of groups in single steps, and the commits of groups without members; no retry is hidden.
+"""Members of classic groups in single steps: a test decides who joins, when, and at which version; no retry is hidden.
 
-member = RawMember(client, "readers", session_timeout_ms=6000)
-member.join()                              JoinGroup and SyncGroup, as the only member
-assert member.heartbeat() == ErrorCode.NONE
+    one, two = RawMember(port, "readers"), RawMember(port, "readers")
+    one.ask_to_join()
+    two.ask_to_join()
+    one.joined(), two.joined()
+
+Each member has a connection of its own, for a JoinGroup or SyncGroup may have to wait for the others.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from uuid import uuid4
+from types import TracebackType
+from typing import Self, TypeVar
 
 from kaspar.base.errors import ErrorCode
-from kaspar.protocol.messages.consumer_group_heartbeat import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-    RequestTopicPartitions,
-)
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kaspar.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kaspar.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from kaspar.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from kaspar.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-)
+from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kaspar.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kaspar.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.peers.raw_client import RawClient
-from tests.peers.raw_transactions import GROUP, find_coordinator, until_settled
+from kaspar.protocol.schema import Message
+from tests.peers.raw_client import RawClient, request_frame
 
-NAMES_TOPICS = 9  # the last version of OffsetCommit and OffsetFetch that says topics by name
-NOWHERE = -1
-_PROTOCOL = "range"
+JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5
+FIRST_JOIN_WITH_MEMBER_IDS = 4
+FIRST_JOIN_WITH_INSTANCES = 5
+FIRST_SYNC_WITH_PROTOCOL = 5
+FIRST_LEAVE_WITH_SEVERAL = 3
+SESSION_MS = 10_000
+REBALANCE_MS = 20_000
+
+M = TypeVar("M", bound=Message)
 
 
-@dataclass
 class RawMember:
-    """Of a classic group, and the only one in it."""
+    def __init__(
+        self,
+        port: int,
+        group_id: str,
+        *,
+        instance_id: str | None = None,
+        protocols: Mapping[str, bytes] | None = None,
+        protocol_type: str = "consumer",
+        session_timeout_ms: int = SESSION_MS,
+        rebalance_timeout_ms: int = REBALANCE_MS,
+    ) -> None:
+        self.client = RawClient(port)
+        self.group_id = group_id
+        self.instance_id = instance_id
+        self.protocols = dict(protocols or {"range": b"metadata"})
+        self.protocol_type = protocol_type
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.member_id = ""
+        self.generation_id = -1
+        self.protocol_name: str | None = None
+        self._waits_for: list[tuple[int, int]] = []
+        self._sent = 0
 
-    client: RawClient
-    group: str
-    session_timeout_ms: int = 6000
-    member_id: str = ""
-    generation: int = -1
+    def close(self) -> None:
+        self.client.close()
 
-    def join(self) -> None:
-        """Until it has its assignment: nothing."""
-        find_coordinator(self.client, self.group, GROUP)
-        answer = self._ask_to_join()
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
-            answer = self._ask_to_join()
-        assert answer.error_code == ErrorCode.NONE
-        assert answer.leader == answer.member_id, "there is another member"
-        self.generation = answer.generation_id
-        synced = self.client.call(
-            SyncGroupRequest(
-                group_id=self.group,
-                generation_id=self.generation,
-                member_id=self.member_id,
-                protocol_type="consumer",
-                protocol_name=_PROTOCOL,
-                assignments=(SyncGroupRequestAssignment(member_id=self.member_id, assignment=b""),),
-            ),
-            SyncGroupResponse,
-        )
-        assert synced.error_code == ErrorCode.NONE
+    def __enter__(self) -> Self:
+        return self
 
-    def _ask_to_join(self) -> JoinGroupResponse:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _send(self, request: Message, version: int) -> None:
+        self._sent += 1
+        self._waits_for.append((version, self._sent))
+        self.client.send(request_frame(request, version, correlation_id=self._sent))
+
+    def _answer(self, key: ApiKey, kind: type[M]) -> M:
+        version, correlation_id = self._waits_for.pop(0)
+        answer = self.client.answer_to(key, version, correlation_id)
+        assert isinstance(answer, kind)
+        return answer
+
+    # -- joining -------------------------------------------------------------------------------------------------------
+
+    def ask_to_join(self, version: int = JOIN) -> None:
+        """Its answer may be long in coming. Whoever needs a member id for it asks for that first."""
+        needs_id = version >= FIRST_JOIN_WITH_MEMBER_IDS and self.instance_id is None and not self.member_id
+        if needs_id:
+            self.send_join(version)
+            required = self.join_answer()
+            assert required.error_code == ErrorCode.MEMBER_ID_REQUIRED, required
+            self.member_id = required.member_id
+        self.send_join(version)
+
+    def send_join(self, version: int = JOIN) -> None:
         request = JoinGroupRequest(
-            group_id=self.group,
+            group_id=self.group_id,
             session_timeout_ms=self.session_timeout_ms,
-            rebalance_timeout_ms=60_000,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name=_PROTOCOL, metadata=b""),),
+            group_instance_id=self.instance_id,
+            protocol_type=self.protocol_type,
+            protocols=tuple(
+                JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in self.protocols.items()
+            ),
+            reason="a test",
         )
-        return until_settled(lambda: self.client.call(request, JoinGroupResponse))
+        self._send(request, version)
 
-    def heartbeat(self) -> int:
-        """The error code."""
-        request = HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.member_id)
-        return self.client.call(request, HeartbeatResponse).error_code
+    def join_answer(self) -> JoinGroupResponse:
+        return self._answer(ApiKey.JOIN_GROUP, JoinGroupResponse)
 
+    def joined(self) -> JoinGroupResponse:
+        """The answer to JoinGroup, which is not an error."""
+        answer = self.join_answer()
+        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code)
+        self.member_id, self.generation_id = answer.member_id, answer.generation_id
+        self.protocol_name = answer.protocol_name
+        return answer
 
-@dataclass
-class RawConsumerMember:
-    """Of a group on the consumer protocol (KIP-848), and the only one in it."""
+    def join(self, version: int = JOIN) -> JoinGroupResponse:
+        self.ask_to_join(version)
+        return self.joined()
 
-    client: RawClient
-    group: str
-    topic: str
-    member_id: str = ""
-    epoch: int = 0
-    held: tuple[RequestTopicPartitions, ...] = ()
+    # -- the rest ------------------------------------------------------------------------------------------------------
 
-    def join(self) -> None:
-        """Until it holds a partition."""
-        find_coordinator(self.client, self.group, GROUP)
-        self.member_id = str(uuid4())
-        while not self.held:
-            assert self.heartbeat() == ErrorCode.NONE
-
-    def heartbeat(self) -> int:
-        """The error code. What is assigned is held from then on, and the next heartbeat says so."""
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self.group,
+    def send_sync(self, assignments: Mapping[str, bytes] | None = None, version: int = SYNC) -> None:
+        says_protocol = version >= FIRST_SYNC_WITH_PROTOCOL
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation_id,
             member_id=self.member_id,
-            member_epoch=self.epoch,
-            rebalance_timeout_ms=60_000,
-            subscribed_topic_names=(self.topic,),
-            topic_partitions=self.held,
+            group_instance_id=self.instance_id,
+            protocol_type=self.protocol_type if says_protocol else None,
+            protocol_name=(self.protocol_name or next(iter(self.protocols))) if says_protocol else None,
+            assignments=tuple(
+                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+                for member_id, assignment in (assignments or {}).items()
+            ),
         )
-        answer = until_settled(lambda: self.client.call(request, ConsumerGroupHeartbeatResponse))
-        if answer.error_code == ErrorCode.NONE:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.held = tuple(
-                    RequestTopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
-                    for each in answer.assignment.topic_partitions
-                )
-        return answer.error_code
+        self._send(request, version)
+
+    def synced(self) -> SyncGroupResponse:
+        return self._answer(ApiKey.SYNC_GROUP, SyncGroupResponse)
+
+    def sync(self, assignments: Mapping[str, bytes] | None = None, version: int = SYNC) -> SyncGroupResponse:
+        self.send_sync(assignments, version)
+        return self.synced()
+
+    def heartbeat(self, version: int = HEARTBEAT) -> ErrorCode:
+        request = HeartbeatRequest(
+            group_id=self.group_id,
+            generation_id=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
+        self._send(request, version)
+        return ErrorCode(self._answer(ApiKey.HEARTBEAT, HeartbeatResponse).error_code)
+
+    def leave(self, version: int = LEAVE) -> ErrorCode:
+        """What this member is told of itself."""
+        several = version >= FIRST_LEAVE_WITH_SEVERAL
+        identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        request = LeaveGroupRequest(
+            group_id=self.group_id,
+            member_id="" if several else self.member_id,
+            members=(identity,) if several else (),
+        )
+        self._send(request, version)
+        answer = self._answer(ApiKey.LEAVE_GROUP, LeaveGroupResponse)
+        return ErrorCode(answer.members[0].error_code if several and answer.members else answer.error_code)
 
 
-def commit(client: RawClient, group: str, topic: str, offsets: Mapping[int, int]) -> int:
-    """Commit for a group without members; the first error code, or 0."""
-    partitions = tuple(
-        OffsetCommitRequestPartition(partition_index=number, committed_offset=offset, committed_metadata=None)
-        for number, offset in offsets.items()
-    )
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=(OffsetCommitRequestTopic(name=topic, partitions=partitions),),
-    )
-    answer = client.call(request, OffsetCommitResponse, NAMES_TOPICS)
-    codes = (each.error_code for found in answer.topics for each in found.partitions)
-    return next((code for code in codes if code), ErrorCode.NONE)
+class RawGroups:
+    """Groups as an admin tool sees them."""
 
+    def __init__(self, client: RawClient) -> None:
+        self._client = client
 
-def committed(
-    client: RawClient, group: str, topic: str, *partitions: int, stable: bool = True
-) -> tuple[int, dict[int, int]]:
-    """The first error code, or 0, and the offsets that came with it: -1 where there is none."""
-    wanted = OffsetFetchRequestTopics(name=topic, partition_indexes=partitions)
-    asked = OffsetFetchRequestGroup(group_id=group, member_id=None, topics=(wanted,))
-    request = OffsetFetchRequest(groups=(asked,), require_stable=stable)
-    found = client.call(request, OffsetFetchResponse, NAMES_TOPICS).groups[0]
-    if found.error_code:
-        return found.error_code, {}
-    each_partition = found.topics[0].partitions
-    code = next((each.error_code for each in each_partition if each.error_code), ErrorCode.NONE)
-    return code, {each.partition_index: each.committed_offset for each in each_partition}
+    def describe(self, group_id: str, version: int = 6, *, operations: bool = False) -> DescribedGroup:
+        request = DescribeGroupsRequest(groups=(group_id,), include_authorized_operations=operations)
+        (group,) = self._client.call(request, DescribeGroupsResponse, version).groups
+        return group
+
+    def state(self, group_id: str) -> str:
+        return self.describe(group_id).group_state
+
+    def listed(
+        self, version: int = 5, *, states: tuple[str, ...] = (), types: tuple[str, ...] = ()
+    ) -> dict[str, ListedGroup]:
+        request = ListGroupsRequest(states_filter=states, types_filter=types)
+        answer = self._client.call(request, ListGroupsResponse, version)
+        assert answer.error_code == ErrorCode.NONE
+        return {group.group_id: group for group in answer.groups}
+
+    def delete(self, *group_ids: str, version: int = 2) -> dict[str, ErrorCode]:
+        answer = self._client.call(DeleteGroupsRequest(groups_names=group_ids), DeleteGroupsResponse, version)
+        return {result.group_id: ErrorCode(result.error_code) for result in answer.results}
+
+    def remove(self, group_id: str, *instances: str) -> list[ErrorCode]:
+        members = tuple(MemberIdentity(member_id="", group_instance_id=each) for each in instances)
+        answer = self._client.call(LeaveGroupRequest(group_id=group_id, members=members), LeaveGroupResponse, LEAVE)
+        return [ErrorCode(member.error_code) for member in answer.members]

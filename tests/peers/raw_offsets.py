@@ -1,24 +1,200 @@
-"""Offsets of groups without members: committed and asked for, with no retry hidden."""
+"""Offsets of groups in single requests, at any version: what is asked is what a test says, and nothing is hidden.
 
+offsets = RawOffsets(client, "group")
+assert offsets.commit("orders", {0: 5}) == {0: ErrorCode.NONE}
+assert offsets.fetch("orders", 0)[0].offset == 5
+"""
+
+import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ZERO_UUID
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from kaspar.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from kaspar.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
 )
 from tests.peers.raw_client import RawClient
+from tests.peers.raw_transactions import GROUP, find_coordinator
 
 NAMES_TOPICS = 9  # the last version of OffsetCommit and OffsetFetch that says topics by name
 NOWHERE = -1
+COMMIT_BY_NAME = 9
+COMMIT_BY_ID = 10
+FETCH_WITH_ONE_GROUP = 7
+FETCH_BY_NAME = 9
+FETCH_BY_ID = 10
+
+Codes = dict[int, ErrorCode]
+
+
+class Told(NamedTuple):
+    """What an answer tells of one partition."""
+
+    offset: int
+    code: ErrorCode = ErrorCode.NONE
+    metadata: str | None = ""
+    leader_epoch: int = -1
+
+
+class GroupRefused(Exception):
+    """The answer is a code for the whole group."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(ErrorCode(code).name)
+        self.code = ErrorCode(code)
+
+
+@dataclass
+class RawOffsets:
+    client: RawClient
+    group: str
+    topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
+    """Of topics that are named by id, in newer versions; what is not here is looked up."""
+
+    def __post_init__(self) -> None:
+        find_coordinator(self.client, self.group, GROUP)
+
+    def topic_id(self, topic: str) -> uuid.UUID:
+        if topic not in self.topic_ids:
+            self.topic_ids[topic] = self.client.metadata(topic).topics[0].topic_id
+        return self.topic_ids[topic]
+
+    def commit(
+        self,
+        topic: str,
+        offsets: Mapping[int, int],
+        version: int = COMMIT_BY_NAME,
+        *,
+        metadata: str | None = "",
+        leader_epoch: int = -1,
+        generation: int = -1,
+        member_id: str = "",
+        retention_ms: int = -1,
+    ) -> Codes:
+        by_id = version >= COMMIT_BY_ID
+        partitions = tuple(
+            OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=offset,
+                committed_leader_epoch=leader_epoch,
+                committed_metadata=metadata,
+            )
+            for partition, offset in offsets.items()
+        )
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            retention_time_ms=retention_ms,
+            topics=(
+                OffsetCommitRequestTopic(
+                    name="" if by_id else topic,
+                    topic_id=self.topic_id(topic) if by_id else ZERO_UUID,
+                    partitions=partitions,
+                ),
+            ),
+        )
+        (answered,) = self.client.call(request, OffsetCommitResponse, version).topics
+        assert (answered.name, answered.topic_id) == (request.topics[0].name, request.topics[0].topic_id)
+        return {each.partition_index: ErrorCode(each.error_code) for each in answered.partitions}
+
+    def fetch(
+        self,
+        topic: str,
+        *partitions: int,
+        version: int = FETCH_BY_NAME,
+        require_stable: bool = False,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+    ) -> dict[int, Told]:
+        if version <= FETCH_WITH_ONE_GROUP:
+            answer = self._ask_for_one(OffsetFetchRequestTopic(name=topic, partition_indexes=partitions), version)
+            return {each.partition_index: _told(each) for told in answer.topics for each in told.partitions}
+        by_id = version >= FETCH_BY_ID
+        wanted = OffsetFetchRequestTopics(
+            name="" if by_id else topic,
+            topic_id=self.topic_id(topic) if by_id else ZERO_UUID,
+            partition_indexes=partitions,
+        )
+        group = OffsetFetchRequestGroup(
+            group_id=self.group, member_id=member_id, member_epoch=member_epoch, topics=(wanted,)
+        )
+        (answered,) = self._ask(group, version, require_stable).groups
+        if answered.error_code:
+            raise GroupRefused(answered.error_code)
+        (told,) = answered.topics
+        assert (told.name, told.topic_id) == (wanted.name, wanted.topic_id)
+        return {each.partition_index: _told(each) for each in told.partitions}
+
+    def fetch_all(self, *, version: int = FETCH_BY_NAME, require_stable: bool = False) -> dict[tuple[str, int], Told]:
+        """By topic, which from version 10 on is told by its id, and partition."""
+        if version <= FETCH_WITH_ONE_GROUP:
+            answer = self._ask_for_one(None, version)
+            return {
+                (told.name, each.partition_index): _told(each) for told in answer.topics for each in told.partitions
+            }
+        answers = self._ask(OffsetFetchRequestGroup(group_id=self.group, topics=None), version, require_stable)
+        (answered,) = answers.groups
+        if answered.error_code:
+            raise GroupRefused(answered.error_code)
+        return {
+            (told.name or str(told.topic_id), each.partition_index): _told(each)
+            for told in answered.topics
+            for each in told.partitions
+        }
+
+    def _ask(self, group: OffsetFetchRequestGroup, version: int, require_stable: bool) -> OffsetFetchResponse:
+        request = OffsetFetchRequest(groups=(group,), require_stable=require_stable)
+        return self.client.call(request, OffsetFetchResponse, version)
+
+    def _ask_for_one(self, topic: OffsetFetchRequestTopic | None, version: int) -> OffsetFetchResponse:
+        request = OffsetFetchRequest(group_id=self.group, topics=None if topic is None else (topic,))
+        answer = self.client.call(request, OffsetFetchResponse, version)
+        if answer.error_code:
+            raise GroupRefused(answer.error_code)
+        return answer
+
+    def delete(self, topic: str, *partitions: int) -> Codes:
+        wanted = tuple(OffsetDeleteRequestPartition(partition_index=partition) for partition in partitions)
+        request = OffsetDeleteRequest(
+            group_id=self.group, topics=(OffsetDeleteRequestTopic(name=topic, partitions=wanted),)
+        )
+        answer = self.client.call(request, OffsetDeleteResponse)
+        if answer.error_code:
+            raise GroupRefused(answer.error_code)
+        return {each.partition_index: ErrorCode(each.error_code) for told in answer.topics for each in told.partitions}
+
+
+def _told(partition: OffsetFetchResponsePartition | OffsetFetchResponsePartitions) -> Told:
+    return Told(
+        partition.committed_offset,
+        ErrorCode(partition.error_code),
+        partition.metadata,
+        partition.committed_leader_epoch,
+    )
+
+
+# -- groups without members --------------------------------------------------------------------------------------------
 
 
 def commit(client: RawClient, group: str, topic: str, offsets: Mapping[int, int]) -> int:

@@ -12,8 +12,6 @@ from typing import NamedTuple, Protocol, TypeAlias
 from kaspar.base.errors import ErrorCode, Refused
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-NO_GENERATION = -1
-"""The generation or epoch of whoever is no member: an admin tool, or a consumer that assigns its partitions itself."""
 
 
 class GroupKind(enum.Enum):
@@ -21,10 +19,6 @@ class GroupKind(enum.Enum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
-
-    @property
-    def title(self) -> str:
-        return self.value.capitalize()
 
 
 class Client(NamedTuple):
