@@ -10,7 +10,7 @@ from kaspar.groups.target import AssignmentComputed, as_of_now, target_records
 def assignment_computed(
     group: Group | None, event: AssignmentComputed, now: Now, surroundings: Surroundings
 ) -> Decision:
-    """It is the target from now on, also if the group's epoch has moved on: the next heartbeat has that one computed."""
+    """It is the target from now on. If the group's epoch has moved on, the next heartbeat has that one computed."""
     if surroundings.computing.get(event.group_id) == event.epoch:
         del surroundings.computing[event.group_id]
     if not isinstance(group, ConsumerGroup) or event.epoch <= group.state.assignment_epoch:

@@ -14,7 +14,7 @@ from kaspar.coordination import Decision, Now, Reply, Ticket, Timer
 from kaspar.groups.classic_answers import join_refused
 from kaspar.groups.classic_member import protocols_by_name
 from kaspar.groups.consumer import ConsumerGroup
-from kaspar.groups.consumer_departures import fence, session_timeout_ms, static_member
+from kaspar.groups.consumer_departures import fence, loaded, session_timeout_ms, static_member
 from kaspar.groups.consumer_member import Member
 from kaspar.groups.consumer_protocol import read_subscription, version_of, write_assignment
 from kaspar.groups.consumer_states import MemberState
@@ -58,6 +58,11 @@ class _Join(MemberUpdate):
         self.client = client
         self.ticket = ticket
         self.protocols = protocols_by_name(request.protocols)
+        self.cancelled_timers = False
+
+    def _refused(self, code: ErrorCode, now: Now) -> Decision:
+        super()._refused(code, now)
+        return loaded(self.group, now) if self.cancelled_timers else Decision()
 
     def decide(self) -> Decision:
         request, group = self.request, self.group
@@ -159,6 +164,7 @@ class _Join(MemberUpdate):
         )
         for member_id in self.state.members:
             group.timers.cancel(member_id, decision)
+        self.cancelled_timers = True
         name = DOWNGRADED_AND_REBALANCES if rebalance else DOWNGRADED
         decision.timers.append(Timer(GroupTimer(group.group_id, name), self.now.steady_ms))
 

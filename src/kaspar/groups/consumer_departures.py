@@ -1,6 +1,6 @@
 """How members leave a consumer group: by their own word, for a while, because their time was up, or with the group."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -19,6 +19,8 @@ from kaspar.protocol.messages.consumer_group_heartbeat import (
 )
 
 log = get_log(__name__)
+
+TRY_AGAIN_AFTER_MS = 500
 
 
 def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, ticket: Ticket, now: Now) -> Decision:
@@ -63,10 +65,12 @@ def fence(group: ConsumerGroup, members: Collection[Member], now: Now, decision:
     state, group_id, surroundings = group.state, group.group_id, group.surroundings
     if not members:
         return
+    decision.if_refused = lambda code, later: expect(group, members, later)
     if may_downgrade(state, members, surroundings):
         decision.records += downgrade_records(state, surroundings.topics, now, leaving=members)
         for member_id in state.members:
             group.timers.cancel(member_id, decision)
+        decision.if_refused = lambda code, later: loaded(group, later)
         decision.timers.append(Timer(GroupTimer(group_id, DOWNGRADED_AND_REBALANCES), now.steady_ms))
         return
     for member in members:
@@ -101,13 +105,29 @@ def timer_fired(group: ConsumerGroup, timer: GroupTimer, now: Now) -> Decision:
         return decision
     log.info("member fenced", group=group.group_id, member=timer.member_id, reason=_WHY[timer.name])
     fence(group, [member], now, decision)
+    refused = decision.if_refused
+    assert refused is not None
+
+    def try_again(code: ErrorCode, later: Now) -> Decision:
+        """The log has refused to say that its time is up: it is still up a moment later."""
+        retry = refused(code, later)
+        if timer.name == SESSION:
+            group.timers.end_session(timer.member_id)
+        retry.timers.append(Timer(timer, later.steady_ms + TRY_AGAIN_AFTER_MS))
+        return retry
+
+    decision.if_refused = try_again
     return decision
 
 
 def loaded(group: ConsumerGroup, now: Now) -> Decision:
-    """All sessions begin anew, and so does the time to give partitions up."""
+    return expect(group, group.state.members.values(), now)
+
+
+def expect(group: ConsumerGroup, members: Iterable[Member], now: Now) -> Decision:
+    """From now on these have to be heard from, and to give up in time what they have to."""
     decision = Decision()
-    for member in group.state.members.values():
+    for member in members:
         group.timers.begin_session(member.member_id, session_timeout_ms(group, member), now, decision)
         if member.state is MemberState.UNREVOKED_PARTITIONS and not member.uses_classic_protocol:
             group.timers.await_revocation(member, now, decision)

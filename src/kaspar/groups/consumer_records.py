@@ -170,7 +170,7 @@ def read_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
 
 
 def _read_owned(written: Iterable[CurrentTopicPartitions], member_epoch: int) -> OwnedPartitions:
-    """Before Kafka 4.3 the log did not say when a partition was assigned: the member's epoch is the latest it can be."""
+    """Before Kafka 4.3 the log did not say when a partition was assigned: at the member's epoch, at the latest."""
     owned: dict[uuid.UUID, dict[int, int]] = {}
     for topic in written:
         epochs = topic.assignment_epochs

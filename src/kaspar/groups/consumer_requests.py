@@ -84,7 +84,7 @@ def _join_classic_group(
     records = upgrade_records(classic, surroundings)
     for record in records:
         group.replay(record)
-    decision = _Heartbeat(group, request, client, ticket, now).decide()
+    decision = _Heartbeat(group, request, client, ticket, now).decide(upgrades=True)
     decision.records = [*classic.tombstones(), *records, *decision.records]
     for member in group.state.members.values():
         group.timers.begin_session(member.member_id, session_timeout_ms(group, member), now, decision)
@@ -147,14 +147,15 @@ class _Heartbeat(MemberUpdate):
         self.client = client
         self.ticket = ticket
 
-    def decide(self) -> Decision:
+    def decide(self, *, upgrades: bool = False) -> Decision:
+        """`upgrades`: the group was a classic one, maybe on its way to another assignment, and is assigned anew."""
         request, state = self.request, self.state
         self.check_room(request.member_id)
         member = self._member(request.member_id or uuid_to_text(self.client.new_id))
         updated = self._updated(member)
         names_changed = self.write_member(member, updated)
         pattern = self.change_pattern(member, updated)
-        bump = names_changed or pattern is PatternChange.RESOLVED or state.group_epoch == NEW_GROUP
+        bump = names_changed or pattern is PatternChange.RESOLVED or state.group_epoch == NEW_GROUP or upgrades
         epoch = state.group_epoch
         if bump or self.group.has_to_look_at_topics:
             epoch = self.look_at_topics(member, updated, bump=bump)

@@ -52,6 +52,10 @@ class MemberTimers:
             session = self._sessions[member_id] = _Session(now.steady_ms + timeout_ms)
             self._set(SESSION, member_id, session.timer_at_ms, decision)
 
+    def end_session(self, member_id: str) -> None:
+        """Whatever was heard from it: the next time its timer fires, it is over."""
+        self._sessions.pop(member_id, None)
+
     def session_is_over(self, member_id: str, now: Now, decision: Decision) -> bool:
         """Its timer has fired. If it came too early it is set again."""
         session = self._sessions.get(member_id)
@@ -73,7 +77,7 @@ class MemberTimers:
 
     def revocation_is_overdue(self, member: Member) -> bool:
         """Its timer has fired. A member that has left the epoch by now has done what it had to."""
-        return self._revoking.pop(member.member_id, None) == member.member_epoch
+        return self._revoking.get(member.member_id) == member.member_epoch
 
     # -- what members of the classic protocol owe ----------------------------------------------------------------------
 

@@ -95,7 +95,7 @@ class MemberUpdate:
         """
         subscribers, old, new = self.state.pattern_subscribers, member.pattern, updated.pattern
         change = PatternChange.NONE
-        if updated.subscribed_topic_regex != member.subscribed_topic_regex:
+        if new != old:
             change = PatternChange.UNRESOLVED
             if old and subscribers.get(old) == 1:
                 self.decision.records.append(pattern_tombstone(self.group.group_id, old))

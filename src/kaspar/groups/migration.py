@@ -86,7 +86,7 @@ def _cannot_upgrade(classic: ClassicGroup, why: str) -> Refused:
 
 
 def _upgraded(member: ClassicMember, classic: ClassicGroup, surroundings: Surroundings) -> Member:
-    """With what it has by the last assignment, whether or not the group is at the next by now: it will be told to join."""
+    """With what it has by the last assignment, also if the group is on its way to another: it will be told to join."""
     epoch = classic.generation_id
     protocol = classic.protocol_name if classic.protocol_name in member.protocols else next(iter(member.protocols))
     subscription = read_subscription(member.protocols[protocol or ""])

@@ -1,4 +1,4 @@
-"""The shell of a group shard for tests of consumer groups: topics that change, and consumers that do as KIP-848 says."""
+"""The shell of a group shard for tests of consumer groups: topics that change, consumers that do as KIP-848 says."""
 
 import uuid
 from collections.abc import Iterable
@@ -135,7 +135,9 @@ class ConsumerShell(Shell):
 
 @dataclass
 class Consumer:
-    """A client: it gives up what it is no longer assigned, then says what it has; nothing else twice."""
+    """A client: it gives up what it is no longer assigned, then says what it has; nothing else twice, unless an answer
+    was lost.
+    """
 
     shell: ConsumerShell
     member_id: str
@@ -146,6 +148,10 @@ class Consumer:
     epoch: int = 0
     owned: set[tuple[uuid.UUID, int]] = field(default_factory=set)
     has_news: bool = False
+    tells_everything: bool = False
+    """It has missed an answer, or got an error for one."""
+    is_fenced: bool = False
+    """Another has taken its instance id over."""
     response: ConsumerGroupHeartbeatResponse | None = None
 
     def join(self) -> "Consumer":
@@ -174,9 +180,26 @@ class Consumer:
         if self.epoch <= 0:
             self.join()
             return
-        owned = self.reported if self.has_news else None
-        self.has_news = False
-        self._take(self.shell.beat(self.member_id, self.epoch, **self._identity, topic_partitions=owned))
+        said = self.everything if self.tells_everything else {}
+        if self.has_news:
+            said["topic_partitions"] = self.reported
+        self.has_news = self.tells_everything = False
+        self._take(self.shell.beat(self.member_id, self.epoch, **self._identity, **said))
+
+    def miss_an_answer(self) -> None:
+        said: dict[str, Any] = {"topic_partitions": self.reported} if self.has_news else {}
+        self.shell.beat(self.member_id, self.epoch, **self._identity, **said)
+        self.tells_everything = True
+
+    @property
+    def everything(self) -> dict[str, Any]:
+        return {
+            "rebalance_timeout_ms": REBALANCE_MS,
+            "subscribed_topic_names": self.topics if self.pattern is None else None,
+            "subscribed_topic_regex": self.pattern,
+            "server_assignor": self.assignor,
+            "topic_partitions": self.reported,
+        }
 
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
         self.epoch = epoch
@@ -203,7 +226,12 @@ class Consumer:
             self.owned = set()
             self.epoch = 0
             return
+        if response.error_code == ErrorCode.FENCED_INSTANCE_ID:
+            self.owned = set()
+            self.is_fenced = True
+            return
         if response.error_code != ErrorCode.NONE:
+            self.tells_everything = True
             return
         self.epoch = response.member_epoch
         if response.assignment is not None:
@@ -255,6 +283,8 @@ class ClassicConsumer:
             instance_id=self.instance_id,
             protocols={"cooperative-sticky": subscription(*self.topics, owned=self.owned)},
         )
+        if self.joining.answer is None:
+            self.shell.advance(0)
         answer = self.joining.answer
         if answer is not None and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
@@ -274,9 +304,10 @@ class ClassicConsumer:
     def sync(self, assignments: dict[str, bytes] | None = None) -> ErrorCode:
         ticket = self.shell.sync(self.member_id, self.generation, assignments, instance_id=self.instance_id)
         if ticket.answer is not None and ticket.code is ErrorCode.NONE:
+            octets = ticket.answer.assignment
             self.owned = {
                 (topic.topic, partition)
-                for topic in read_assignment(ticket.answer.assignment).assigned_partitions
+                for topic in (read_assignment(octets).assigned_partitions if octets else ())
                 for partition in topic.partitions
             }
         return ticket.code if ticket.answer is not None else ErrorCode.NONE

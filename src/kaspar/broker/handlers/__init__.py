@@ -94,6 +94,8 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers"),
         ServedApi(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions"),
         ServedApi(ApiKey.LIST_TRANSACTIONS, 0, 2, "list_transactions"),
+        ServedApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group_heartbeat"),
+        ServedApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group_describe"),
         ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
         ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
     )

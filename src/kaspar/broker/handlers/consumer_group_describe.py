@@ -4,11 +4,12 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kaspar.base.errors import ErrorCode
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.consumer_protocol import consumer_protocol_is_served
 from kaspar.broker.handlers.describe_groups import ALL_GROUP_OPERATIONS
 from kaspar.broker.handlers.group_answers import together
+from kaspar.coordination import Now
+from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", context: RequestContext, request: ConsumerGroupDescribeRequest) -> Answer:
-    if not consumer_protocol_is_served(broker):
+    if not broker.groups.serves_consumer_protocol:
         refused = tuple(_refused(group_id, ErrorCode.UNSUPPORTED_VERSION) for group_id in request.group_ids)
         return ConsumerGroupDescribeResponse(groups=refused)
 
@@ -37,16 +38,20 @@ def handle(broker: "Broker", context: RequestContext, request: ConsumerGroupDesc
 def _describe(broker: "Broker", group_id: str) -> Message | Awaitable[Message]:
     if not group_id:
         return _refused(group_id, ErrorCode.INVALID_GROUP_ID)
-    return broker.groups.runtime.ask(
-        group_id,
-        lambda shard, now: shard.consumer_describe(group_id, now),
-        lambda code: _refused(group_id, code),
-    )
+
+    def question(shard: GroupShard, now: Now) -> DescribedGroup:
+        try:
+            return shard.consumer_describe(group_id, now)
+        except Refused as refusal:
+            return _refused(group_id, refusal.code, refusal.message)
+
+    return broker.groups.runtime.ask(group_id, question, lambda code: _refused(group_id, code))
 
 
-def _refused(group_id: str, code: ErrorCode) -> DescribedGroup:
+def _refused(group_id: str, code: ErrorCode, message: str | None = None) -> DescribedGroup:
     return DescribedGroup(
         error_code=code,
+        error_message=message,
         group_id=group_id,
         group_state="",
         group_epoch=0,

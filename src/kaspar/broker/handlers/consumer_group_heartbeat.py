@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.consumer_protocol import consumer_protocol_is_served
 from kaspar.broker.handlers.group_client import client_of
 from kaspar.groups.consumer_requests import check_request, heartbeat_refused
 from kaspar.groups.group import Client
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Answer:
-    if not consumer_protocol_is_served(broker):
+    if not broker.groups.serves_consumer_protocol:
         return heartbeat_refused(ErrorCode.UNSUPPORTED_VERSION, "This cluster has no consumer protocol.")
     client = client_of(context, may_be_new=not request.member_id)
     try:
@@ -47,7 +46,7 @@ def _submit(broker: "Broker", request: ConsumerGroupHeartbeatRequest, client: Cl
 
 
 async def _submit_with_pattern(broker: "Broker", request: ConsumerGroupHeartbeatRequest, client: Client) -> Message:
-    """A pattern may take long to compile. Once that was done in a thread, the coordinator knows at once what is wrong."""
+    """A pattern may take long to compile. What a thread has found out then, the coordinator knows at once."""
     assert request.subscribed_topic_regex is not None
     await asyncio.to_thread(problem_with, request.subscribed_topic_regex)
     answer = _submit(broker, request, client)
