@@ -1,10 +1,13 @@
-"""Kafka's own dump tool reads a stopped broker's files with no complaint: segments, indexes, producer snapshots."""
+"""Kafka's own dump tool reads a stopped broker's files with no complaint: segments, indexes of every kind, producer
+snapshots.
+"""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.compat import transactional_folder
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.partition_folder import TOPIC, TOPIC_CONFIG, fill, segments
 from tests.peers.kafka import ApacheKafka, kafka_jars, run_tool
@@ -22,13 +25,15 @@ _COMPLAINT = re.compile(
 )
 
 
+def broker_to_dump(request: pytest.FixtureRequest, folder: Path) -> BrokerProcess:
+    unless_missing(kafka_jars)
+    return ApacheKafka(folder) if request.config.getoption("--against") == "kafka" else KasparProcess(folder)
+
+
 @pytest.fixture(scope="module")
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """The partition's folder of a broker that was filled and stopped, and the offset after its last record."""
-    unless_missing(kafka_jars)
-    folder = tmp_path_factory.mktemp("dumped")
-    against_kafka = request.config.getoption("--against") == "kafka"
-    broker: BrokerProcess = ApacheKafka(folder) if against_kafka else KasparProcess(folder)
+    broker = broker_to_dump(request, tmp_path_factory.mktemp("dumped"))
     with broker:
         driver = ConfluentDriver(broker.bootstrap)
         driver.create_topic(TOPIC, config=TOPIC_CONFIG)
@@ -74,3 +79,41 @@ def test_producer_snapshots_are_listed(written: tuple[Path, int]) -> None:
     assert f"lastOffset: {end_offset - 1} " in printed
     assert len(set(re.findall(r"^producerId: (\d+) ", printed, re.MULTILINE))) == 5
     dump(snapshots)
+
+
+@pytest.fixture(scope="module")
+def with_transactions(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a partition with transactions, of a broker that was stopped."""
+    broker = broker_to_dump(request, tmp_path_factory.mktemp("transactions"))
+    with broker:
+        driver = ConfluentDriver(broker.bootstrap)
+        driver.create_topic(transactional_folder.TOPIC, config=transactional_folder.TOPIC_CONFIG)
+        transactional_folder.fill_with_transactions(broker.bootstrap)
+    return broker.data_dir / f"{transactional_folder.TOPIC}-0"
+
+
+def test_aborted_transactions_are_listed(with_transactions: Path) -> None:
+    files = sorted(with_transactions.glob("*.txnindex"))
+    printed = dump(files)
+    entry = re.compile(
+        r"^version: 0 producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)$", re.M
+    )
+    entries = [tuple(map(int, found)) for found in entry.findall(printed)]
+    assert len(entries) == transactional_folder.ABORTED
+    for _, first_offset, last_offset, last_stable_offset in entries:
+        assert first_offset < last_offset
+        assert last_stable_offset == last_offset + 1, "no other was open when one of these ended"
+    assert 34 * len(entries) == sum(file.stat().st_size for file in files)
+
+
+def test_markers_are_listed_with_how_they_end_a_transaction(with_transactions: Path) -> None:
+    printed = dump(segments(with_transactions), "--deep-iteration")
+    ends = re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: \d+", printed)
+    assert (ends.count("ABORT"), ends.count("COMMIT")) == (transactional_folder.ABORTED, 3)
+    markers = re.findall(r"^baseOffset: .* isTransactional: true isControl: true .*$", printed, re.M)
+    assert len(markers) == len(ends)
+
+
+def test_an_open_transaction_is_in_the_last_producer_snapshot(with_transactions: Path) -> None:
+    printed = dump(sorted(with_transactions.glob("*.snapshot"))[-1:])
+    assert len(re.findall(r"currentTxnFirstOffset: OptionalLong\[\d+\]|currentTxnFirstOffset: \d+", printed)) == 1

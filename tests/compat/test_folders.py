@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.compat import transactional_folder
 from tests.compat.drivers.api import EARLIEST, LATEST, Record
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.partition_folder import TOPIC, TOPIC_CONFIG, fill, segments, topic_id
 from tests.compat.scenario import refusal, wait_for_leaders
-from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.kafka import ApacheKafka, kafka_jars, run_tool
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
@@ -65,10 +66,43 @@ def test_a_folder_opens_in_the_other_broker(tmp_path: Path, writer: str, reader:
     assert all((target / name).read_bytes().startswith(content) for name, content in before.items())
 
 
-def _with_topic(broker: BrokerProcess) -> ConfluentDriver:
+def test_transactions_stay_what_they_are_in_the_other_broker(tmp_path: Path, writer: str, reader: str) -> None:
+    """Aborted ones are not shown there either. One that was open holds readers back until somebody ends it by hand."""
+    unless_missing(kafka_jars)
+    topic = transactional_folder.TOPIC
+    wrote, reads = BROKERS[writer](tmp_path / "writer"), BROKERS[reader](tmp_path / "reader")
+    with wrote:
+        _with_topic(wrote, topic, transactional_folder.TOPIC_CONFIG)
+        transactional_folder.fill_with_transactions(wrote.bootstrap)
+        written = transactional_folder.read_committed(wrote.bootstrap)
+    with reads:
+        _with_topic(reads, topic, transactional_folder.TOPIC_CONFIG)
+    folder = f"{topic}-0"
+    _replace(wrote.data_dir / folder, reads.data_dir / folder)
+    indexes = {file.name: file.read_bytes() for file in (wrote.data_dir / folder).glob("*.txnindex")}
+    assert sum(map(len, indexes.values())) == 34 * transactional_folder.ABORTED
+
+    with reads:
+        wait_for_leaders(reads, topic, [0])
+        assert transactional_folder.read_committed(reads.bootstrap) == written
+        end_by_hand(reads.bootstrap, topic, written.last_stable_offset)
+        after = transactional_folder.read_committed(reads.bootstrap)
+        assert after.values == [*written.values, b"behind it"]
+        assert after.last_stable_offset == written.last_stable_offset + 3, "two records, and the marker"
+
+
+def end_by_hand(bootstrap: str, topic: str, start_offset: int) -> None:
+    """As an administrator does, with Kafka's own tool."""
+    tool = ("org.apache.kafka.tools.TransactionsCommand", "--bootstrap-server", bootstrap)
+    hanging = run_tool(*tool, "find-hanging", "--topic", topic, "--max-transaction-timeout", "0").stdout
+    assert str(start_offset) in hanging.split(), hanging
+    run_tool(*tool, "abort", "--topic", topic, "--partition", "0", "--start-offset", str(start_offset))
+
+
+def _with_topic(broker: BrokerProcess, topic: str = TOPIC, config: dict[str, str] = TOPIC_CONFIG) -> ConfluentDriver:
     driver = ConfluentDriver(broker.bootstrap)
-    driver.create_topic(TOPIC, config=TOPIC_CONFIG)
-    wait_for_leaders(broker, TOPIC, [0])
+    driver.create_topic(topic, config=config)
+    wait_for_leaders(broker, topic, [0])
     return driver
 
 
