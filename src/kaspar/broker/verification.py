@@ -6,6 +6,7 @@ comes before the batch is written takes it back, so nothing is written into a tr
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -74,11 +75,14 @@ async def verify_transaction(
     codes: Mapping[TopicPartition, ErrorCode] = {}
     if asked and (version_2 or broker.config.transaction_partition_verification_enable):
         wanted = [partition.topic_partition for partition in asked]
+        started = time.perf_counter()
         try:
             async with asyncio.timeout(broker.config.request_timeout_ms / 1000):
                 codes = await broker.transactions.verify(transactional_id, producer, wanted, add=version_2)
         except TimeoutError:
             codes = dict.fromkeys(wanted, ErrorCode.NETWORK_EXCEPTION)
+        broker.metrics.verification_time.record(time.perf_counter() - started)
+        broker.metrics.verification_failures.value += sum(code is not ErrorCode.NONE for code in codes.values())
     for partition, verification in asked.items():
         code = codes.get(partition.topic_partition, ErrorCode.NONE)
         if code is ErrorCode.NONE:
