@@ -84,6 +84,12 @@ class ToyShard:
         else:
             texts.pop(record.key.name, None)
 
+    def load(self, key: bytes, value: bytes | None, producer: ProducerIdAndEpoch | None) -> bool:
+        record = self.decode(key, value)
+        if record is not None:
+            self.replay(record, producer)
+        return record is not None
+
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         ended = self.pending.pop(producer.producer_id, {})
         if committed:
