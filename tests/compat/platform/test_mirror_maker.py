@@ -1,12 +1,14 @@
 """MirrorMaker 2 in its dedicated mode, from one broker to another: records, settings and the offsets of groups."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.compat.clients.api import Client
-from tests.compat.clients.registry import CONFLUENT
+from tests.compat.clients.registry import JAVA
+from tests.compat.clients.words import wait_for_offsets
 from tests.compat.drivers.api import EARLIEST, Record
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.scenario import came, eventually, sent
@@ -17,7 +19,8 @@ from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess, write_properties
 
 MIRROR_MAKER = "org.apache.kafka.connect.mirror.MirrorMaker"
-MIRROR_SECONDS = 120.0
+MIRROR_SECONDS = 60.0
+GROUP = "mirrored-group"
 ONE_BROKER = {"offsets.topic.num.partitions": "4", "transaction.state.log.num.partitions": "4"}
 
 
@@ -37,27 +40,22 @@ def test_records_and_committed_offsets_arrive_at_the_other_broker(
     source.create_topic("mirrored", partitions=2, config={"max.message.bytes": "123456"})
     records = [Record(b"value-%d" % n, b"key-%d" % n, headers=(("n", b"%d" % n),), partition=n % 2) for n in range(100)]
     source.produce("mirrored", records)
-    members = Client(CONFLUENT, broker.bootstrap)
-    members.set_group_offsets("mirrored-group", ("mirrored", 0, 20, ""), ("mirrored", 1, 50, ""))
-    members.close()
     write_properties(tmp_path / "mirror.properties", mirror_settings(broker, target_broker))
-    observer = Client(CONFLUENT, target_broker.bootstrap)
-    with JavaProgram(tmp_path, MIRROR_MAKER, tmp_path / "mirror.properties") as mirror:
-
-        def mirrored() -> bool:
-            assert mirror.running, mirror.log_text()[-5000:]
-            offsets = observer.group_offsets("mirrored-group")
-            return [row[:3] for row in offsets] == [("source.mirrored", 0, 20), ("source.mirrored", 1, 50)]
-
-        eventually(mirrored, lambda: f"the offsets\n{mirror.log_text()[-5000:]}", seconds=MIRROR_SECONDS)
+    with (
+        closing(Client(JAVA, broker.bootstrap)) as at_source,
+        closing(Client(JAVA, target_broker.bootstrap)) as at_target,
+        JavaProgram(tmp_path, MIRROR_MAKER, tmp_path / "mirror.properties") as mirror,
+    ):
+        eventually(lambda: target.partition_count("source.mirrored") == 2, mirror.log_text, seconds=MIRROR_SECONDS)
         for partition in range(2):
             expected = [record for record in records if record.partition == partition]
             received = target.consume("source.mirrored", start=EARLIEST, count=50, partition=partition)
             assert came(received) == sent(expected)
+            source.produce("mirrored", [Record(b"later", partition=partition)])
         assert target.describe_config("source.mirrored")["max.message.bytes"] == "123456"
-        source.produce("mirrored", [Record(b"later")])
-        assert target.consume("source.mirrored", start=EARLIEST, count=51)[-1].value == b"later"
-    observer.close()
+        at_source.set_group_offsets(GROUP, ("mirrored", 0, 51, ""), ("mirrored", 1, 51, ""))
+        wait_for_offsets(at_target, GROUP, {("source.mirrored", 0): 51, ("source.mirrored", 1): 51})
+        assert mirror.running
 
 
 def mirror_settings(source: BrokerProcess, target: BrokerProcess) -> dict[str, str]:
@@ -67,7 +65,7 @@ def mirror_settings(source: BrokerProcess, target: BrokerProcess) -> dict[str, s
         "target.bootstrap.servers": target.bootstrap,
         "source->target.enabled": "true",
         "source->target.topics": "mirrored",
-        "source->target.groups": "mirrored-group",
+        "source->target.groups": GROUP,
         "target->source.enabled": "false",
         "emit.heartbeats.enabled": "false",
         "replication.factor": "1",
@@ -77,7 +75,6 @@ def mirror_settings(source: BrokerProcess, target: BrokerProcess) -> dict[str, s
         "sync.group.offsets.enabled": "true",
         "sync.group.offsets.interval.seconds": "1",
         "offset.lag.max": "0",
-        "offset.flush.interval.ms": "500",
     }
     internal = (
         "checkpoints.topic",
