@@ -23,6 +23,12 @@ class Shard(Protocol):
         """
         ...
 
+    def load(self, key: bytes, value: bytes | None, producer: ProducerIdAndEpoch | None) -> bool:
+        """`decode` and `replay` in one, while the log is read at a start: there may be a shorter way for what is
+        frequent. False: the record was passed over.
+        """
+        ...
+
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         """The transaction of that producer on this partition has ended so."""
         ...

@@ -23,14 +23,21 @@ MAX_STRING_BYTES: Final = 0x7FFF
 _KEY_START = struct.Struct(">hh")  # number, length of the group's id
 _LENGTH = struct.Struct(">h")
 _PARTITION = struct.Struct(">i")
+PARTITION_BYTES: Final = _PARTITION.size
 
-# Version, offset, leader epoch, an empty text, commit timestamp, the number of tagged fields; with a topic id also its
-# tag and size.
-_VALUE = struct.Struct(">hqiBqB")
-_VALUE_WITH_TOPIC_ID = struct.Struct(">hqiBqBBB16s")
+# The usual value: version, offset, leader epoch, an empty text, commit timestamp; then the number of tagged fields,
+# which is none, or one, the topic id, with its tag and size before it.
+_VALUE = struct.Struct(">hqiBq")
+_BEGINS: Final = VERSION.to_bytes(2, "big")
 _EMPTY_TEXT: Final = 1
-_TOPIC_ID_TAG: Final = 0
-_TOPIC_ID_SIZE: Final = 16
+_NO_TAGS: Final = b"\0"
+_TOPIC_ID_FOLLOWS: Final = b"\x01\x00\x10"
+OFFSET_AND_EPOCH: Final = slice(2, 14)
+_TEXT: Final = 14
+COMMIT_TIMESTAMP: Final = slice(15, _VALUE.size)
+_TAGS: Final = slice(_VALUE.size, 26)
+TOPIC_ID: Final = slice(26, 42)
+_SIZE_WITH_TOPIC_ID: Final = 42
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +88,15 @@ def topic_id_of(octets: bytes) -> uuid.UUID:
     return uuid.UUID(bytes=octets)
 
 
+def is_usual(value: bytes) -> bool:
+    """Whether the value of a commit has the usual form."""
+    if value[:2] != _BEGINS or len(value) <= _VALUE.size or value[_TEXT] != _EMPTY_TEXT:
+        return False
+    if len(value) == _SIZE_WITH_TOPIC_ID:
+        return value[_TAGS] == _TOPIC_ID_FOLLOWS
+    return value[_VALUE.size :] == _NO_TAGS
+
+
 def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
     """The bytes of a commit of the usual form; None if it has another."""
     if value.metadata or value.expire_timestamp != NO_TIMESTAMP:
@@ -91,33 +107,21 @@ def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes,
     key_bytes = b"".join(
         (_KEY_START.pack(NUMBER, len(group)), group, _LENGTH.pack(len(topic)), topic, _PARTITION.pack(key.partition))
     )
-    numbers = (VERSION, value.offset, value.leader_epoch, _EMPTY_TEXT, value.commit_timestamp)
+    numbers = _VALUE.pack(VERSION, value.offset, value.leader_epoch, _EMPTY_TEXT, value.commit_timestamp)
     if value.topic_id == ZERO_UUID:
-        return key_bytes, _VALUE.pack(*numbers, 0)
-    return key_bytes, _VALUE_WITH_TOPIC_ID.pack(*numbers, 1, _TOPIC_ID_TAG, _TOPIC_ID_SIZE, value.topic_id.bytes)
+        return key_bytes, numbers + _NO_TAGS
+    return key_bytes, numbers + _TOPIC_ID_FOLLOWS + value.topic_id.bytes
 
 
 def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
     """The commit, if it has the usual form; None if it has another, or is none."""
-    if value is None:
-        return None
-    topic_id = ZERO_UUID
-    if len(value) == _VALUE_WITH_TOPIC_ID.size:
-        version, offset, leader_epoch, text, commit_timestamp, tags, tag, size, raw = _VALUE_WITH_TOPIC_ID.unpack(value)
-        if tags != 1 or tag != _TOPIC_ID_TAG or size != _TOPIC_ID_SIZE:
-            return None
-        topic_id = topic_id_of(raw)
-    elif len(value) == _VALUE.size:
-        version, offset, leader_epoch, text, commit_timestamp, tags = _VALUE.unpack(value)
-        if tags != 0:
-            return None
-    else:
-        return None
-    if version != VERSION or text != _EMPTY_TEXT:
+    if value is None or not is_usual(value):
         return None
     place = _read_key(key)
     if place is None:
         return None
+    _, offset, leader_epoch, _, commit_timestamp = _VALUE.unpack_from(value)
+    topic_id = value[TOPIC_ID]
     return StoredRecord(
         place,
         OffsetCommitValue(
@@ -125,21 +129,21 @@ def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:
             leader_epoch=leader_epoch,
             metadata="",
             commit_timestamp=commit_timestamp,
-            topic_id=topic_id,
+            topic_id=topic_id_of(topic_id) if topic_id else ZERO_UUID,
         ),
     )
 
 
 def _read_key(key: bytes) -> OffsetCommitKey | None:
     end = len(key) - _PARTITION.size
-    names = _read_names(key[:end]) if end > 0 else None
+    names = read_names(key[:end]) if end > 0 else None
     if names is None:
         return None
     return OffsetCommitKey(group=names[0], topic=names[1], partition=_PARTITION.unpack_from(key, end)[0])
 
 
 @functools.lru_cache(maxsize=1024)
-def _read_names(octets: bytes) -> tuple[str, str] | None:
+def read_names(octets: bytes) -> tuple[str, str] | None:
     """Group and topic, which begin the keys of many partitions: remembered, for these come one after the other."""
     if len(octets) < _KEY_START.size:
         return None

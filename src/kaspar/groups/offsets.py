@@ -12,7 +12,7 @@ Offsets are many, so each is kept as one small `bytes` object: nothing that Pyth
 import struct
 import sys
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -21,7 +21,17 @@ from kaspar.config.broker.groups import GroupSettings
 from kaspar.config.topic import MINUTE_MS
 from kaspar.coordination import StoredRecord
 from kaspar.groups.group import Group, PartitionCheck
-from kaspar.groups.offset_records import OffsetCommitKey, OffsetCommitValue, topic_id_of
+from kaspar.groups.offset_records import (
+    COMMIT_TIMESTAMP,
+    OFFSET_AND_EPOCH,
+    PARTITION_BYTES,
+    TOPIC_ID,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    is_usual,
+    read_names,
+    topic_id_of,
+)
 from kaspar.groups.pending_offsets import GroupTopicPartition, PendingOffsets
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -53,6 +63,8 @@ from kaspar.protocol.messages.txn_offset_commit import (
 NO_RETENTION_TIME: Final = -1
 _NO_METADATA: Final = ""
 
+_NO_EXPIRE_TIMESTAMP: Final = NO_TIMESTAMP.to_bytes(8, "big", signed=True)
+_NO_TOPIC_ID: Final = ZERO_UUID.bytes
 _FIXED = struct.Struct(">qiqq16s")  # offset, leader epoch, commit timestamp, expire timestamp, topic id; then metadata
 
 
@@ -61,6 +73,14 @@ def _pack(value: OffsetCommitValue) -> bytes:
         value.offset, value.leader_epoch, value.commit_timestamp, value.expire_timestamp, value.topic_id.bytes
     )
     return fixed + value.metadata.encode()
+
+
+def _pack_stored(value: bytes) -> bytes | None:
+    """The same of a value as it is in the log, if it has the usual form."""
+    if not is_usual(value):
+        return None
+    topic_id = value[TOPIC_ID] or _NO_TOPIC_ID
+    return b"".join((value[OFFSET_AND_EPOCH], value[COMMIT_TIMESTAMP], _NO_EXPIRE_TIMESTAMP, topic_id))
 
 
 def _unpack(packed: bytes) -> OffsetCommitValue:
@@ -95,13 +115,15 @@ class Offsets:
         self._committed: dict[str, dict[str, dict[int, bytes]]] = {}
         self._pending = PendingOffsets()
         self._count = 0
+        self._loading: dict[bytes, dict[int, bytes]] = {}
+        """While the log is read: the partitions of a group and topic, by what their keys begin with."""
 
     @property
     def count(self) -> int:
         """How many committed offsets there are, of all groups."""
         return self._count
 
-    def groups(self) -> Collection[str]:
+    def groups(self) -> Set[str]:
         """The groups that have committed offsets."""
         return self._committed.keys()
 
@@ -303,6 +325,33 @@ class Offsets:
         else:
             self._pending.add(producer_id, place, _pack(value))
 
+    def load(self, key: bytes, value: bytes) -> bool:
+        """A shorter way to `replay` while the log is read, for a commit that is no part of a transaction: if it has the
+        usual form, and the group has committed for that topic before. False: it has to take the usual way.
+        """
+        begins = key[:-PARTITION_BYTES]
+        partitions = self._loading.get(begins)
+        if partitions is None:
+            partitions = self._partitions_of(begins)
+            if not partitions:
+                return False
+            self._loading[begins] = partitions
+        packed = _pack_stored(value)
+        if packed is None or self._pending:
+            return False
+        partition = int.from_bytes(key[-PARTITION_BYTES:], "big", signed=True)
+        if partition not in partitions:
+            self._count += 1
+        partitions[partition] = packed
+        return True
+
+    def _partitions_of(self, begins: bytes) -> dict[int, bytes] | None:
+        names = read_names(begins)
+        return None if names is None else self._committed.get(names[0], {}).get(names[1])
+
+    def loaded(self) -> None:
+        self._loading.clear()
+
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         for place, packed in self._pending.end(producer_id, committed=committed):
             self._put(*place, packed)
@@ -327,6 +376,7 @@ class Offsets:
         self._count -= 1
         if not topics[place.topic]:
             del topics[place.topic]
+            self._loading.clear()
         if not topics:
             del self._committed[place.group]
 
@@ -357,7 +407,7 @@ def _commit_record(
             metadata=wanted.committed_metadata or _NO_METADATA,
             commit_timestamp=now_ms,
             expire_timestamp=expire_timestamp,
-            topic_id=topic_id,
+            topic_id=topic_id if expire_timestamp == NO_TIMESTAMP else ZERO_UUID,  # a record cannot hold both
         ),
     )
 

@@ -385,12 +385,23 @@ class GroupShard:
             assert isinstance(key, ConsumerGroupKey)
             self._replay_consumer(key.group_id, record)
 
+    def load(self, key: bytes, value: bytes | None, producer: ProducerIdAndEpoch | None) -> bool:
+        if producer is None and value is not None and self.offsets.load(key, value):
+            return True
+        record = self.decode(key, value)
+        if record is not None:
+            self.replay(record, producer)
+        return record is not None
+
     def _replay_offset(self, key: OffsetCommitKey, value: Message | None, producer: ProducerIdAndEpoch | None) -> None:
         """Offsets that belong to no group make one, which has no record of its own."""
         assert value is None or isinstance(value, OffsetCommitValue)
         if value is not None and key.group not in self._groups:
-            self._groups[key.group] = ClassicGroup(key.group, self.surroundings.settings)
+            self._make_group_of_offsets(key.group)
         self.offsets.replay(key, value, None if producer is None else producer.producer_id)
+
+    def _make_group_of_offsets(self, group_id: str) -> None:
+        self._groups[group_id] = ClassicGroup(group_id, self.surroundings.settings)
 
     def _replay_classic(self, group_id: str, value: Message | None) -> None:
         known = self._groups.get(group_id)
@@ -425,6 +436,9 @@ class GroupShard:
 
     def loaded(self, now: Now) -> Decision:
         self._is_loading = False
+        self.offsets.loaded()
+        for group_id in self.offsets.groups() - self._groups.keys():
+            self._make_group_of_offsets(group_id)
         interval_ms = self.surroundings.settings.offsets_retention_check_interval_ms
         decision = Decision(timers=[Timer(SWEEP, now.steady_ms + interval_ms)])
         for group in self._groups.values():

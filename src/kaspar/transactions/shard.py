@@ -114,6 +114,12 @@ class TransactionShard:
         else:
             self.waiting_for_their_owners.pop(transactional_id, None)
 
+    def load(self, key: bytes, value: bytes | None, producer: ProducerIdAndEpoch | None) -> bool:
+        record = self.decode(key, value)
+        if record is not None:
+            self.replay(record, producer)
+        return record is not None
+
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         """Nobody writes to this topic in a transaction, so no marker has a meaning here."""
 

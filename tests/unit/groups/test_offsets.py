@@ -1,13 +1,15 @@
 """Committed offsets: what a commit leaves behind, who is told of it, and when it is forgotten."""
 
 import uuid
+from dataclasses import replace
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
 from kaspar.groups.offsets import Offsets
-from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue
+from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue, encode
+from kaspar.protocol.messages.offset_commit import OffsetCommitRequest
 from tests.unit.groups.offset_requests import (
     GROUP,
     MINUTE_MS,
@@ -325,3 +327,56 @@ def test_group_without_offsets_has_nothing_left_unless_some_are_pending(offsets:
     assert offsets.expire(SomeGroup(), NOW_MS) == ([], True, 0)
     commit_in_transaction(offsets, PRODUCER, commit_in_transaction_request((0, 9)))
     assert offsets.expire(SomeGroup(), NOW_MS) == ([], False, 0)
+
+
+# --- Loading ----------------------------------------------------------------------------------------------------------
+
+
+def load(offsets: Offsets, request: OffsetCommitRequest) -> bool:
+    """Whether the records of a commit take the shorter way. Where they do not, they take the usual one."""
+    records, _ = offsets.commit(request, None, NOW_MS)
+    taken = []
+    for record in records:
+        key, value = encode(record)
+        assert value is not None
+        taken.append(offsets.load(key, value))
+        if not taken[-1]:
+            replay(offsets, [record])
+    return all(taken)
+
+
+@pytest.mark.parametrize("topic_id", [ZERO_UUID, TOPIC_ID])
+def test_usual_commit_is_loaded_the_shorter_way_if_its_group_is_known(offsets: Offsets, topic_id: uuid.UUID) -> None:
+    assert not load(offsets, commit_request((0, 5), topic_id=topic_id))
+    assert load(offsets, commit_request((0, 6), (7, 8), topic_id=topic_id, leader_epoch=3))
+    assert not load(offsets, commit_request((0, 9), topic_id=topic_id, group="b"))
+    expected = OffsetCommitValue(offset=6, leader_epoch=3, metadata="", commit_timestamp=NOW_MS, topic_id=topic_id)
+    assert list(offsets.committed(GROUP)) == [(TOPIC, 0, expected), (TOPIC, 7, replace(expected, offset=8))]
+    assert offsets.count == 3
+
+
+@pytest.mark.parametrize(
+    "request_", [commit_request((0, 6), metadata="m"), commit_request((0, 6), retention_time_ms=9)]
+)
+def test_unusual_commit_is_loaded_the_usual_way(offsets: Offsets, request_: OffsetCommitRequest) -> None:
+    load(offsets, commit_request((0, 5)))
+    assert not load(offsets, request_)
+    assert offset_of(offsets) == 6
+
+
+def test_commit_behind_a_pending_one_is_loaded_the_usual_way(offsets: Offsets) -> None:
+    load(offsets, commit_request((0, 5)))
+    commit_in_transaction(offsets, PRODUCER, commit_in_transaction_request((0, 9)))
+    assert not load(offsets, commit_request((0, 6)))
+    offsets.replay_marker(PRODUCER, committed=True)
+    assert offset_of(offsets) == 6
+
+
+def test_commit_after_a_deletion_is_loaded_into_what_is_there_now(offsets: Offsets) -> None:
+    load(offsets, commit_request((0, 5)))
+    load(offsets, commit_request((0, 6)))
+    replay(offsets, offsets.forget_group(GROUP))
+    load(offsets, commit_request((0, 7)))
+    assert offset_of(offsets) == 7
+    assert load(offsets, commit_request((0, 8)))
+    assert (offset_of(offsets), offsets.count) == (8, 1)

@@ -122,11 +122,9 @@ class ShardLoader:
         try:
             if key is None:
                 raise MalformedBytes("a record of an internal topic has no key")
-            stored = self._shard.decode(key, value)
-            if stored is None:
+            if not self._shard.load(key, value, producer):
                 self.unknown += 1
                 return
-            self._shard.replay(stored, producer)
         except MalformedBytes as problem:
             self._damaged(offset, str(problem))
         except Exception as problem:  # the edge: what one record leads to keeps nobody from all the others
