@@ -1,7 +1,7 @@
 """A partition whose log holds transactions of every kind, as a client sees it from outside."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
@@ -98,6 +98,7 @@ def read_committed(bootstrap: str) -> Seen:
 def last_stable_offset(bootstrap: str) -> int:
     partition = TopicPartition(TOPIC, 0)
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})  # it must outlive its question
-    asked = client.list_offsets({partition: OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED)
+    latest: Callable[[], OffsetSpec] = OffsetSpec.latest
+    asked = client.list_offsets({partition: latest()}, isolation_level=IsolationLevel.READ_COMMITTED)
     found: int = asked[partition].result(_TIMEOUT_S).offset
     return found
