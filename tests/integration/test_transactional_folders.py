@@ -1,4 +1,4 @@
-"""Kept folders with transactions open for ever: what was aborted stays hidden, what was open is ended by its producer."""
+"""Kept folders with transactions open for ever: aborted ones stay hidden, an open one is ended by its producer."""
 
 import json
 import shutil
