@@ -18,7 +18,7 @@ from tests.peers.missing import unless_missing
 from tests.peers.observed import wait_until
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
-from tests.peers.raw_groups import RawGroups, RawMember
+from tests.peers.raw_groups import NO_TOPICS, RawGroups, RawMember
 from tests.peers.raw_offsets import RawOffsets
 from tests.peers.raw_transactions import GROUP as GROUP_COORDINATOR
 from tests.peers.raw_transactions import find_coordinator, until_settled
@@ -68,6 +68,7 @@ def names() -> Iterator[str]:
 def group_id(client: RawClient, names: Iterator[str]) -> str:
     name = next(names)
     find_coordinator(client, name, GROUP_COORDINATOR)
+    until_settled(partial(RawGroups(client).describe, name))
     return name
 
 
@@ -108,13 +109,13 @@ def together(*members: RawMember) -> list[RawMember]:
 
 @pytest.mark.parametrize("version", range(10))
 def test_every_version_joins(new_member: NewMember, version: int) -> None:
-    member = new_member(protocols={"range": b"one", "roundrobin": b"two"})
+    member = new_member(protocols={"range": NO_TOPICS, "roundrobin": NO_TOPICS})
     joined = member.join(version)
     assert (joined.generation_id, joined.leader, joined.skip_assignment) == (1, joined.member_id, False)
     assert joined.protocol_name == "range"
     assert joined.protocol_type == ("consumer" if version >= 7 else None)
     (only,) = joined.members
-    assert (only.member_id, only.metadata) == (joined.member_id, b"one")
+    assert (only.member_id, only.metadata) == (joined.member_id, NO_TOPICS)
     assert joined.member_id.startswith("raw-client-")
 
 
@@ -155,7 +156,7 @@ def test_every_version_describes(new_member: NewMember, groups: RawGroups, group
     (member,) = described.members
     assert member.group_instance_id == ("one" if version >= 4 else None)
     assert (member.client_id, member.client_host) == ("raw-client", "/127.0.0.1")
-    assert (member.member_metadata, member.member_assignment) == (b"metadata", member.member_id.encode())
+    assert (member.member_metadata, member.member_assignment) == (NO_TOPICS, member.member_id.encode())
     assert described.authorized_operations == NOT_ASKED
 
 
@@ -202,7 +203,7 @@ def test_session_timeouts_have_bounds(new_member: NewMember, session_timeout_ms:
 
 def test_members_agree_on_a_protocol(new_member: NewMember) -> None:
     together(new_member())
-    for stranger in (new_member(protocol_type="connect"), new_member(protocols={"another": b""})):
+    for stranger in (new_member(protocol_type="connect"), new_member(protocols={"another": NO_TOPICS})):
         stranger.send_join()
         assert stranger.join_answer().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
@@ -358,6 +359,6 @@ def test_groups_come_back_after_a_stop_and_after_a_kill(
             assert {each.member_id for each in described.members} == {leader.member_id, follower.member_id}
             assert RawOffsets(again, group_id).fetch("kept", 0)[0].offset == 7
         for member in (leader, follower):
-            member.client = RawClient(broker.port)
+            member.connect_again(broker.port)
             assert member.heartbeat() is ErrorCode.NONE
             assert member.sync().assignment == member.member_id.encode()

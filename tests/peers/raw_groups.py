@@ -29,6 +29,8 @@ FIRST_JOIN_WITH_MEMBER_IDS = 4
 FIRST_JOIN_WITH_INSTANCES = 5
 FIRST_SYNC_WITH_PROTOCOL = 5
 FIRST_LEAVE_WITH_SEVERAL = 3
+NO_TOPICS = b"\x00\x00" + b"\x00\x00\x00\x00" + b"\xff\xff\xff\xff"
+"""A subscription to nothing: version 0, no topics, no data of its own. Kafka's rebalances end at one it cannot read."""
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000
 
@@ -50,7 +52,7 @@ class RawMember:
         self.client = RawClient(port)
         self.group_id = group_id
         self.instance_id = instance_id
-        self.protocols = dict(protocols or {"range": b"metadata"})
+        self.protocols = dict(protocols or {"range": NO_TOPICS})
         self.protocol_type = protocol_type
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
@@ -62,6 +64,12 @@ class RawMember:
 
     def close(self) -> None:
         self.client.close()
+
+    def connect_again(self, port: int) -> None:
+        """The broker was away. What this member waited for does not come any more."""
+        self.close()
+        self.client = RawClient(port)
+        self._waits_for.clear()
 
     def __enter__(self) -> Self:
         return self
