@@ -18,6 +18,8 @@ from kaspar.storage import Appended, PreparedBatch, prepare, runs_inline
 
 Done = Callable[[Appended | KasparError, PreparedBatch | None], None]
 Failed = Callable[[Exception], None]
+Check = Callable[[], None]
+"""Refuses what must not be written any more, on the loop and right before it would be."""
 
 
 class _Job(NamedTuple):
@@ -25,6 +27,7 @@ class _Job(NamedTuple):
     acks_all: bool
     done: Done
     failed: Failed
+    check: Check | None
 
 
 class AppendQueues:
@@ -43,12 +46,21 @@ class AppendQueues:
         self.waiting_bytes = 0
         self.waiting_count = 0
 
-    def add(self, partition: Partition, batch: bytearray, *, acks_all: bool, done: Done, failed: Failed) -> None:
+    def add(
+        self,
+        partition: Partition,
+        batch: bytearray,
+        *,
+        acks_all: bool,
+        done: Done,
+        failed: Failed,
+        check: Check | None = None,
+    ) -> None:
         """Check and append `batch`, which from now on belongs to the queue; `done` gets the outcome, on the loop.
         `failed` gets a bug met on the way: whoever waits for the outcome will not get it.
         """
         self.hold(len(batch))
-        job = _Job(batch, acks_all, done, failed)
+        job = _Job(batch, acks_all, done, failed, check)
         queue = self.queues.get(partition)
         if queue is not None:
             queue.append(job)
@@ -84,6 +96,8 @@ class AppendQueues:
             else:
                 loop = asyncio.get_running_loop()
                 prepared = await loop.run_in_executor(self._executor, prepare, batch, 0, size, config, now_ms)
+            if job.check is not None:
+                job.check()
             return partition.append_as_leader(prepared, acks_all=job.acks_all, now_ms=now_ms), prepared
         except KasparError as refusal:
             return refusal, None

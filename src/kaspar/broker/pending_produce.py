@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import Offset
-from kaspar.broker.appends import Done
+from kaspar.broker.appends import Check, Done
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.partitions import HostedTopic
 from kaspar.broker.transaction_terms import TransactionTerms, base_sequence_of
@@ -138,10 +138,17 @@ class PendingProduce:
         batch: bytearray,
         answers: list[PartitionProduceResponse],
         index: int,
+        check: Check | None,
     ) -> None:
-        """Its checks take too long for the event loop."""
-        done = self._when_written(hosted, partition, answers, index)
-        self._handler.appends.add(partition, batch, acks_all=self._acks == ALL_ACKS, done=done, failed=self._met_a_bug)
+        """Its checks take too long for the event loop. `check` comes behind them."""
+        self._handler.appends.add(
+            partition,
+            batch,
+            acks_all=self._acks == ALL_ACKS,
+            done=self._when_written(hosted, partition, answers, index),
+            failed=self._met_a_bug,
+            check=check,
+        )
 
     def verify_later(
         self,
@@ -157,10 +164,8 @@ class PendingProduce:
             Unverified(
                 partition,
                 batch,
-                terms.producer,
                 base_sequence_of(batch),
-                terms.transactional_id,
-                terms.support,
+                terms,
                 self._acks == ALL_ACKS,
                 self._when_written(hosted, partition, answers, index),
                 self._met_a_bug,

@@ -11,8 +11,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
-from kaspar.broker.appends import Done, Failed
-from kaspar.broker.verification import TransactionSupport, verify_transaction
+from kaspar.broker.appends import Check, Done, Failed
+from kaspar.broker.transaction_terms import TransactionTerms
+from kaspar.broker.verification import TransactionSupport, is_fenced, verify_transaction
 from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.replication.partition import Partition
 from kaspar.storage import Appended, PreparedBatch, prepare, runs_inline
@@ -38,13 +39,15 @@ class NotVerified(Refused):
 class Unverified(NamedTuple):
     partition: Partition
     batch: bytearray
-    producer: ProducerIdAndEpoch
     base_sequence: int
-    transactional_id: str
-    support: TransactionSupport
+    terms: TransactionTerms
     acks_all: bool
     done: Done
     failed: Failed
+
+    @property
+    def producer(self) -> ProducerIdAndEpoch:
+        return self.terms.producer
 
 
 _Key: TypeAlias = tuple[Partition, int]
@@ -69,6 +72,20 @@ class UnverifiedBatches:
         """Whether a batch of that producer cannot be written at once."""
         return (partition, producer.producer_id) in self._lanes or not partition.log.producers.in_transaction(*producer)
 
+    def check_of(self, terms: TransactionTerms) -> Check | None:
+        """What to call right before a batch is written to a transaction that is open. None where nothing need be."""
+        if not self._broker.config.transaction_two_phase_commit_enable:
+            return None
+        return functools.partial(self._check_not_fenced, terms)
+
+    def _check_not_fenced(self, terms: TransactionTerms) -> None:
+        try:
+            fenced = is_fenced(self._broker, terms.transactional_id, terms.producer)
+        except Refused as refusal:
+            raise _refusal(refusal.code, terms.support) from refusal
+        if fenced:
+            raise _refusal(ErrorCode.INVALID_PRODUCER_EPOCH, terms.support)
+
     def add(self, batches: list[Unverified]) -> None:
         """All that one request brings, of one producer: its coordinator is asked once."""
         to_ask = []
@@ -92,10 +109,10 @@ class UnverifiedBatches:
         try:
             codes = await verify_transaction(
                 self._broker,
-                first.transactional_id,
-                first.producer,
+                first.terms.transactional_id,
+                first.terms.producer,
                 {unverified.partition: unverified.base_sequence for unverified in batches},
-                first.support,
+                first.terms.support,
             )
         except Exception as problem:  # a bug met by one request must not keep those behind it from their turn
             for unverified in batches:
@@ -109,7 +126,7 @@ class UnverifiedBatches:
                 if self._write(unverified):
                     self._go_on(unverified)
             else:
-                self._finish(unverified, _refusal(code, unverified.support), None)
+                self._finish(unverified, _refusal(code, unverified.terms.support), None)
                 self._go_on(unverified)
 
     def _is_first(self, unverified: Unverified) -> bool:
@@ -133,6 +150,7 @@ class UnverifiedBatches:
         """Whether that was done at once, one way or the other. If not, its checks take a while."""
         appends, partition, batch = self._broker.appends, unverified.partition, unverified.batch
         config = partition.log.config
+        check = self.check_of(unverified.terms)
         if partition in appends.queues or not runs_inline(batch, 0, len(batch), config):
             self._lanes[partition, unverified.producer.producer_id].writing = True
             appends.let_go(len(batch))  # from here on it counts as one that waits for its checks
@@ -142,11 +160,14 @@ class UnverifiedBatches:
                 acks_all=unverified.acks_all,
                 done=functools.partial(self._written, unverified),
                 failed=functools.partial(self._met_a_bug, unverified),
+                check=check,
             )
             return False
         now_ms = self._broker.clock.now_ms()
         try:
             prepared = prepare(batch, 0, len(batch), config, now_ms)
+            if check is not None:
+                check()
             appended = partition.append_as_leader(prepared, acks_all=unverified.acks_all, now_ms=now_ms)
         except KasparError as problem:
             self._finish(unverified, problem, None)

@@ -48,6 +48,16 @@ def _support(version: int, first_that_adds: int, first_with_abortable: int) -> T
     return TransactionSupport.ABORTABLE if version >= first_with_abortable else TransactionSupport.OLD
 
 
+def is_fenced(broker: "Broker", transactional_id: str, producer: ProducerIdAndEpoch) -> bool:
+    """Whether a producer may write no more although its transaction is open. A partition learns that from the marker
+    that ends the transaction; if it is prepared, and will be ended by another, only its coordinator knows. Refused if
+    the coordinator cannot be asked now.
+    """
+    if not broker.config.transaction_two_phase_commit_enable:
+        return False
+    return broker.transactions.runtime.shard_of(transactional_id).is_fenced(transactional_id, producer)
+
+
 async def verify_transaction(
     broker: "Broker",
     transactional_id: str,
@@ -89,6 +99,11 @@ async def verify_transaction(
             partition.log.producers.confirm(*producer, verification)
         else:
             refused[partition] = _as_told(code, support)
+    try:
+        if is_fenced(broker, transactional_id, producer):
+            return dict.fromkeys(base_sequences, ErrorCode.INVALID_PRODUCER_EPOCH)
+    except Refused as refusal:
+        return dict.fromkeys(base_sequences, refusal.code)
     return refused
 
 

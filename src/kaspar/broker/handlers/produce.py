@@ -88,6 +88,7 @@ class ProduceHandler:
             terms = terms_of(request, frame, version)
         except Refused as refusal:
             return self._refuse_all(connection, request, version, correlation_id, refusal)
+        check = None if terms is None else self.unverified.check_of(terms)
         now_ms = self._now_ms()
         appends = self.appends
         results: TopicResults = []
@@ -118,9 +119,11 @@ class ProduceHandler:
                             pending = PendingProduce(
                                 self, connection, request, version, correlation_id, results, received
                             )
-                        pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index)
+                        pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index, check)
                         continue
                     batch = prepare(frame, start, end, config, now_ms)
+                    if check is not None:
+                        check()
                     appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
                 except KasparError as problem:
                     failed = True
