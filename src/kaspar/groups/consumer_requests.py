@@ -14,7 +14,6 @@ from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.consumer import ConsumerGroup
 from kaspar.groups.consumer_departures import leave, session_timeout_ms, static_member
 from kaspar.groups.consumer_member import JOINS, LEAVES, LEAVES_FOR_A_WHILE, Member, OwnedPartitions
-from kaspar.groups.consumer_state import NEW_GROUP
 from kaspar.groups.consumer_states import MemberState
 from kaspar.groups.consumer_update import MemberUpdate, PatternChange
 from kaspar.groups.group import Client, Group, unknown_member
@@ -155,7 +154,7 @@ class _Heartbeat(MemberUpdate):
         updated = self._updated(member)
         names_changed = self.write_member(member, updated)
         pattern = self.change_pattern(member, updated)
-        bump = names_changed or pattern is PatternChange.RESOLVED or state.group_epoch == NEW_GROUP or upgrades
+        bump = names_changed or pattern is PatternChange.RESOLVED or upgrades
         epoch = state.group_epoch
         if bump or self.group.has_to_look_at_topics:
             epoch = self.look_at_topics(member, updated, bump=bump)

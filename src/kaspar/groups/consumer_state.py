@@ -31,8 +31,8 @@ from kaspar.groups.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-NEW_GROUP: Final = 0
-"""The epoch of a group that nobody has joined yet."""
+NEW_GROUP: Final = 1
+"""The epoch of a group that nobody has joined yet: as in Kafka, its first members are at the next one."""
 NO_ASSIGNMENT_YET: Final = 0
 ASSIGNMENT_GONE: Final = -1
 

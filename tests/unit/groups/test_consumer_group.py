@@ -28,12 +28,12 @@ def test_a_member_commits_at_its_epoch() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join()
     check = shell.group.check_offset_commit
-    assert check("a", None, 1, transactional=False, api_version=9) is None
-    assert refused(lambda: check("a", None, 2, transactional=False, api_version=9)) is ErrorCode.STALE_MEMBER_EPOCH
-    assert refused(lambda: check("b", None, 1, transactional=False, api_version=9)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert check("a", None, 2, transactional=False, api_version=9) is None
+    assert refused(lambda: check("a", None, 3, transactional=False, api_version=9)) is ErrorCode.STALE_MEMBER_EPOCH
+    assert refused(lambda: check("b", None, 2, transactional=False, api_version=9)) is ErrorCode.UNKNOWN_MEMBER_ID
     assert refused(lambda: check("", None, -1, transactional=False, api_version=9)) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert refused(lambda: check("a", None, 1, transactional=False, api_version=8)) is ErrorCode.UNSUPPORTED_VERSION
-    assert check("a", None, 1, transactional=True, api_version=3) is None
+    assert refused(lambda: check("a", None, 2, transactional=False, api_version=8)) is ErrorCode.UNSUPPORTED_VERSION
+    assert check("a", None, 2, transactional=True, api_version=3) is None
     assert check("", None, -1, transactional=True, api_version=3) is None
 
 
@@ -48,14 +48,14 @@ def test_a_commit_that_crossed_a_heartbeat_counts_for_what_the_member_had_before
     first, second = shell.consumer("a").join(), shell.consumer("b").join()
     shell.settle(first, second)
     kept, got_later = sorted(first.partitions)[0], "orders-9"
-    check = shell.group.check_offset_commit("a", None, 1, transactional=False, api_version=9)
+    check = shell.group.check_offset_commit("a", None, 2, transactional=False, api_version=9)
     assert check is not None
     number = int(kept.rpartition("-")[2])
     check("orders", topic_id("orders"), number)
     check("orders", ZERO_UUID, number)
     lost = int(sorted(second.partitions)[0].rpartition("-")[2])
     assert refused(lambda: check("orders", topic_id("orders"), lost)) is ErrorCode.STALE_MEMBER_EPOCH
-    of_second = shell.group.check_offset_commit("b", None, 1, transactional=False, api_version=9)
+    of_second = shell.group.check_offset_commit("b", None, 2, transactional=False, api_version=9)
     assert of_second is not None
     assert refused(lambda: of_second("orders", topic_id("orders"), lost)) is ErrorCode.STALE_MEMBER_EPOCH
     assert got_later not in first.partitions
@@ -65,9 +65,9 @@ def test_a_member_fetches_at_its_epoch_and_admin_tools_at_any_time() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join()
     shell.group.check_offset_fetch(None, -1)
-    shell.group.check_offset_fetch("a", 1)
-    assert refused(lambda: shell.group.check_offset_fetch("a", 2)) is ErrorCode.STALE_MEMBER_EPOCH
-    assert refused(lambda: shell.group.check_offset_fetch("b", 1)) is ErrorCode.UNKNOWN_MEMBER_ID
+    shell.group.check_offset_fetch("a", 2)
+    assert refused(lambda: shell.group.check_offset_fetch("a", 3)) is ErrorCode.STALE_MEMBER_EPOCH
+    assert refused(lambda: shell.group.check_offset_fetch("b", 2)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_only_an_empty_group_is_deleted() -> None:
@@ -96,10 +96,10 @@ def test_a_description_has_what_members_have_and_are_to_have() -> None:
     shell.consumer("b", instance_id="i").join()
     first.heartbeat()
     described = shell.shard.consumer_describe("readers", shell.now)
-    assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Reconciling", 2, 2)
+    assert (described.group_state, described.group_epoch, described.assignment_epoch) == ("Reconciling", 3, 3)
     assert described.assignor_name == "uniform"
     a, b = described.members
-    assert (a.member_epoch, b.member_epoch, b.instance_id, a.member_type) == (1, 2, "i", 1)
+    assert (a.member_epoch, b.member_epoch, b.instance_id, a.member_type) == (2, 3, "i", 1)
     assert a.assignment.topic_partitions[0].partitions == (0, 1, 2, 3), "what it has to give up it still has"
     assert a.assignment.topic_partitions[0].topic_name == "orders"
     assert len(a.target_assignment.topic_partitions[0].partitions) == 2
@@ -119,7 +119,7 @@ def test_a_large_assignment_is_computed_elsewhere_while_members_go_on_with_the_l
     first = shell.consumer("a").join()
     assert len(first.partitions) == INLINE_SIZE, "the first is for one member, and is computed at once"
     second = shell.consumer("b").join()
-    assert (second.epoch, shell.state) == (1, "Assigning")
+    assert (second.epoch, shell.state) == (2, "Assigning")
     (action,) = shell.actions
     assert isinstance(action, ComputeAssignment)
     first.heartbeat()

@@ -23,7 +23,7 @@ def code(response: object) -> ErrorCode:
 def test_the_first_member_has_everything_at_once() -> None:
     shell = ConsumerShell()
     first = shell.consumer("a").join()
-    assert first.epoch == 1
+    assert first.epoch == 2
     assert first.partitions == ALL
     assert first.response is not None
     assert first.response.heartbeat_interval_ms == HEARTBEAT_MS
@@ -34,16 +34,16 @@ def test_a_second_member_waits_until_the_first_has_given_up_its_half() -> None:
     shell = ConsumerShell()
     first = shell.consumer("a").join()
     second = shell.consumer("b").join()
-    assert second.epoch == 2
+    assert second.epoch == 3
     assert second.partitions == set()
     assert shell.member("b").state is MemberState.UNRELEASED_PARTITIONS
     first.heartbeat()
-    assert first.epoch == 1, "it stays at its epoch as long as it has to give up partitions"
+    assert first.epoch == 2, "it stays at its epoch as long as it has to give up partitions"
     assert len(first.partitions) == 2
     second.heartbeat()
     assert second.partitions == set(), "the first has not said yet that it gave them up"
     first.heartbeat()
-    assert first.epoch == 2
+    assert first.epoch == 3
     second.heartbeat()
     assert second.partitions == ALL - first.partitions
     assert shell.state == "Stable"
@@ -69,9 +69,9 @@ def test_a_client_of_version_0_gets_its_id_from_the_broker() -> None:
 
 def test_who_does_not_join_must_be_a_member() -> None:
     shell = ConsumerShell()
-    assert code(shell.beat("a", 1)) is ErrorCode.GROUP_ID_NOT_FOUND
+    assert code(shell.beat("a", 2)) is ErrorCode.GROUP_ID_NOT_FOUND
     shell.consumer("a").join()
-    assert code(shell.beat("b", 1)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert code(shell.beat("b", 2)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_full_group_takes_no_more() -> None:
@@ -85,7 +85,7 @@ def test_a_full_group_takes_no_more() -> None:
 def test_a_group_of_nothing_is_at_its_first_epoch_nevertheless() -> None:
     shell = ConsumerShell()
     member = shell.consumer("a", "no-such-topic").join()
-    assert member.epoch == 1
+    assert member.epoch == 2
     assert member.partitions == set()
     assert shell.state == "Stable"
 
@@ -145,7 +145,7 @@ def test_an_assignor_that_is_not_served_is_refused() -> None:
 def test_an_epoch_ahead_of_the_members_is_fenced() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join()
-    assert code(shell.beat("a", 2)) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert code(shell.beat("a", 3)) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_a_member_that_missed_the_answer_is_told_again() -> None:
@@ -153,11 +153,11 @@ def test_a_member_that_missed_the_answer_is_told_again() -> None:
     first = shell.consumer("a").join()
     shell.consumer("b").join()
     first.heartbeat()
-    shell.beat("a", 1, topic_partitions=first.reported)
-    assert shell.member("a").member_epoch == 2
-    again = shell.beat("a", 1, topic_partitions=first.reported)
+    shell.beat("a", 2, topic_partitions=first.reported)
+    assert shell.member("a").member_epoch == 3
+    again = shell.beat("a", 2, topic_partitions=first.reported)
     assert code(again) is ErrorCode.NONE
-    assert again.member_epoch == 2
+    assert again.member_epoch == 3
 
 
 def test_a_member_one_epoch_behind_with_more_than_it_was_told_is_fenced() -> None:
@@ -167,9 +167,9 @@ def test_a_member_one_epoch_behind_with_more_than_it_was_told_is_fenced() -> Non
     shell.consumer("b").join()
     first.heartbeat()
     first.heartbeat()
-    assert first.epoch == 2
-    assert code(shell.beat("a", 1, topic_partitions=everything)) is ErrorCode.FENCED_MEMBER_EPOCH
-    assert code(shell.beat("a", 1)) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert first.epoch == 3
+    assert code(shell.beat("a", 2, topic_partitions=everything)) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert code(shell.beat("a", 2)) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 def test_a_member_two_epochs_behind_is_fenced() -> None:
@@ -178,8 +178,8 @@ def test_a_member_two_epochs_behind_is_fenced() -> None:
     shell.settle(first, second)
     third = shell.consumer("c").join()
     shell.settle(first, second, third)
-    assert first.epoch == 3
-    assert code(shell.beat("a", 1, topic_partitions=())) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert first.epoch == 4
+    assert code(shell.beat("a", 2, topic_partitions=())) is ErrorCode.FENCED_MEMBER_EPOCH
 
 
 # -- what is told ------------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def test_a_member_two_epochs_behind_is_fenced() -> None:
 def test_the_assignment_is_told_once() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join()
-    assert shell.beat("a", 1).assignment is None
+    assert shell.beat("a", 2).assignment is None
 
 
 def test_who_tells_everything_is_told_everything() -> None:
@@ -196,7 +196,7 @@ def test_who_tells_everything_is_told_everything() -> None:
     first = shell.consumer("a").join()
     response = shell.beat(
         "a",
-        1,
+        2,
         rebalance_timeout_ms=REBALANCE_MS,
         subscribed_topic_names=("orders",),
         topic_partitions=first.reported,
@@ -222,8 +222,8 @@ def test_without_a_new_assignment_the_subscription_counts_all_the_same() -> None
     shell = ConsumerShell(GroupSettings(group_consumer_assignment_interval_ms=15_000), orders=2, payments=2)
     only = shell.consumer("a", "orders", "payments").join()
     only.subscribe("payments")
-    assert shell.group.state.assignment_epoch == 1
-    assert only.epoch == 1
+    assert shell.group.state.assignment_epoch == 2
+    assert only.epoch == 2
     assert only.partitions == {"payments-0", "payments-1"}
 
 
@@ -250,28 +250,28 @@ def test_a_second_assignment_waits_for_the_interval() -> None:
     shell = ConsumerShell(GroupSettings(group_consumer_assignment_interval_ms=1_000))
     first = shell.consumer("a").join()
     second = shell.consumer("b").join()
-    assert second.epoch == 1, "it joins at the epoch of the last assignment"
+    assert second.epoch == 2, "it joins at the epoch of the last assignment"
     assert shell.state == "Assigning"
     shell.advance(999)
     first.heartbeat()
     assert shell.state == "Assigning"
     shell.advance(1)
     first.heartbeat()
-    assert shell.group.state.assignment_epoch == 2
+    assert shell.group.state.assignment_epoch == 3
 
 
 def test_a_wall_clock_that_went_back_holds_up_no_assignment() -> None:
     shell = ConsumerShell(GroupSettings(group_consumer_assignment_interval_ms=1_000))
     shell.consumer("a").join()
     shell.now = shell.now._replace(wall_ms=shell.now.wall_ms - 3_600_000)
-    assert shell.consumer("b").join().epoch == 2
+    assert shell.consumer("b").join().epoch == 3
 
 
 def test_a_group_may_have_an_interval_of_its_own() -> None:
     shell = ConsumerShell(GroupSettings(group_consumer_assignment_interval_ms=15_000))
     shell.shard.surroundings.group_configs = {GROUP: {"consumer.assignment.interval.ms": "0"}}
     shell.consumer("a").join()
-    assert shell.consumer("b").join().epoch == 2
+    assert shell.consumer("b").join().epoch == 3
 
 
 # -- leaving -----------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_a_group_without_members_is_empty_and_can_be_joined_again() -> None:
     shell.consumer("a").join().leave()
     assert shell.state == "Empty"
     again = shell.consumer("b").join()
-    assert again.epoch == 3
+    assert again.epoch == 4
     assert again.partitions == ALL
 
 
@@ -309,8 +309,8 @@ def test_who_is_no_member_cannot_leave() -> None:
 def test_a_heartbeat_with_nothing_new_is_answered_at_once() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join().heartbeat()
-    at_once = shell.beat_at_once("a", 1)
-    assert at_once == shell.beat("a", 1)
+    at_once = shell.beat_at_once("a", 2)
+    assert at_once == shell.beat("a", 2)
     assert not shell.since(len(shell.log))
 
 
@@ -329,17 +329,17 @@ def test_a_heartbeat_with_nothing_new_is_answered_at_once() -> None:
 def test_whoever_says_something_goes_the_long_way(said: dict[str, object]) -> None:
     shell = ConsumerShell()
     shell.consumer("a").join().heartbeat()
-    assert shell.beat_at_once("a", 1, **said) is None
+    assert shell.beat_at_once("a", 2, **said) is None
 
 
 def test_whoever_has_something_to_learn_goes_the_long_way() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join().heartbeat()
     assert shell.beat_at_once("a", 0) is None
-    assert shell.beat_at_once("a", 2) is None
-    assert shell.beat_at_once("b", 1) is None
+    assert shell.beat_at_once("a", 3) is None
+    assert shell.beat_at_once("b", 2) is None
     shell.consumer("b").join()
-    assert shell.beat_at_once("a", 1) is None
+    assert shell.beat_at_once("a", 2) is None
 
 
 def test_a_heartbeat_at_once_keeps_the_session() -> None:
@@ -347,5 +347,5 @@ def test_a_heartbeat_at_once_keeps_the_session() -> None:
     shell.consumer("a").join().heartbeat()
     for _ in range(20):
         shell.advance(HEARTBEAT_MS)
-        assert shell.beat_at_once("a", 1) is not None
+        assert shell.beat_at_once("a", 2) is not None
     assert "a" in shell.group.state.members

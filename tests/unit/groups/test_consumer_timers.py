@@ -44,7 +44,7 @@ def test_a_member_that_does_not_give_up_its_partitions_is_removed() -> None:
     for _ in range(REBALANCE_MS // HEARTBEAT_MS):
         assert "a" in shell.group.state.members
         shell.advance(HEARTBEAT_MS)
-        shell.beat("a", 1)
+        shell.beat("a", 2)
         second.heartbeat()
     assert set(shell.group.state.members) == {"b"}
     second.heartbeat()
@@ -67,7 +67,7 @@ def test_the_time_to_give_up_begins_anew_after_a_restart() -> None:
     for _ in range(REBALANCE_MS // HEARTBEAT_MS):
         assert "a" in shell.group.state.members
         shell.advance(HEARTBEAT_MS)
-        shell.beat("a", 1)
+        shell.beat("a", 2)
     assert "a" not in shell.group.state.members
 
 

@@ -9,9 +9,9 @@ def test_new_partitions_are_assigned_at_the_next_heartbeat() -> None:
     only = shell.consumer("a").join()
     only.heartbeat()
     shell.change_topics(orders=6)
-    assert shell.beat_at_once("a", 1) is None
+    assert shell.beat_at_once("a", 2) is None
     only.heartbeat()
-    assert only.epoch == 2
+    assert only.epoch == 3
     assert only.partitions == ALL | {"orders-4", "orders-5"}
 
 
@@ -47,7 +47,7 @@ def test_topics_that_the_group_does_not_read_change_nothing() -> None:
     shell = ConsumerShell()
     shell.consumer("a").join().heartbeat()
     shell.change_topics(payments=3)
-    assert shell.beat_at_once("a", 1) is not None
+    assert shell.beat_at_once("a", 2) is not None
 
 
 def test_topics_are_looked_at_after_a_restart() -> None:
@@ -56,7 +56,7 @@ def test_topics_are_looked_at_after_a_restart() -> None:
     shell.counts["orders"] = 6
     shell.crash()
     only.heartbeat()
-    assert only.epoch == 2
+    assert only.epoch == 3
     assert len(only.partitions) == 6
 
 
@@ -65,4 +65,4 @@ def test_topics_that_have_not_changed_bring_no_epoch_after_a_restart() -> None:
     only = shell.consumer("a").join()
     shell.crash()
     only.heartbeat()
-    assert only.epoch == 1
+    assert only.epoch == 2
