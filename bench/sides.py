@@ -34,6 +34,10 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
+# As it is installed: with its compiled core, and with the bytecode that Python keeps, whatever this shell says of that.
+_KASPAR_ENVIRONMENT: Mapping[str, str] = {"KASPAR_COMPILED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+
+
 class Role(enum.Enum):
     """A ratio is the candidate's value divided by the reference's."""
 
@@ -51,7 +55,7 @@ class Side:
 
 
 def _make_kaspar(folder: Path) -> BrokerProcess:
-    return KasparProcess(folder, overrides=SETTINGS, environment={"KASPAR_COMPILED": "1"})
+    return KasparProcess(folder, overrides=SETTINGS, environment=_KASPAR_ENVIRONMENT)
 
 
 def _make_kafka(folder: Path) -> BrokerProcess:
