@@ -45,7 +45,7 @@ def test_the_tool_shows_an_open_transaction_and_ends_it(broker: BrokerProcess, c
         (ended,) = tool(broker, "describe-producers", *where)
         assert ended["CurrentTransactionStartOffset"] == "None"
         (described,) = tool(broker, "describe", "--transactional-id", transactional_id)
-        assert described["TransactionState"] == "CompleteAbort"
+        assert described["TransactionState"] == "Empty"
         assert refusal(producer.commit) in FENCED
         stage.write(topic, "after")
         member = stage.consumer(stage.new_name("group"), topic, isolation="read_committed")
