@@ -197,7 +197,7 @@ class ConsumerGroup:
             client_id=member.client_id,
             client_host=member.client_host,
             subscribed_topic_names=tuple(sorted(member.subscribed_topic_names)),
-            subscribed_topic_regex=member.subscribed_topic_regex,
+            subscribed_topic_regex=member.pattern,
             assignment=self._described_partitions(has),
             target_assignment=self._described_partitions(self.state.targets.get(member.member_id, NO_PARTITIONS)),
             member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,

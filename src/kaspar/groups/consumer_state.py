@@ -32,8 +32,7 @@ from kaspar.groups.records import (
 )
 
 NEW_GROUP: Final = 1
-"""The epoch of a group that nobody has joined yet: as in Kafka, its first members are at the next one."""
-NO_ASSIGNMENT_YET: Final = 0
+"""The epoch of a group that nobody has joined yet, and of its assignment: as in Kafka, what comes first is the next."""
 ASSIGNMENT_GONE: Final = -1
 
 
@@ -52,7 +51,7 @@ class ConsumerState:
         self.group_id = group_id
         self.group_epoch = NEW_GROUP
         self.metadata_hash = NO_METADATA
-        self.assignment_epoch = NO_ASSIGNMENT_YET
+        self.assignment_epoch = NEW_GROUP
         self.assignment_timestamp_ms = 0
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Partitions] = {}

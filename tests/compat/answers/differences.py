@@ -158,6 +158,13 @@ _BETTER_ANSWERS = [
         ["step 1: Produce / * / error_code"],
     ),
     Known(
+        "A classic group whose members' assignments are no consumers' cannot become a consumer group, so that a "
+        "ConsumerGroupHeartbeat finds none: GROUP_ID_NOT_FOUND, with a message. Kafka answers UNKNOWN_SERVER_ERROR.",
+        "The group is at fault, not the server.",
+        ["consumer-group-heartbeat-a-group-with-a-classic-member-whose-assignment-cannot-be-read"],
+        [f"step 1: ConsumerGroupHeartbeat / {field}" for field in ("error_code", "error_message")],
+    ),
+    Known(
         "A codec that does not exist is refused with the log's start at versions 5 and 6 too; Kafka's begin at 7.",
         "It is the same refusal.",
         ["produce-codec-5", "produce-codec-7"],

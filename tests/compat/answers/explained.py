@@ -27,6 +27,7 @@ _OF_RECORDS = (
 )
 _OF_PRODUCERS = (
     *("a producer id without a sequence", "a duplicate is answered with its first offset"),
+    *("a transactional batch with acks 1", "a transactional batch that would be compressed"),
     *("a part of a batch that is known", "a sequence with a gap", "an older epoch", "a newer epoch begins at zero"),
 )
 

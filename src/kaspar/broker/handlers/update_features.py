@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import Refused
 from kaspar.broker.handlers import RequestContext
 from kaspar.metadata.events import DONE, FeatureOutcome, FeatureUpdate, UpdateFeatures
-from kaspar.metadata.features import UpgradeType
 from kaspar.protocol.messages.update_features import (
-    FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
@@ -16,25 +14,21 @@ from kaspar.protocol.messages.update_features import (
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
-FIRST_WITH_UPGRADE_TYPE: Final = 1
 NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
 NOT_UPDATED: Final = "The update failed for all features since the following feature had an error: "
 
 
 async def handle(broker: "Broker", context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    updates = tuple(_update(update, context.version) for update in request.feature_updates)
+    updates = tuple(
+        # Version 0 has no upgrade type, and what it has instead Kafka does not look at: there is no way down.
+        FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    )
     try:
         outcomes = await broker.controller.submit(UpdateFeatures(updates, request.validate_only))
     except Refused as refusal:  # by the metadata store: it is full, or not ours any longer
         return UpdateFeaturesResponse(error_code=refusal.code, error_message=refusal.message)
     return _response(outcomes)
-
-
-def _update(update: FeatureUpdateKey, version: int) -> FeatureUpdate:
-    if version >= FIRST_WITH_UPGRADE_TYPE:
-        return FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
-    upgrade_type = UpgradeType.SAFE_DOWNGRADE if update.allow_downgrade else UpgradeType.UPGRADE
-    return FeatureUpdate(update.feature, update.max_version_level, upgrade_type)
 
 
 def _response(outcomes: tuple[FeatureOutcome, ...]) -> UpdateFeaturesResponse:

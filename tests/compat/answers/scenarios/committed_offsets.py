@@ -114,8 +114,8 @@ _COMMIT = [
         **{**_MEMBER, "member_id": "nobody"},
         versions=range(7, COMMIT.last + 1),
     ),
-    _commits("of a member of a consumer group", given=consumer(), member_id=ME, generation_id_or_member_epoch=1),
-    _commits("of a later epoch", given=consumer(), member_id=ME, generation_id_or_member_epoch=2),
+    _commits("of a member of a consumer group", given=consumer(), member_id=ME, generation_id_or_member_epoch=2),
+    _commits("of a later epoch", given=consumer(), member_id=ME, generation_id_or_member_epoch=3),
     _commits("of an older epoch", given=consumer(), member_id=ME, generation_id_or_member_epoch=0),
     _commits("of nobody in a consumer group", given=consumer()),
 ]
@@ -169,7 +169,7 @@ _FETCH = [
     Scenario(
         "as a member of a consumer group",
         FETCH,
-        [Ask(FETCH, _fetched(0, member_id=ME, member_epoch=epoch)) for epoch in (1, 0, 2)],
+        [Ask(FETCH, _fetched(0, member_id=ME, member_epoch=epoch)) for epoch in (2, 1, 3)],
         _T,
         given=consumer(),
         versions=range(9, FETCH.last + 1),

@@ -3,7 +3,7 @@
 from tests.compat.answers.api import Api
 from tests.compat.answers.placeholders import Learnt, Own, Topic, TopicId
 from tests.compat.answers.scenario import Ask, Eventually, NewTopic, Scenario, Step
-from tests.compat.answers.scenarios.group_requests import GROUP, committed, stable
+from tests.compat.answers.scenarios.group_requests import GROUP, MEMBER, SYNC, committed, joined, stable, sync
 from tests.compat.answers.scenarios.requests import UNKNOWN_ID, Body
 
 HEARTBEAT, DESCRIBE = Api.CONSUMER_GROUP_HEARTBEAT, Api.CONSUMER_GROUP_DESCRIBE
@@ -12,7 +12,7 @@ _T = [NewTopic(partitions=3)]
 JOINS, LEAVES, LEAVES_FOR_NOW = 0, -1, -2
 
 
-def beat(member_id: object = ME, epoch: object = 1, **more: object) -> Body:
+def beat(member_id: object = ME, epoch: object = 2, **more: object) -> Body:
     """A heartbeat in which nothing has changed."""
     return {
         "group_id": GROUP,
@@ -103,7 +103,7 @@ _HEARTBEAT = [
     Scenario(
         "an older epoch, and a later one",
         HEARTBEAT,
-        [Ask(HEARTBEAT, beat(epoch=5)), Ask(HEARTBEAT, beat(epoch=0, rebalance_timeout=-1))],
+        [Ask(HEARTBEAT, beat(epoch=5)), Ask(HEARTBEAT, beat(epoch=1)), Ask(HEARTBEAT, beat(epoch=0))],
         _T,
         given=consumer(),
     ),
@@ -176,12 +176,18 @@ _HEARTBEAT = [
         versions=[1],
     ),
     Scenario(
-        "a group with classic members",
+        "a group with a classic member",
         HEARTBEAT,
         [Ask(HEARTBEAT, first())],
         _T,
-        given=stable(),
-        masks=["ConsumerGroupHeartbeat.assignment"],
+        given=[known(), *stable()],
+    ),
+    Scenario(
+        "a group with a classic member whose assignment cannot be read",
+        HEARTBEAT,
+        [Ask(HEARTBEAT, first())],
+        _T,
+        given=[*joined(), Ask(SYNC, sync(assignments=[{"member_id": MEMBER, "assignment": b"\x00\x01mine"}]), version=5)],
     ),
 ]
 

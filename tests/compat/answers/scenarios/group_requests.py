@@ -19,6 +19,11 @@ def subscription(*topics: str) -> bytes:
     return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
+def assignment() -> bytes:
+    """What a leader gives to a consumer: the version, no partitions, and no data of its own."""
+    return struct.pack(">hii", 0, 0, -1)
+
+
 def protocols(*names: str, metadata: bytes = subscription("t")) -> list[Body]:
     return [{"name": name, "metadata": metadata} for name in names]
 
@@ -50,7 +55,7 @@ def sync(member_id: object = MEMBER, generation: int = 1, **more: object) -> Bod
         "member_id": member_id,
         "protocol_type": "consumer",
         "protocol_name": "range",
-        "assignments": [{"member_id": member_id, "assignment": b"\x00\x01mine"}],
+        "assignments": [{"member_id": member_id, "assignment": assignment()}],
         **more,
     }
 
