@@ -20,7 +20,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.transactions.actions import WriteMarkers
 from kaspar.transactions.shard import TransactionShard
-from kaspar.transactions.state import TRANSITIONS, TransactionEvent, TransactionState
+from kaspar.transactions.state import TRANSITIONS, TransactionState
 from tests.unit.transactions.coordinator import DAY_MS, MINUTE_MS, SETTINGS, Coordinator, pair
 
 IDS = ("one", "two")
@@ -46,6 +46,17 @@ class Producer:
     is_over: bool = False
     decides: ProducerIdAndEpoch | None = None
     """It has prepared its transaction; this pair ends it."""
+    added: dict[TopicPartition, Written] = field(default_factory=dict)
+
+    def add(self, coordinator: Coordinator, partition: TopicPartition) -> ErrorCode:
+        """By the older rules a client adds each partition to each transaction itself, before it writes to it."""
+        if self.version == 2 or self.added.get(partition) is self.written:
+            return ErrorCode.NONE
+        code = coordinator.add(self.pair, partition, version=0, transactional_id=self.transactional_id)
+        if code is ErrorCode.NONE:
+            assert self.written is not None
+            self.added[partition] = self.written
+        return code
 
 
 @dataclass(eq=False)
@@ -87,9 +98,6 @@ class Leader:
     def _ask(self, coordinator: Coordinator, producer: Producer) -> ErrorCode:
         if producer.version == 2:
             return coordinator.add(producer.pair, self.name, transactional_id=producer.transactional_id)
-        code = coordinator.add(producer.pair, self.name, version=0, transactional_id=producer.transactional_id)
-        if code is not ErrorCode.NONE:
-            return code
         return coordinator.verify(producer.pair, self.name, transactional_id=producer.transactional_id)[self.name]
 
     def take(self, marker: WriteMarkers) -> bool:
@@ -131,6 +139,7 @@ class TransactionsMachine(RuleBasedStateMachine):
         self.leaders = {name: Leader(name) for name in PARTITIONS}
         self.producers: list[Producer] = []
         self.deliveries: list[Delivery] = []
+        self.reported: list[WriteMarkers] = []
         self.stale: list[tuple[WriteMarkers, TopicPartition]] = []
         self.delayed: list[tuple[Producer, ProducerIdAndEpoch, Written | None, bool]] = []
         self.written: list[Written] = []
@@ -172,7 +181,10 @@ class TransactionsMachine(RuleBasedStateMachine):
         if producer.written is None:
             producer.written = Written()
             self.written.append(producer.written)
-        if self.leaders[name].write(self.coordinator, producer) in OVER:
+        code = producer.add(self.coordinator, name)
+        if code is ErrorCode.NONE:
+            code = self.leaders[name].write(self.coordinator, producer)
+        if code in OVER:
             producer.is_over = True
 
     @precondition(some_producer_is_alive)
@@ -264,6 +276,7 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     def _report(self, delivery: Delivery) -> None:
         self.deliveries.remove(delivery)
+        self.reported.append(delivery.action)
         self.coordinator.report(delivery.action)
 
     @precondition(lambda self: bool(self.deliveries))
@@ -283,6 +296,13 @@ class TransactionsMachine(RuleBasedStateMachine):
     def a_marker_arrives_again(self, data: Any) -> None:
         action, name = data.draw(st.sampled_from(self.stale))
         self.leaders[name].take(action)
+
+    @precondition(lambda self: bool(self.reported))
+    @rule(data=st.data())
+    def a_report_of_markers_arrives_again(self, data: Any) -> None:
+        action = data.draw(st.sampled_from(self.reported))
+        if action.transaction_version == 2:
+            self.coordinator.report(action)
 
     @rule()
     def the_coordinator_crashes(self) -> None:
@@ -363,7 +383,6 @@ def _following(state: TransactionState) -> set[TransactionState]:
     if TransactionState.PREPARE_EPOCH_FENCE in following:
         following |= set(TRANSITIONS[TransactionState.PREPARE_EPOCH_FENCE].values())
         following.discard(TransactionState.PREPARE_EPOCH_FENCE)
-    assert TransactionEvent.EXPIRE not in TRANSITIONS[TransactionState.DEAD]
     return following
 
 
