@@ -1,5 +1,5 @@
-"""Consumer groups (KIP-848) over the wire: members in single steps, what is refused, groups that change protocol, what a
-restart brings back. `--against kafka` runs the same tests there.
+"""Consumer groups (KIP-848) over the wire: members in single steps, what is refused, groups that change protocol, and
+what a restart brings back. `--against kafka` runs the same tests there.
 """
 
 import itertools

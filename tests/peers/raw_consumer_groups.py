@@ -1,4 +1,4 @@
-"""Members of consumer groups (KIP-848) in single steps: a test decides what each heartbeat says, and sees what it is told.
+"""Members of consumer groups (KIP-848) in single steps: a test decides what each heartbeat says, and sees the answer.
 
 one = RawConsumer(client, "readers", topics=("orders",))
 one.join()

@@ -41,8 +41,11 @@ def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, ticket: 
 
 
 def _leaves_for_a_while(group: ConsumerGroup, member: Member) -> StoredRecord:
-    """It keeps what it has until its session ends. What it had to give up it has given up."""
-    away = replace(member, member_epoch=LEAVES_FOR_A_WHILE, pending_revocation=NOTHING_OWNED)
+    """It keeps what it has until its session ends, and whoever comes back to it may commit at any epoch. What it had to
+    give up it has given up.
+    """
+    kept = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
+    away = replace(member, member_epoch=LEAVES_FOR_A_WHILE, assigned=kept, pending_revocation=NOTHING_OWNED)
     return current_record(group.group_id, away)
 
 

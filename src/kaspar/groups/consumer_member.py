@@ -38,7 +38,7 @@ class Member:
     client_id: str = ""
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
-    subscribed_topic_regex: str | None = None
+    subscribed_topic_regex: str | None = ""
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None
     assigned: OwnedPartitions = field(default_factory=dict)

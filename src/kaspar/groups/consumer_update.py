@@ -23,12 +23,13 @@ from kaspar.groups.consumer_records import (
     pattern_tombstone,
     target_record,
 )
-from kaspar.groups.consumer_state import NO_ASSIGNMENT_YET
 from kaspar.groups.consumer_states import MemberState
 from kaspar.groups.patterns import ResolvePatterns, problem_with
 from kaspar.groups.reconciliation import Goal, reconcile
 from kaspar.groups.target import ComputeAssignment, group_spec, target_records
 from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
+
+NOTHING_COMPUTED = 0
 
 
 class PatternChange(enum.Enum):
@@ -125,14 +126,13 @@ class MemberUpdate:
 
     def target_for(self, member: Member, updated: Member, epoch: int) -> tuple[int, Partitions]:
         """The target of the member and its epoch: a new one if the group's epoch is ahead of the last, and that is long
-        enough ago. The first of a group is for one member, and does not wait.
+        enough ago.
         """
         state, group_id = self.state, self.group.group_id
         last = state.assignment_epoch, state.target_of(updated.member_id, updated.instance_id)
-        is_first = state.assignment_epoch <= NO_ASSIGNMENT_YET
         if epoch <= state.assignment_epoch or self._was_assigned_just_now():
             return last
-        if not is_first and self.surroundings.computing.get(group_id, NO_ASSIGNMENT_YET) >= epoch:
+        if self.surroundings.computing.get(group_id, NOTHING_COMPUTED) >= epoch:
             return last
         compute = ComputeAssignment(
             group_id,
@@ -140,7 +140,7 @@ class MemberUpdate:
             self._preferred_assignor(member, updated),
             group_spec(state, updated, self.surroundings),
         )
-        if is_first or compute.is_small:
+        if compute.is_small:
             computed = compute.run()
             self.decision.records += target_records(state, computed, self.now.wall_ms)
             return epoch, computed.assignment.get(updated.member_id, NO_PARTITIONS)
