@@ -15,7 +15,7 @@ from typing import Self
 from kaspar.client import Client
 from tests.chaos.actors.feeder import FeederSettings
 from tests.chaos.actors.processor import FENCED, ProcessorSettings
-from tests.chaos.history import OFFSETS_TOPIC, History, Logs, Pipeline, read_journals, read_logs
+from tests.chaos.history import OFFSETS_TOPIC, Ended, History, Logs, Pipeline, read_journals, read_logs
 from tests.chaos.lives import Lives, Role
 from tests.chaos.readers import READ_COMMITTED, RawReader, StockReader
 from tests.peers.process import BrokerProcess
@@ -24,6 +24,7 @@ from tests.peers.raw_offsets import committed
 
 PIPELINE = Pipeline("in", "out", "processors")
 PAUSE_SECONDS = 0.01
+SOME_ABORTS = 3
 
 # One broker, little to load, and timeouts that a test can wait for.
 COORDINATION = {
@@ -120,6 +121,15 @@ class PipelineRun:
         before = self.raw_reader.count
         self.lives.wait_until(lambda: self.raw_reader.count > before, "records are committed")
         assert not self.problems, self.problems
+
+    def wait_for_aborts(self) -> None:
+        """Return when some transactions were aborted, and the next ones have become visible."""
+
+        def aborts() -> int:
+            return sum(isinstance(each, Ended) and not each.committed for each in read_journals(self.lives.folder))
+
+        self.lives.wait_until(lambda: aborts() >= SOME_ABORTS, "transactions are aborted")
+        self.wait_for_progress()
 
     @property
     def problems(self) -> list[str]:

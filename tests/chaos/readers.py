@@ -72,13 +72,15 @@ class _Reader:
 
 
 class StockReader(_Reader):
+    isolation_level = "read_committed"
+
     def _read(self) -> None:
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
                 **IMPATIENT,
                 "group.id": "unused: partitions are assigned by hand",
-                "isolation.level": "read_committed",
+                "isolation.level": self.isolation_level,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 20,
@@ -91,6 +93,12 @@ class StockReader(_Reader):
                 self._note(*(_told(message) for message in messages if message.error() is None))
         finally:
             consumer.close()
+
+
+class UncommittedReader(StockReader):
+    """One that is not to be trusted: a checker must find that it saw what it should not have."""
+
+    isolation_level = "read_uncommitted"
 
 
 def _told(message: Message) -> tuple[int, int, bytes]:

@@ -14,6 +14,7 @@ from tests.chaos.conftest import StartBroker, note_stall
 from tests.chaos.faulty_disk import FaultyDisk
 from tests.chaos.history import check
 from tests.chaos.pipeline import COORDINATION, PipelineRun
+from tests.chaos.readers import UncommittedReader
 from tests.chaos.test_kill import SETTINGS
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker
@@ -91,3 +92,19 @@ def test_every_record_is_processed_once_over_power_cuts(
         history = run.finish()
     assert check(history) == []
     assert disk.cut_bytes > 0, "no cut took anything away, so nothing was tried"
+
+
+def test_the_checker_finds_a_reader_of_uncommitted_records(
+    start_broker: StartBroker, chance: random.Random, tmp_path: Path
+) -> None:
+    """The counter-proof, on a real history: transactions were aborted, and whoever reads them all is found out."""
+    broker = start_broker(overrides=COORDINATION)
+    folder = tmp_path / "actors"
+    with PipelineRun(broker, folder, chance, "range", processors=1, feeders=1) as run:
+        with UncommittedReader("uncommitted-reader", folder, broker.bootstrap, "out", run.partitions):
+            run.wait_for_aborts()
+        history = run.finish()
+    found = check(history)
+    assert found
+    assert all("uncommitted-reader" in violation.what for violation in found)
+    assert {violation.rule for violation in found} == {"only what is committed is read", "readers skip nothing"}
