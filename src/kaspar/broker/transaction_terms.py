@@ -11,6 +11,8 @@ from kaspar.records import HEADER_SIZE
 
 ATTRIBUTES_LOW_BYTE: Final = 22
 TRANSACTIONAL: Final = 0x10
+SIZE_OVERHEAD: Final = 12  # the base offset and the size itself
+_SIZE: Final = struct.Struct(">8xi")
 _PRODUCER: Final = struct.Struct(">43xqhi")  # producer id, producer epoch, base sequence
 
 
@@ -24,8 +26,12 @@ def terms_of(request: ProduceRequest, frame: memoryview, version: int) -> Transa
     """None if no batch is part of a transaction. Refused if all of the request is to be refused."""
     for _, batches in request.topics:
         for _, start, end in batches:
-            # The same as `is_transactional`, without the call: nearly every batch is looked at for nothing.
-            if end - start >= HEADER_SIZE and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+            # First without a call: nearly every batch is looked at for nothing.
+            if (
+                end - start >= HEADER_SIZE
+                and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL
+                and is_transactional(frame, start, end)
+            ):
                 return _terms_of_transaction(request, frame, version)
     return None
 
@@ -52,7 +58,11 @@ def _terms_of_transaction(request: ProduceRequest, frame: memoryview, version: i
 
 
 def is_transactional(frame: memoryview, start: int, end: int) -> bool:
-    return end - start >= HEADER_SIZE and frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL != 0
+    """Whether a whole batch begins there that says so: any other bytes say nothing, and are refused later."""
+    if end - start < HEADER_SIZE or not frame[start + ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL:
+        return False
+    size: int = _SIZE.unpack_from(frame, start)[0] + SIZE_OVERHEAD
+    return HEADER_SIZE <= size <= end - start
 
 
 def base_sequence_of(batch: bytearray) -> int:

@@ -50,6 +50,9 @@ OWN_SETTINGS = frozenset(
     {"listeners", "advertised.listeners", "log.dirs", "log.dir", "controller.quorum.voters", "metadata.log.dir"}
 )
 
+# Their ids are in no scenario's hands, and may come in any order.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
 # The fields by which the items of a list are told apart; the first that an item has is its identity.
 _IDENTITIES: Sequence[tuple[str, ...]] = (
     ("api_key",),
@@ -112,6 +115,8 @@ class _Masker:
         return self._mask_value(tree, path)
 
     def _mask_fields(self, tree: Mapping[str, Plain], path: str) -> Tree:
+        if tree.get("name") in INTERNAL_TOPICS and "topic_id" in tree:
+            tree = {**tree, "topic_id": "<its own>"}
         if ".configs.*" in path and tree.get("name") in OWN_SETTINGS:
             tree = {**tree, "value": "<its own>", "synonyms": f"{len(tree.get('synonyms', ()))} of them"}
         return {name: self.mask(value, f"{path}.{name}") for name, value in tree.items()}

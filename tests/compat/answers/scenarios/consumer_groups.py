@@ -187,7 +187,10 @@ _HEARTBEAT = [
         HEARTBEAT,
         [Ask(HEARTBEAT, first())],
         _T,
-        given=[*joined(), Ask(SYNC, sync(assignments=[{"member_id": MEMBER, "assignment": b"\x00\x01mine"}]), version=5)],
+        given=[
+            *joined(),
+            Ask(SYNC, sync(assignments=[{"member_id": MEMBER, "assignment": b"\x00\x01mine"}]), version=5),
+        ],
     ),
 ]
 
