@@ -107,15 +107,15 @@ def _describe(topic: TopicImage, image: ClusterImage, first: int, end: int) -> D
 def _describe_partition(
     index: int, partition: PartitionImage, image: ClusterImage
 ) -> DescribeTopicPartitionsResponsePartition:
-    has_leader = partition.leader in image.brokers
+    leader = image.reachable_leader(partition)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
         partition_index=index,
-        leader_id=partition.leader if has_leader else NO_LEADER,
+        leader_id=leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
         eligible_leader_replicas=partition.elr,
         last_known_elr=partition.last_known_elr,
-        offline_replicas=tuple(replica for replica in partition.replicas if replica not in image.brokers),
+        offline_replicas=image.offline_replicas(partition),
     )

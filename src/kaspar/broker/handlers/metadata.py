@@ -64,15 +64,15 @@ def describe_topic(topic: TopicImage, image: ClusterImage, operations: int) -> M
 
 
 def _describe_partition(index: int, partition: PartitionImage, image: ClusterImage) -> MetadataResponsePartition:
-    has_leader = partition.leader in image.brokers
+    leader = image.reachable_leader(partition)
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
         partition_index=index,
-        leader_id=partition.leader if has_leader else NO_LEADER,
+        leader_id=leader,
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
-        offline_replicas=tuple(replica for replica in partition.replicas if replica not in image.brokers),
+        offline_replicas=image.offline_replicas(partition),
     )
 
 

@@ -4,7 +4,7 @@ from kaspar.config.broker.reasons import NO_PURGE, NO_SECURITY, ONE_LOOP
 from kaspar.config.checks import at_least, one_of
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import INT, LIST, LONG, MAX_INT, STRING
-from kaspar.config.topic import KIB, MIB, MINUTE_MS, NO_REPLICATION
+from kaspar.config.topic import MIB, MINUTE_MS, NO_REPLICATION
 
 
 class ListenerSettings(Settings):
@@ -56,15 +56,17 @@ class ListenerSettings(Settings):
     )
     socket_send_buffer_bytes: int = setting(
         INT,
-        100 * KIB,
+        -1,
         importance=Importance.HIGH,
-        doc="The send buffer (SO_SNDBUF) of client sockets. -1 leaves it to the system.",
+        doc="The send buffer (SO_SNDBUF) of client sockets. -1 leaves it to the system, which makes it as large "
+        "as a connection can use.",
     )
     socket_receive_buffer_bytes: int = setting(
         INT,
-        100 * KIB,
+        -1,
         importance=Importance.HIGH,
-        doc="The receive buffer (SO_RCVBUF) of client sockets. -1 leaves it to the system.",
+        doc="The receive buffer (SO_RCVBUF) of client sockets. -1 leaves it to the system, which makes it as large "
+        "as a connection can use.",
     )
     socket_request_max_bytes: int = setting(
         INT,
