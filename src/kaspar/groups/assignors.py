@@ -10,13 +10,16 @@ Racks play no part, as in Kafka since 4.0.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from kaspar.groups.consumer_member import NO_PARTITIONS, Partitions
 
 UNIFORM: Final = "uniform"
 RANGE: Final = "range"
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 class MemberSpec(NamedTuple):
@@ -80,33 +83,57 @@ def _deal_evenly(spec: GroupSpec) -> GroupAssignment:
     counts = {topic_id: spec.partition_counts[topic_id] for topic_id in sorted(topic_ids)}
     quota, extra = divmod(sum(counts.values()), len(spec.members))
     free = {topic_id: set(range(count)) for topic_id, count in counts.items()}
-    kept: dict[str, list[tuple[uuid.UUID, int]]] = {}
+    assignment: GroupAssignment = {}
+    sizes: dict[str, int] = {}
     for member_id, member in spec.members.items():
-        keeps: list[tuple[uuid.UUID, int]] = []
-        for topic_id in sorted(member.assigned):
-            still_free = free.get(topic_id)
-            if still_free:
-                retained = sorted(member.assigned[topic_id] & still_free)
-                keeps += ((topic_id, partition) for partition in retained)
+        keeps = _still_free(member.assigned, free)
+        size = sum(map(len, keeps.values()))
+        if size > quota:
+            limit = quota + (extra > 0)
+            extra -= extra > 0
+            if size > limit:
+                keeps, size = _first(keeps, limit), limit
+        for topic_id, partitions in keeps.items():
+            free[topic_id] -= partitions
+        assignment[member_id], sizes[member_id] = keeps, size
+    unassigned = ((topic_id, partition) for topic_id in counts for partition in sorted(free[topic_id]))
+    for member_id, size in sizes.items():
         limit = quota
-        if len(keeps) > quota and extra:
+        if size <= quota and extra:
             limit += 1
             extra -= 1
-        del keeps[limit:]
-        for topic_id, partition in keeps:
-            free[topic_id].discard(partition)
-        kept[member_id] = keeps
-    unassigned = [(topic_id, partition) for topic_id in counts for partition in sorted(free[topic_id])]
-    unassigned.reverse()
-    for keeps in kept.values():
-        limit = quota
-        if len(keeps) <= quota and extra:
-            limit += 1
-            extra -= 1
-        while len(keeps) < limit:
-            keeps.append(unassigned.pop())
-    assert not unassigned
-    return {member_id: _grouped(keeps) for member_id, keeps in kept.items()}
+        if size < limit:
+            assignment[member_id] = _with(assignment[member_id], islice(unassigned, limit - size))
+    assert next(unassigned, None) is None
+    return assignment
+
+
+def _still_free(assigned: Partitions, free: Mapping[uuid.UUID, set[int]]) -> Partitions:
+    """The same object if all of it is."""
+    if all(partitions <= free.get(topic_id, _NONE) for topic_id, partitions in assigned.items()):
+        return assigned
+    retained = {topic_id: partitions & free.get(topic_id, _NONE) for topic_id, partitions in assigned.items()}
+    return {topic_id: partitions for topic_id, partitions in retained.items() if partitions}
+
+
+def _first(partitions: Partitions, count: int) -> Partitions:
+    first: dict[uuid.UUID, frozenset[int]] = {}
+    for topic_id, numbers in partitions.items():
+        kept = numbers if len(numbers) <= count else frozenset(sorted(numbers)[:count])
+        if kept:
+            first[topic_id] = kept
+        count -= len(kept)
+    return first
+
+
+def _with(partitions: Partitions, more: Iterable[tuple[uuid.UUID, int]]) -> Partitions:
+    added: dict[uuid.UUID, list[int]] = {}
+    for topic_id, partition in more:
+        added.setdefault(topic_id, []).append(partition)
+    both = dict(partitions)
+    for topic_id, numbers in added.items():
+        both[topic_id] = both.get(topic_id, _NONE).union(numbers)
+    return both
 
 
 class _Balance:
@@ -116,6 +143,7 @@ class _Balance:
     """
 
     def __init__(self, spec: GroupSpec) -> None:
+        self._spec = spec
         self._counts = spec.partition_counts
         self._loads = dict.fromkeys(spec.members, 0)
         self._readers: dict[uuid.UUID, list[str]] = {}
@@ -124,7 +152,6 @@ class _Balance:
                 self._readers.setdefault(topic_id, []).append(member_id)
         self._topics = sorted(self._readers, key=self._fewest_readers_first)
         self._owned: dict[uuid.UUID, dict[str, list[int]]] = {topic_id: {} for topic_id in self._topics}
-        self._spec = spec
 
     def _fewest_readers_first(self, topic_id: uuid.UUID) -> tuple[int, float, uuid.UUID]:
         readers = len(self._readers[topic_id])
@@ -137,11 +164,11 @@ class _Balance:
             moved = False
             for topic_id in self._topics:
                 moved |= self._balance(topic_id)
-        partitions: dict[str, list[tuple[uuid.UUID, int]]] = {member_id: [] for member_id in self._loads}
+        assignment: dict[str, dict[uuid.UUID, frozenset[int]]] = {member_id: {} for member_id in self._loads}
         for topic_id, owners in self._owned.items():
             for member_id, owned in owners.items():
-                partitions[member_id] += ((topic_id, partition) for partition in owned)
-        return {member_id: _grouped(owned) for member_id, owned in partitions.items()}
+                assignment[member_id][topic_id] = frozenset(owned)
+        return dict(assignment)
 
     def _keep(self) -> dict[uuid.UUID, list[int]]:
         """Gives every reader what it had, and gives back what nobody has."""
@@ -157,34 +184,44 @@ class _Balance:
         return {topic_id: sorted(partitions) for topic_id, partitions in free.items()}
 
     def _assign_the_rest(self, free: dict[uuid.UUID, list[int]]) -> None:
-        for topic_id in self._topics:
-            for partition in free[topic_id]:
-                least = min(self._readers[topic_id], key=self._loads.__getitem__)
-                self._owned[topic_id].setdefault(least, []).append(partition)
-                self._loads[least] += 1
+        for topic_id, partitions in free.items():
+            if not partitions:
+                continue
+            owned, by_load = self._owned[topic_id], self._by_load(self._readers[topic_id])
+            for partition in partitions:
+                load, order, least = by_load[0]
+                owned.setdefault(least, []).append(partition)
+                self._loads[least] = load + 1
+                heapreplace(by_load, (load + 1, order, least))
+
+    def _by_load(self, members: Iterable[str], sign: int = 1) -> list[tuple[int, int, str]]:
+        """A heap, the one with least first, or with most."""
+        heap = [(sign * self._loads[member_id], order, member_id) for order, member_id in enumerate(members)]
+        heapify(heap)
+        return heap
 
     def _balance(self, topic_id: uuid.UUID) -> bool:
         """Evens out the readers of one topic as far as its partitions allow. Whether it could move one."""
-        moved = False
-        loads, owned = self._loads, self._owned[topic_id]
+        loads, owned, readers = self._loads, self._owned[topic_id], self._readers[topic_id]
+        if len(readers) < 2 or max(map(loads.__getitem__, owned)) - min(map(loads.__getitem__, readers)) < 2:
+            return False
+        # What a member gives in one heap is out of date in the other. The next pass sees it as it is.
+        with_least, with_most = self._by_load(readers), self._by_load(owned, -1)
         while True:
-            most = max((member_id for member_id in owned), key=loads.__getitem__, default=None)
-            least = min(self._readers[topic_id], key=loads.__getitem__)
-            if most is None or loads[most] - loads[least] < 2:
-                return moved
+            (_, _, most), (load, order, least) = with_most[0], with_least[0]
+            if loads[most] - load < 2:
+                return True
             owned.setdefault(least, []).append(owned[most].pop())
-            if not owned[most]:
-                del owned[most]
             loads[most] -= 1
-            loads[least] += 1
-            moved = True
-
-
-def _grouped(partitions: list[tuple[uuid.UUID, int]]) -> Partitions:
-    by_topic: dict[uuid.UUID, list[int]] = {}
-    for topic_id, partition in partitions:
-        by_topic.setdefault(topic_id, []).append(partition)
-    return {topic_id: frozenset(numbers) for topic_id, numbers in by_topic.items()}
+            loads[least] = load + 1
+            heapreplace(with_least, (load + 1, order, least))
+            if owned[most]:
+                heapreplace(with_most, (-loads[most], with_most[0][1], most))
+            else:
+                del owned[most]
+                heappop(with_most)
+                if not with_most:
+                    return True
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {UNIFORM: assign_uniform, RANGE: assign_range}
