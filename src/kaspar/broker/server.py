@@ -160,6 +160,7 @@ class Broker:
         self._apply_dynamic_settings(image)
         self.state = BrokerState.RECOVERY
         await self._load_logs(image)
+        await self.coordinators.load_needed_code(image)
         self._registration = await register_broker(store, self._own_registration())
         self._controller = ControllerShell(store, Controller(self.settings), cluster_id=cluster_id)
         image = await self._controller.start()

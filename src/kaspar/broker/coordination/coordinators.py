@@ -7,7 +7,7 @@ when a client first looks for it.
 
 import importlib
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kaspar.metadata import ClusterImage
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from kaspar.broker.coordination.groups import Groups
     from kaspar.broker.coordination.transactions import Transactions
     from kaspar.broker.server import Broker
+
+
+GROUPS_MODULE: Final = "kaspar.broker.coordination.groups"
+TRANSACTIONS_MODULE: Final = "kaspar.broker.coordination.transactions"
 
 
 class Coordinators:
@@ -45,13 +49,23 @@ class Coordinators:
     async def load_groups(self) -> "Groups":
         """As `groups`, for whoever can wait: their code is loaded in a thread, which takes a tenth of a second once."""
         if self._groups is None:
-            await self._broker.run_blocking(importlib.import_module, "kaspar.broker.coordination.groups")
+            await self._load_code(GROUPS_MODULE)
         return self.groups
 
     async def load_transactions(self) -> "Transactions":
         if self._transactions is None:
-            await self._broker.run_blocking(importlib.import_module, "kaspar.broker.coordination.transactions")
+            await self._load_code(TRANSACTIONS_MODULE)
         return self.transactions
+
+    async def load_needed_code(self, image: ClusterImage) -> None:
+        """Before the partitions of this image are hosted, and their coordinators made."""
+        if CONSUMER_OFFSETS in image.topics:
+            await self._load_code(GROUPS_MODULE)
+        if TRANSACTION_STATE in image.topics:
+            await self._load_code(TRANSACTIONS_MODULE)
+
+    async def _load_code(self, module: str) -> None:
+        await self._broker.run_blocking(importlib.import_module, module)
 
     @property
     def made_groups(self) -> "Groups | None":
