@@ -1,5 +1,7 @@
 """FindCoordinator names the leader of the partition that a key belongs to, and has the internal topic made at first."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,12 @@ def test_a_broker_whose_log_directory_takes_no_partition_has_no_coordinator_to_o
 def test_it_is_announced_from_version_0_which_librdkafka_looks_for() -> None:
     served = SERVED[ApiKey.FIND_COORDINATOR]
     assert (served.first_version, served.last_version) == (0, 6)
+
+
+def test_a_broker_that_nobody_asks_for_a_coordinator_loads_nothing_of_them() -> None:
+    program = (
+        "import sys, kaspar.broker.run\n"
+        "print([name for name in sys.modules if name.startswith(('kaspar.groups', 'kaspar.transactions', 're2'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

@@ -4,7 +4,7 @@ What takes long (resolving patterns, large assignments) runs in threads. Its out
 and the shard decides anew, for the group may have changed meanwhile.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from kaspar.broker.coordination.internal_topics import consumer_offsets
@@ -30,8 +30,10 @@ class Groups:
         self._broker = broker
         self.counts = GroupCounts()
         self.runtime: Runtime[GroupShard] = Runtime(
-            broker, consumer_offsets(broker.config), self._new_shard, self._perform
+            broker, consumer_offsets(broker.config), self._new_shard, self._perform, self._activated
         )
+        self._made_under: dict[int, ClusterImage] = {}
+        """What the shards that are being loaded know of the cluster."""
 
     def start(self) -> None:
         self.runtime.follow()
@@ -48,24 +50,36 @@ class Groups:
         )
 
     def _new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
-        image = self._broker.image
+        image = self._made_under[partition] = self._broker.image
         shard = GroupShard(self._broker.config, partition, self.counts)
-        shard.surroundings.group_configs = image.group_configs
         shard.surroundings.change_topics(ImageTopics(image), image.topics)
         return shard
+
+    def _activated(self, partition: int) -> None:
+        old, new = self._made_under.pop(partition), self._broker.image
+        names = old.topics.keys() | new.topics.keys() if old is not new else set[str]()
+        changed = frozenset(name for name in names if old.topics.get(name) is not new.topics.get(name))
+        self._tell([partition], old, new, changed)
 
     # -- what shards are told ------------------------------------------------------------------------------------------
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, changed_topics: frozenset[str]) -> None:
-        for shard in self.runtime.active_shards().values():
-            shard.surroundings.settings = self._broker.config
-            shard.surroundings.group_configs = new.group_configs
+        self._tell(self.runtime.active_shards(), old, new, changed_topics)
+
+    def _tell(
+        self, partitions: Iterable[int], old: ClusterImage, new: ClusterImage, changed_topics: frozenset[str]
+    ) -> None:
         if _racks(old) != _racks(new):
             changed_topics = frozenset(new.topics)
-        if changed_topics:
-            topics = ImageTopics(new)
-            for partition in self.runtime.active_shards():
-                self.runtime.run(partition, lambda shard, now: shard.topics_changed(topics, changed_topics, now))
+        topics, config = ImageTopics(new), self._broker.config
+
+        def decide(shard: GroupShard, now: Now) -> Decision:
+            shard.surroundings.settings = config
+            shard.surroundings.group_configs = new.group_configs
+            return shard.topics_changed(topics, changed_topics, now) if changed_topics else Decision()
+
+        for partition in partitions:
+            self.runtime.run(partition, decide)
 
     # -- what shards ask for -------------------------------------------------------------------------------------------
 

@@ -70,13 +70,17 @@ class Runtime(Generic[S]):
         topic: InternalTopic,
         new_shard: Callable[[int, int], S],
         perform: Callable[[int, Action], None],
+        activated: Callable[[int], None] = lambda partition: None,
     ) -> None:
-        """`new_shard` is called with partition and leader epoch, `perform` with partition and action."""
+        """`new_shard` is called with partition and leader epoch, `perform` with partition and action. `activated` is
+        told when a shard is loaded: what it was told before it was active it has not heard.
+        """
         self.topic = topic
         self.load_times = LoadTimes(broker.clock)
         self._broker = broker
         self._new_shard = new_shard
         self._perform = perform
+        self._activated = activated
         self._active: dict[int, ActiveShard[S]] = {}
         self._loading: dict[int, _Loading] = {}
         self._loads: set[asyncio.Task[None]] = set()
@@ -243,6 +247,7 @@ class Runtime(Generic[S]):
         )
         self._active[active.index] = active
         active.run(lambda shard, now: shard.loaded(now))
+        self._activated(active.index)
 
     def _give_up(self, index: int, code: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         active = self._active.pop(index)
@@ -257,8 +262,6 @@ class Runtime(Generic[S]):
         self._loading.clear()
         for index in tuple(self._active):
             self._give_up(index)
-        if self._creating is not None:
-            self._creating.cancel()
         if self._loads:
             await asyncio.wait(self._loads)
 
