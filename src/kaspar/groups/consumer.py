@@ -89,7 +89,7 @@ class ConsumerGroup:
 
     def preferred_assignor(self, counts: dict[str, int] | None = None) -> str:
         """What most members ask for; of equals, and if nobody asks, what the settings name first."""
-        served = [name for name in self.surroundings.settings.group_consumer_assignors if name in ASSIGNORS]
+        served = self.surroundings.settings.group_consumer_assignors or tuple(ASSIGNORS)
         asked = self.state.assignors if counts is None else counts
         return max(served, key=lambda name: asked.get(name, 0))
 

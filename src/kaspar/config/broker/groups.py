@@ -63,6 +63,7 @@ class GroupSettings(Settings):
             "uniform",
             "range",
         ),
+        list_of("uniform", "range"),
         doc="The assignors of consumer groups, the first being the default.",
     )
     group_consumer_assignment_interval_ms: int = setting(
