@@ -7,8 +7,9 @@ when there are new topics since, and every ten minutes in any case. Members noti
 from collections.abc import Collection
 from typing import Final
 
+from kaspar.base.errors import ErrorCode
 from kaspar.coordination import Decision, Now
-from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.consumer import NEVER, ConsumerGroup
 from kaspar.groups.consumer_records import epoch_record, pattern_record
 from kaspar.groups.group import Group
 from kaspar.groups.patterns import PatternsResolved, ResolvePatterns
@@ -48,9 +49,15 @@ def maybe_resolve(group: ConsumerGroup, patterns: frozenset[str], now: Now, deci
 def patterns_resolved(group: Group | None, event: PatternsResolved, now: Now, surroundings: Surroundings) -> Decision:
     """Patterns that nobody has any more are passed over. If what the group reads is other than before, its epoch is."""
     surroundings.resolving.discard(event.group_id)
-    decision = Decision()
     if not isinstance(group, ConsumerGroup):
-        return decision
+        return Decision()
+
+    def refused(code: ErrorCode, later: Now) -> Decision:
+        """To be found once more."""
+        group.patterns_resolved_at = NEVER
+        return Decision()
+
+    decision = Decision(if_refused=refused)
     group.patterns_resolved_at = event.version
     state = group.state
     resolved = {pattern: topics for pattern, topics in event.topics.items() if pattern in state.pattern_subscribers}

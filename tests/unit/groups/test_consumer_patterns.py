@@ -139,6 +139,20 @@ def test_patterns_are_looked_at_again_after_a_restart() -> None:
     assert "payments-0" in member.partitions
 
 
+def test_new_topics_that_the_log_refused_to_take_note_of_are_found_again() -> None:
+    shell = ConsumerShell()
+    member = shell.consumer("a", pattern=".*").join()
+    shell.settle(member)
+    shell.change_topics(payments=1)
+    shell.advance(LEAST_INTERVAL_MS + 1)
+    member.heartbeat()
+    shell.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+    shell.work()
+    shell.refuses = None
+    shell.settle(member)
+    assert "payments-0" in member.partitions
+
+
 def test_a_refused_decision_leaves_no_pattern_behind_that_is_never_resolved() -> None:
     shell = ConsumerShell()
     shell.refuses = ErrorCode.NOT_ENOUGH_REPLICAS

@@ -3,7 +3,6 @@
 Most have nothing to say but that they live: those take no ticket and wait for nothing.
 """
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
@@ -48,6 +47,6 @@ def _submit(broker: "Broker", request: ConsumerGroupHeartbeatRequest, client: Cl
 async def _submit_with_pattern(broker: "Broker", request: ConsumerGroupHeartbeatRequest, client: Client) -> Message:
     """A pattern may take long to compile. What a thread has found out then, the coordinator knows at once."""
     assert request.subscribed_topic_regex is not None
-    await asyncio.to_thread(problem_with, request.subscribed_topic_regex)
+    await broker.run_blocking(problem_with, request.subscribed_topic_regex)
     answer = _submit(broker, request, client)
     return answer if isinstance(answer, Message) else await answer
