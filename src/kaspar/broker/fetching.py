@@ -9,7 +9,7 @@ moves when its last stable offset does: what a transaction writes before it ends
 import asyncio
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
@@ -36,8 +36,7 @@ UNKNOWN_HERE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode
 # more gets the rest with its next request, which costs it less than the others' waiting would cost them.
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 
-NOTHING: Final = b""
-_Read: TypeAlias = bytes | bytearray | CommittedRead
+_Read: TypeAlias = tuple[bytes | bytearray, Sequence[AbortedTransaction] | None]
 
 
 def encode(
@@ -52,6 +51,20 @@ def encode(
     buffers = codec.write_response(out, version, topics, error_code=error_code, session_id=session_id)
     set_frame_size(out, sum(map(len, buffers)))
     return buffers
+
+
+def _told(read: bytes | bytearray | CommittedRead) -> _Read:
+    """What a reader is told of it: the records, and what to leave out of them."""
+    if isinstance(read, CommittedRead):
+        return read.records, [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in read.aborted]
+    return read, None
+
+
+def _read_and_tell(
+    read: Callable[..., bytes | bytearray | CommittedRead], *where: int, whole_first_batch: bool
+) -> _Read:
+    """In a thread: there may be much to tell."""
+    return _told(read(*where, whole_first_batch=whole_first_batch))
 
 
 class Fetch:
@@ -159,7 +172,7 @@ class Fetch:
                 return
             offset = wanted.fetch_offset
             log = partition.log
-            read: _Read = NOTHING
+            read: _Read = self._nothing
             if offset != upper or offset < log.log_start_offset:
                 limit = min(wanted.max_bytes, self._room)
                 if limit < 0:
@@ -169,11 +182,11 @@ class Fetch:
                 if found is WOULD_BLOCK:
                     self._cold.append(position)
                     return
-                read = found
+                read = _told(found)
         except (Refused, StorageFailure) as problem:
             self._refused(position, problem)
             return
-        self._found(position, partition, read)
+        self._found(position, partition, *read)
 
     async def _finish_cold(self, slot: Slot) -> None:
         try:
@@ -199,17 +212,20 @@ class Fetch:
             try:
                 partition = self._handler.find(wanted)
                 upper = self._check(partition, wanted)
-                found: _Read = NOTHING
+                read = self._nothing
                 if self._room > 0 or self._nothing_read_yet:
                     limit = min(wanted.max_bytes, self._room)
                     log = partition.log
-                    read = log.read_committed if self._committed_only else log.read
-                    reading = functools.partial(read, whole_first_batch=self._nothing_read_yet)
-                    found = await broker.run_blocking(reading, wanted.fetch_offset, limit, upper)
+                    reading = functools.partial(
+                        _read_and_tell,
+                        log.read_committed if self._committed_only else log.read,
+                        whole_first_batch=self._nothing_read_yet,
+                    )
+                    read = await broker.run_blocking(reading, wanted.fetch_offset, limit, upper)
             except (Refused, StorageFailure) as problem:
                 self._refused(position, problem)
                 continue
-            self._found(position, partition, found)
+            self._found(position, partition, *read)
         self._cold.clear()
 
     @property
@@ -259,16 +275,17 @@ class Fetch:
             diverging_epoch=diverging,
         )
 
-    def _found(self, position: int, partition: Partition, read: _Read) -> None:
-        records: bytes | bytearray
-        aborted: Sequence[AbortedTransaction] | None = None
-        if isinstance(read, CommittedRead):
-            records = read.records
-            aborted = [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in read.aborted]
-        else:
-            records = read
-            if self._committed_only:
-                aborted = ()
+    @property
+    def _nothing(self) -> _Read:
+        return b"", () if self._committed_only else None
+
+    def _found(
+        self,
+        position: int,
+        partition: Partition,
+        records: bytes | bytearray,
+        aborted: Sequence[AbortedTransaction] | None,
+    ) -> None:
         size = len(records)
         self._missing_bytes -= size
         self._room -= size

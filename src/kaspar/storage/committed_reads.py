@@ -21,13 +21,20 @@ if TYPE_CHECKING:
     from kaspar.storage.log import Log
 
 
+MOST_AT_ONCE = 500
+"""So many take about half a millisecond; more are for a thread."""
+
+
 class CommittedRead(NamedTuple):
     records: bytes | bytearray
     aborted: list[AbortedTransaction]
 
 
 def with_aborted(owner: "Log", offset: int, records: bytes | bytearray, source: Source) -> CommittedRead:
-    """`records` were read from `offset` on. NotCached if `source` cannot wait and would have to."""
+    """`records` were read from `offset` on. NotCached if `source` cannot wait and would have to, or if there are so
+    many that to list them takes long.
+    """
+    at_most = None if source.waits else MOST_AT_ONCE
     found: list[AbortedTransaction] = []
     if not records:
         return CommittedRead(records, found)
@@ -39,10 +46,12 @@ def with_aborted(owner: "Log", offset: int, records: bytes | bytearray, source: 
             if segment.aborted_count:
                 if upper_offset < 0:
                     upper_offset = _upper_offset(owner, records, source)
-                if _index_of(owner, segment, source).collect(offset, upper_offset, found):
+                if _index_of(owner, segment, source).collect(offset, upper_offset, found, at_most=at_most):
                     break
     except FileNotFoundError as error:
         raise gone(owner, segment, offset, error) from error
+    if at_most is not None and len(found) > at_most:
+        raise NotCached
     return CommittedRead(records, found)
 
 

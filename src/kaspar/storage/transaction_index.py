@@ -62,15 +62,19 @@ class TransactionIndex:
         assert not self._entries or self[len(self) - 1].last_offset < transaction.last_offset, "markers come in order"
         self._entries += _ENTRY.pack(_VERSION, *transaction)
 
-    def collect(self, fetch_offset: int, upper_offset: int, found: list[AbortedTransaction]) -> bool:
+    def collect(
+        self, fetch_offset: int, upper_offset: int, found: list[AbortedTransaction], *, at_most: int | None = None
+    ) -> bool:
         """Add to `found` what overlaps the offsets from `fetch_offset` up to, not including, `upper_offset`. Whether no
-        later marker can have ended such a transaction.
+        later marker can have ended such a transaction. With `at_most`, it ends with the first that is one too many.
         """
         entries = self._entries  # they may be cut meanwhile, and then others take their place
         for position in range(_first_from(entries, fetch_offset), len(entries), ENTRY_SIZE):
             transaction = _entry(entries, position)
             if transaction.first_offset < upper_offset:
                 found.append(transaction)
+                if at_most is not None and len(found) > at_most:
+                    return True
             if transaction.last_stable_offset >= upper_offset:
                 return True
         return False

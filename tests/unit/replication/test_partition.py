@@ -6,10 +6,12 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset
+from kaspar.records import ControlType, EndTransactionMarker
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
+from kaspar.storage import Appended
 from tests.unit.replication.partitions import ME, OTHER, Reader, append, leadership, make_partition
-from tests.unit.storage.logs import log_config, make_batch
+from tests.unit.storage.logs import NOW_MS, append_transactional, log_config, make_batch
 
 
 @pytest.fixture
@@ -159,3 +161,53 @@ def test_too_few_replicas_in_sync_refuse_acks_all_only(tmp_path: Path) -> None:
         append(partition, acks_all=True)
     assert refusal.value.code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.log_end_offset == 1
+
+
+def abort(partition: Partition, producer_id: int = 7) -> Appended:
+    return partition.append_marker(
+        EndTransactionMarker(ControlType.ABORT, 0),
+        producer_id=producer_id,
+        producer_epoch=0,
+        transaction_version=0,
+        now_ms=NOW_MS,
+    )
+
+
+def test_a_marker_moves_the_last_stable_offset_when_it_is_committed(group_commit: Partition) -> None:
+    reader = Reader()
+    group_commit.fetch_waiters.add(reader)
+    append_transactional(group_commit.log, 7, 0)
+    sync(group_commit)
+    abort(group_commit)
+    assert (group_commit.high_watermark, group_commit.last_stable_offset) == (1, 0)
+    before = len(reader.told)
+    sync(group_commit)
+    assert (group_commit.high_watermark, group_commit.last_stable_offset) == (2, 2)
+    assert len(reader.told) == before + 1, "whoever waits for it hears of it"
+
+
+def test_a_marker_is_committed_by_all_replicas_in_sync(partition: Partition) -> None:
+    append_transactional(partition.log, 7, 0)
+    partition.lead_or_follow(leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+    abort(partition)
+    assert partition.last_stable_offset == 0
+    partition.lead_or_follow(leadership(partition_epoch=2))
+    assert partition.last_stable_offset == 2
+
+
+def test_a_marker_is_taken_where_an_append_with_acks_all_would_be(tmp_path: Path) -> None:
+    lonely = make_partition(tmp_path, log_config(min_insync_replicas=2))
+    for leader, code in ((ME, ErrorCode.NOT_ENOUGH_REPLICAS), (OTHER, ErrorCode.NOT_LEADER_OR_FOLLOWER)):
+        lonely.lead_or_follow(leadership(leader=leader, epoch=int(leader)))
+        with pytest.raises(Refused) as refused:
+            abort(lonely)
+        assert refused.value.code is code
+
+
+def test_open_transactions_hold_readers_back_after_a_change_of_leaders_too(partition: Partition) -> None:
+    append_transactional(partition.log, 7, 0)
+    append_transactional(partition.log, 8, 0)
+    partition.lead_or_follow(leadership(epoch=1))
+    assert (partition.high_watermark, partition.last_stable_offset) == (2, 0)
+    abort(partition, 7)
+    assert (partition.high_watermark, partition.last_stable_offset) == (3, 1)

@@ -8,6 +8,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.records import iter_headers
 from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, prepare
+from kaspar.storage.committed_reads import MOST_AT_ONCE
 from kaspar.storage.producer_state import LAST_EPOCH
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import (
@@ -173,6 +174,17 @@ def test_a_reader_is_told_of_the_transactions_in_what_it_is_given_and_not_of_all
     first = log.read_committed(0, 600, log.log_end_offset)
     assert first.aborted == [AbortedTransaction(P, 0, 1, 2)]
     assert len(aborted(log)) == 20
+
+
+def test_many_aborted_transactions_are_listed_in_a_thread(log: Log) -> None:
+    for number in range(MOST_AT_ONCE + 1):
+        append_transactional(log, P, number)
+        end_transaction(log, P, committed=False)
+    end = log.log_end_offset
+    assert log.try_read_committed(0, 1 << 20, end) is WOULD_BLOCK
+    assert len(log.read_committed(0, 1 << 20, end).aborted) == MOST_AT_ONCE + 1
+    few = log.try_read_committed(0, 1000, end)
+    assert few is WOULD_BLOCK or 0 < len(few.aborted) < 10
 
 
 def test_a_marker_in_a_later_segment_is_found(tmp_path: Path) -> None:
