@@ -104,8 +104,8 @@ class ActiveShard(Generic[S]):
             self._take(decide, ticket)
         finally:
             self._busy = False
-        if self._events:
-            self._work_off()
+            if self._events:
+                self._work_off()
         if self._given_up:
             ticket.refuse(ErrorCode.NOT_COORDINATOR)
         return ticket.message or ticket.wait_among(self.waiting)
