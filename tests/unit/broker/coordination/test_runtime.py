@@ -8,6 +8,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, StorageFailure
 from kaspar.coordination import Decision, Now, Reply, Ticket
+from kaspar.protocol.schema import Message
 from kaspar.records import Codec, read_header
 from kaspar.storage import Log
 from tests.unit.broker.coordination.toy import (
@@ -15,6 +16,7 @@ from tests.unit.broker.coordination.toy import (
     OTHER,
     PRODUCER,
     TOPIC,
+    Answer,
     Said,
     ToyShard,
     refused,
@@ -28,15 +30,14 @@ NO_COORDINATOR = Said(code=ErrorCode.NOT_COORDINATOR)
 NOT_AVAILABLE = Said(code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
-def is_waiting(answer: object) -> bool:
-    return isinstance(answer, asyncio.Future) and not answer.done()
+def is_waiting(answer: Answer) -> bool:
+    return not isinstance(answer, Message)
 
 
-async def answered(answer: object) -> Said:
-    if isinstance(answer, asyncio.Future):
-        answer = await answer
-    assert isinstance(answer, Said)
-    return answer
+async def answered(answer: Answer) -> Said:
+    said = answer if isinstance(answer, Message) else await answer
+    assert isinstance(said, Said)
+    return said
 
 
 # -- decisions ---------------------------------------------------------------------------------------------------------
@@ -92,8 +93,9 @@ def test_an_answer_to_somebody_who_is_gone_harms_nobody(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with toys(tmp_path) as made:
             gone, still_here = (made.submit(lambda shard, ticket, now: shard.hold(ticket)) for _ in range(2))
-            assert isinstance(gone, asyncio.Future)
-            gone.cancel()
+            waits = asyncio.ensure_future(answered(gone))
+            await asyncio.sleep(0)
+            waits.cancel()
             made.runtime.run(made.shard.partition, lambda shard, now: shard.release())
             assert await answered(still_here) == Said("released")
             assert made.runtime.waiting_count == 0
@@ -104,7 +106,7 @@ def test_an_answer_to_somebody_who_is_gone_harms_nobody(tmp_path: Path) -> None:
 def test_an_event_that_comes_while_a_decision_is_carried_out_lines_up_behind_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with toys(tmp_path) as made:
-            later: list[object] = []
+            later: list[Answer] = []
 
             def perform(partition: int, action: object) -> None:
                 later.append(made.put(a=f"after {action}"))

@@ -1,8 +1,7 @@
 """A coordinator as small as can be: it keeps a text under a name, and can be asked to wait, to refuse and to act."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Hashable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ from tests.unit.broker.running import running
 
 ME, OTHER = BrokerId(1), BrokerId(2)
 TOPIC = "__toys"
-Answer = Message | asyncio.Future[Message]
+Answer = Message | Awaitable[Message]
 PRODUCER = ProducerIdAndEpoch(77, 3)
 
 
