@@ -50,8 +50,8 @@ class Transactions:
         )
         self._epochs: dict[int, int] = {}
         """The epoch in which this broker coordinates a partition, or did so last."""
-        self._completions: dict[str, asyncio.Event] = {}
-        """Somebody waits for the transaction of this id to be completed."""
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        """By id, those who wait for its transaction to be completed."""
 
     def start(self) -> None:
         self.runtime.follow()
@@ -137,12 +137,15 @@ class Transactions:
             await self._completion_of(transactional_id, left_s)
 
     async def _completion_of(self, transactional_id: str, patience_s: float) -> None:
-        completed = self._completions.setdefault(transactional_id, asyncio.Event())
+        completed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(transactional_id, set())
+        waiting.add(completed)
         try:
-            await asyncio.wait_for(completed.wait(), patience_s)
+            await asyncio.wait_for(completed, patience_s)
         except TimeoutError:
-            if self._completions.get(transactional_id) is completed:
-                del self._completions[transactional_id]
+            waiting.discard(completed)
+            if not waiting:
+                self._waiting.pop(transactional_id, None)
 
     # -- what shards ask for -------------------------------------------------------------------------------------------
 
@@ -161,9 +164,9 @@ class Transactions:
             case WriteMarkers():
                 self.markers.write(partition, action)
             case TransactionCompleted(transactional_id):
-                completed = self._completions.pop(transactional_id, None)
-                if completed is not None:
-                    completed.set()
+                for completed in self._waiting.pop(transactional_id, ()):
+                    if not completed.done():
+                        completed.set_result(None)
             case _:
                 raise AssertionError(f"no shard of transactions asks for {action}")
 
