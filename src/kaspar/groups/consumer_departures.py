@@ -97,10 +97,15 @@ _WHY = {
 
 
 def timer_fired(group: ConsumerGroup, timer: GroupTimer, now: Now) -> Decision:
-    """Timers of members that are gone, and of the classic group that this one was, come to nothing."""
+    """Timers of members that are gone, or that the log refused, and of the classic group that this one was, come to
+    nothing.
+    """
     decision = Decision()
     member = group.state.members.get(timer.member_id)
-    if member is None or timer.name not in _WHY:
+    if member is None:
+        group.timers.forget(timer.member_id)
+        return decision
+    if timer.name not in _WHY:
         return decision
     if timer.name == SESSION and not group.timers.session_is_over(timer.member_id, now, decision):
         return decision

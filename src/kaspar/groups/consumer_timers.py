@@ -98,10 +98,14 @@ class MemberTimers:
 
     # -- all of them ---------------------------------------------------------------------------------------------------
 
-    def cancel(self, member_id: str, decision: Decision) -> None:
+    def forget(self, member_id: str) -> None:
+        """Whoever comes under this id later has deadlines of its own."""
         self._sessions.pop(member_id, None)
         self._revoking.pop(member_id, None)
         self._owe_join.discard(member_id)
+
+    def cancel(self, member_id: str, decision: Decision) -> None:
+        self.forget(member_id)
         for name in (SESSION, REVOCATION, JOIN, SYNC):
             self._set(name, member_id, None, decision)
 

@@ -1,6 +1,8 @@
 """Time in a consumer group: sessions, the time to give partitions up, and settings that change both."""
 
+from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
+from kaspar.groups.consumer_departures import TRY_AGAIN_AFTER_MS
 from tests.unit.groups.consumer_shell import AT_ONCE, CONSUMER_SESSION_MS, HEARTBEAT_MS, ConsumerShell
 from tests.unit.groups.shell import GROUP, REBALANCE_MS
 from tests.unit.groups.test_consumer_heartbeat import ALL
@@ -27,6 +29,33 @@ def test_sessions_begin_anew_after_a_restart() -> None:
     assert "a" in shell.group.state.members
     shell.advance(1)
     assert shell.state == "Empty"
+
+
+def test_a_session_that_the_log_refused_to_end_ends_a_moment_later() -> None:
+    shell = ConsumerShell()
+    shell.consumer("a").join()
+    shell.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+    shell.advance(CONSUMER_SESSION_MS)
+    assert "a" in shell.group.state.members
+    shell.refuses = None
+    shell.advance(TRY_AGAIN_AFTER_MS)
+    assert shell.state == "Empty"
+
+
+def test_a_member_that_the_log_refused_at_first_has_a_session_when_it_comes() -> None:
+    shell = ConsumerShell()
+    other = shell.consumer("other").join()
+    shell.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+    shell.consumer("a").join()
+    shell.refuses = None
+    for _ in range(CONSUMER_SESSION_MS // HEARTBEAT_MS):
+        shell.advance(HEARTBEAT_MS)
+        other.heartbeat()
+    shell.consumer("a").join()
+    for _ in range(CONSUMER_SESSION_MS // HEARTBEAT_MS):
+        shell.advance(HEARTBEAT_MS)
+        other.heartbeat()
+    assert set(shell.group.state.members) == {"other"}
 
 
 def test_a_wall_clock_that_jumps_ends_no_session() -> None:
