@@ -126,7 +126,8 @@ class PipelineRun:
         """Return when some transactions were aborted, and the next ones have become visible."""
 
         def aborts() -> int:
-            return sum(isinstance(each, Ended) and not each.committed for each in read_journals(self.lives.folder))
+            events = read_journals(self.lives.folder, "processor-*")
+            return sum(isinstance(event, Ended) and not event.committed for event in events)
 
         self.lives.wait_until(lambda: aborts() >= SOME_ABORTS, "transactions are aborted")
         self.wait_for_progress()

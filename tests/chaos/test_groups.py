@@ -60,7 +60,7 @@ def test_partitions_have_one_owner_over_kills_and_pauses(
                     lambda actor: _member(actor, broker, lives, chance, strategy),
                 )
             )
-        for _ in range(rounds):
+        for _ in range(max(1, rounds // 2)):  # these are long
             _wait_until_all_is_owned(lives)
             threading.Event().wait(chance.uniform(0.0, 0.5))
             _disturb(lives, members, broker, chance)
@@ -96,7 +96,7 @@ def _wait_until_all_is_owned(lives: Lives) -> None:
 
     def all_is_owned() -> bool:
         held: dict[str, tuple[tuple[str, int], ...]] = {}
-        for event in read_journals(lives.folder):
+        for event in read_journals(lives.folder, "member-*"):
             if isinstance(event, Owns):
                 held[event.actor] = event.partitions
         living = [role.actor for role in lives.roles.values()]

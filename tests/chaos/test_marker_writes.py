@@ -26,7 +26,7 @@ from tests.peers.raw_transactions import GROUP, RawProducer, find_coordinator, u
 TOPIC = "orders"
 PARTITIONS = 6
 READERS = "readers"
-ROUNDS_FOR_ONE = 3  # these are short
+ROUNDS_FOR_ONE = 2  # these are short
 LATEST_KILL_SECONDS = 0.02
 
 

@@ -176,9 +176,10 @@ def _line(event: Event, now_ns: int) -> bytes:
     return json.dumps({"kind": type(event).__name__, **fields}, separators=(",", ":")).encode() + b"\n"
 
 
-def read_journals(folder: Path) -> list[Event]:
-    """All events of all actors, in the order of their moments."""
-    events = [event for path in sorted(folder.glob("*.journal")) for event in _events(path.read_text().splitlines())]
+def read_journals(folder: Path, actors: str = "*") -> list[Event]:
+    """All events of the actors whose names match, in the order of their moments."""
+    paths = sorted(folder.glob(f"{actors}.journal"))
+    events = [event for path in paths for event in _events(path.read_text().splitlines())]
     return sorted(events, key=lambda event: event.at_ns)
 
 
