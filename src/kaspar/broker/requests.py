@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.broker.connection import Buffers, Connection, Slot
+from kaspar.broker.coordination.tickets import RequestTicket
 from kaspar.broker.handlers import Handler, PartlyEncoded, RequestContext, ServedApi, served_with
 from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 PRODUCE: Final = int(ApiKey.PRODUCE)
 FETCH: Final = int(ApiKey.FETCH)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+RESPONSES: Final = (Message, PartlyEncoded)
 
 
 class Requests:
@@ -61,7 +63,7 @@ class Requests:
             raise MalformedBytes(f"API key {header.api_key} is not served")
         if not api.first_version <= header.api_version <= api.last_version:
             if header.api_key == API_VERSIONS:
-                return self._encode(0, header.correlation_id, unsupported_version())
+                return encode_response(0, header.correlation_id, unsupported_version())
             raise MalformedBytes(f"version {header.api_version} of {api_name(api.key)} is not served")
         connection.client_id = header.client_id
         if header.api_key == PRODUCE:
@@ -83,15 +85,18 @@ class Requests:
         started = time.perf_counter()
         handler, metrics = self._handlers.get(api.key) or self._load(api)
         answer = handler(self._broker, context, request)
-        if isinstance(answer, Message | PartlyEncoded):
-            response = self._encode(version, header.correlation_id, answer)
+        if isinstance(answer, RESPONSES):
+            response = encode_response(version, header.correlation_id, answer)
             metrics.inline(version, time.perf_counter() - received, len(frame))
             return response
         slot = connection.take_slot()
         local = time.perf_counter() - started
+        delayed = _Delayed(connection, slot, context, metrics, received, started, local, len(frame))
+        if isinstance(answer, RequestTicket):
+            answer.when_answered(delayed.answered)
+            return slot
         task = asyncio.get_running_loop().create_task(
-            self._finish(connection, slot, context, answer, metrics, received, started, local, len(frame)),
-            name=f"{api_name(api.key)} of {connection.peer}",
+            self._finish(delayed, answer), name=f"{api_name(api.key)} of {connection.peer}"
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -101,51 +106,17 @@ class Requests:
         loaded = self._handlers[api.key] = (api.load(), self._broker.metrics.requests.of(api_name(api.key)))
         return loaded
 
-    async def _finish(
-        self,
-        connection: Connection,
-        slot: Slot,
-        context: RequestContext,
-        answer: Awaitable[Message | PartlyEncoded],
-        metrics: RequestMetrics,
-        received: float,
-        started: float,
-        local: float,
-        request_bytes: int,
-    ) -> None:
+    @staticmethod
+    async def _finish(delayed: "_Delayed", answer: Awaitable[Message | PartlyEncoded]) -> None:
         try:
-            response = self._encode(context.version, context.correlation_id, await answer)
+            response = await answer
         except Refused as refusal:
             # The controller refused all of it: the metadata store is full, or the broker stops. The client asks again.
-            connection.refuse(f"{api_name(context.api_key)} could not be carried out: {refusal.message}")
-            return
+            delayed.refused(refusal)
         except Exception as problem:
-            connection.owner.request_failed(connection, problem)
-            return
-        ready = time.perf_counter()
-
-        def sent() -> None:
-            now = time.perf_counter()
-            metrics.delayed(
-                context.version,
-                queue=started - received,
-                local=local,
-                remote=ready - started - local,
-                throttle=0.0,
-                response_queue=now - ready,
-                send=0.0,
-                request_bytes=request_bytes,
-            )
-
-        slot.fill(response, sent=sent)
-
-    @staticmethod
-    def _encode(version: int, correlation_id: int, response: Message | PartlyEncoded) -> Buffers:
-        message, encoded = response if isinstance(response, PartlyEncoded) else (response, None)
-        out = start_response(message.SCHEMA.api_key, version, correlation_id)
-        codec.write_into(out, message, version, encoded)
-        set_frame_size(out)
-        return (out,)
+            delayed.failed(problem)
+        else:
+            delayed.answered(response)
 
     def purgatories(self) -> list[Purgatory]:
         return [self._produce.purgatory(), self._fetch.purgatory()]
@@ -163,3 +134,76 @@ class Requests:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
+
+
+class _Delayed:
+    """A request whose answer has yet to come: where it goes, and what is measured of it."""
+
+    __slots__ = (
+        "_connection",
+        "_context",
+        "_local",
+        "_metrics",
+        "_ready",
+        "_received",
+        "_request_bytes",
+        "_slot",
+        "_started",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        slot: Slot,
+        context: RequestContext,
+        metrics: RequestMetrics,
+        received: float,
+        started: float,
+        local: float,
+        request_bytes: int,
+    ) -> None:
+        self._connection = connection
+        self._slot = slot
+        self._context = context
+        self._metrics = metrics
+        self._received = received
+        self._started = started
+        self._local = local
+        self._request_bytes = request_bytes
+        self._ready = 0.0
+
+    def answered(self, answer: Message | PartlyEncoded) -> None:
+        try:
+            response = encode_response(self._context.version, self._context.correlation_id, answer)
+        except Exception as problem:
+            self.failed(problem)
+            return
+        self._ready = time.perf_counter()
+        self._slot.fill(response, sent=self._sent)
+
+    def refused(self, refusal: Refused) -> None:
+        self._connection.refuse(f"{api_name(self._context.api_key)} could not be carried out: {refusal.message}")
+
+    def failed(self, problem: Exception) -> None:
+        self._connection.owner.request_failed(self._connection, problem)
+
+    def _sent(self) -> None:
+        now = time.perf_counter()
+        self._metrics.delayed(
+            self._context.version,
+            queue=self._started - self._received,
+            local=self._local,
+            remote=self._ready - self._started - self._local,
+            throttle=0.0,
+            response_queue=now - self._ready,
+            send=0.0,
+            request_bytes=self._request_bytes,
+        )
+
+
+def encode_response(version: int, correlation_id: int, response: Message | PartlyEncoded) -> Buffers:
+    message, encoded = response if isinstance(response, PartlyEncoded) else (response, None)
+    out = start_response(message.SCHEMA.api_key, version, correlation_id)
+    codec.write_into(out, message, version, encoded)
+    set_frame_size(out)
+    return (out,)

@@ -66,6 +66,9 @@ class ClassicGroup:
         self.initial_delay: InitialDelay | None = None
         self.member_came_while_waiting = False
         self.replacement: Replacement | None = None
+        self._subscriptions: tuple[bytes, ...] = ()
+        """What the members of this generation have said of themselves: not read before somebody asks."""
+        self._has_read_subscriptions = True
         self._subscribed_topics: frozenset[str] | None = None
 
     # -- the log -------------------------------------------------------------------------------------------------------
@@ -116,7 +119,7 @@ class ClassicGroup:
             group.roster.add(ClassicMember.restored(stored, value.protocol_type, value.protocol))
         group.roster.leader_id = value.leader
         group.state = ClassicState.STABLE if value.members else ClassicState.EMPTY
-        group.remember_subscribed_topics()
+        group._remember_subscriptions()
         return group
 
     def replay(self, value: GroupMetadataValue) -> None:
@@ -154,22 +157,30 @@ class ClassicGroup:
         else:
             self.protocol_name = None
             self.transition_to(ClassicState.EMPTY, now)
-        self.remember_subscribed_topics()
+        self._remember_subscriptions()
 
-    def remember_subscribed_topics(self) -> None:
-        self._subscribed_topics = None
-        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            return
-        if not len(self.roster):
-            self._subscribed_topics = frozenset()
-        elif self.protocol_name is not None:
-            topics: set[str] = set()
-            try:
-                for member in self.roster:
-                    topics.update(read_subscription(member.metadata_for(self.protocol_name)).topics)
-            except MalformedBytes:
-                return
-            self._subscribed_topics = frozenset(topics)
+    def _remember_subscriptions(self) -> None:
+        self._has_read_subscriptions = False
+        protocol = self.protocol_name
+        self._subscriptions = () if protocol is None else tuple(member.protocols[protocol] for member in self.roster)
+
+    @property
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """The topics that its members read. None: they are no consumers, or cannot be understood."""
+        if not self._has_read_subscriptions:
+            self._has_read_subscriptions = True
+            self._subscribed_topics = self._read_subscriptions()
+        return self._subscribed_topics
+
+    def _read_subscriptions(self) -> frozenset[str] | None:
+        if not self.uses_consumer_protocol:
+            return None
+        try:
+            return frozenset(
+                topic for subscription in self._subscriptions for topic in read_subscription(subscription).topics
+            )
+        except MalformedBytes:
+            return None
 
     # -- what members are told -----------------------------------------------------------------------------------------
 
@@ -280,9 +291,8 @@ class ClassicGroup:
             raise group_not_empty(self.group_id)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        if self._subscribed_topics is None:
-            return self.uses_consumer_protocol
-        return topic in self._subscribed_topics
+        topics = self.subscribed_topics
+        return self.uses_consumer_protocol if topics is None else topic in topics
 
     def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
         if self.protocol_type is None:
@@ -291,7 +301,7 @@ class ClassicGroup:
             return None
         if self.is_empty:
             return committed_at_ms if self.state_timestamp_ms == NO_TIMESTAMP else self.state_timestamp_ms
-        if self.state is ClassicState.STABLE and self._subscribed_topics is not None:
+        if self.state is ClassicState.STABLE and self.subscribed_topics is not None:
             return committed_at_ms
         return None
 

@@ -1,6 +1,6 @@
 """A member of a classic group: what it said when it joined, what it was assigned, and what it waits for."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from kaspar.coordination import Ticket
 from kaspar.groups.records import MemberMetadata
@@ -109,12 +109,6 @@ class ClassicMember:
 
     def has_same_protocols(self, protocols: dict[str, bytes]) -> bool:
         return list(self.protocols.items()) == list(protocols.items())
-
-    def vote(self, candidates: Collection[str]) -> str:
-        return next(name for name in self.protocols if name in candidates)
-
-    def metadata_for(self, protocol_name: str) -> bytes:
-        return self.protocols[protocol_name]
 
     def as_joined(self, protocol_name: str) -> JoinGroupResponseMember:
         return JoinGroupResponseMember(

@@ -15,7 +15,7 @@ from kaspar.coordination import Decision, Now, Timer
 from kaspar.groups.classic import ClassicGroup, InitialDelay
 from kaspar.groups.classic_answers import join_refused, sync_refused
 from kaspar.groups.classic_member import NO_ASSIGNMENT, ClassicMember
-from kaspar.groups.classic_state import TRANSITIONS, ClassicState
+from kaspar.groups.classic_state import ClassicState
 from kaspar.groups.group import GroupTimer
 from kaspar.protocol.messages.join_group import JoinGroupResponse
 from kaspar.protocol.messages.sync_group import SyncGroupResponse
@@ -109,10 +109,10 @@ def cancel_session_timer(group: ClassicGroup, member_id: str, decision: Decision
 
 def maybe_prepare_rebalance(group: ClassicGroup, reason: str, now: Now, decision: Decision) -> None:
     """Unless one is being prepared already: then this may have been what it waited for."""
-    if ClassicState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
-        prepare_rebalance(group, reason, now, decision)
-    else:
+    if group.state is ClassicState.PREPARING_REBALANCE:
         maybe_complete_join(group, now, decision)
+    else:
+        prepare_rebalance(group, reason, now, decision)
 
 
 def prepare_rebalance(group: ClassicGroup, reason: str, now: Now, decision: Decision) -> None:

@@ -156,7 +156,7 @@ class _Join:
         group.roster.add(member)
         group.member_came_while_waiting = True
         expect_heartbeat(group, member, self.now, self.decision, NEW_MEMBER_JOIN_TIMEOUT_MS)
-        self._maybe_rebalance(f"adding new member {member_id}")
+        self._maybe_rebalance("is new", member)
 
     def _join_again(self, member: ClassicMember) -> None:
         """Whoever has nothing new to say is told the generation that is. The leader always rebalances: it may know of
@@ -169,14 +169,16 @@ class _Join:
                 self._reply(joined(group, member.member_id))
                 return
         self._update(member)
-        self._maybe_rebalance(f"member {member.member_id} joins again")
+        self._maybe_rebalance("joins again", member)
 
     def _update(self, member: ClassicMember) -> None:
         self.group.roster.update_protocols(member, self.protocols)
         member.rebalance_timeout_ms = self.rebalance_timeout_ms
         member.session_timeout_ms = self.request.session_timeout_ms
-        self.group.answer_join(member, join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), self.decision)
-        self.group.roster.await_join(member, self.ticket)
+        lost = self.group.roster.await_join(member, self.ticket)
+        if lost is not None:
+            refused = join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+            self.decision.replies.append(Reply(lost, refused))
 
     # -- static members (KIP-345) --------------------------------------------------------------------------------------
 
@@ -195,7 +197,7 @@ class _Join:
         group.roster.replace(old.member_id, member)
         expect_heartbeat(group, member, self.now, self.decision)
         self._update(member)
-        self._maybe_rebalance(f"static member {member.instance_id} joins as {member_id}")
+        self._maybe_rebalance(f"takes the place of instance {member.instance_id}", member)
 
     def _elects_same_protocol(self, member: ClassicMember) -> bool:
         before = member.protocols
@@ -243,9 +245,14 @@ class _Join:
 
     # -- the end of all of them ----------------------------------------------------------------------------------------
 
-    def _maybe_rebalance(self, what: str) -> None:
+    def _maybe_rebalance(self, what: str, member: ClassicMember) -> None:
+        if self.group.state is ClassicState.PREPARING_REBALANCE:
+            maybe_complete_join(self.group, self.now, self.decision)
+            return
         reason = (self.request.reason or "not provided")[:LONGEST_REASON]
-        maybe_prepare_rebalance(self.group, f"{what}; client reason: {reason}", self.now, self.decision)
+        prepare_rebalance(
+            self.group, f"member {member.member_id} {what}; client reason: {reason}", self.now, self.decision
+        )
 
     def _reply(self, response: JoinGroupResponse) -> None:
         self.decision.replies.append(Reply(self.ticket, response))
@@ -270,7 +277,8 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, ticket: Ticket, now: No
             return decision
         case ClassicState.COMPLETING_REBALANCE:
             decision = Decision()
-            group.answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
+            if member.awaiting_sync is not None:
+                group.answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), decision)
             member.awaiting_sync = ticket
             _has_synced(group, member, decision)
             if group.roster.leader_id == member.member_id:

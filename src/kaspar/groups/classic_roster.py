@@ -85,6 +85,9 @@ class Roster:
             self.leader_id = member.member_id
 
     def update_protocols(self, member: ClassicMember, protocols: dict[str, bytes]) -> None:
+        if protocols.keys() == member.protocols.keys():
+            member.protocols = protocols
+            return
         self._count_protocols(member, -1)
         member.protocols = protocols
         self._count_protocols(member, 1)
@@ -124,8 +127,10 @@ class Roster:
         candidates = {name for name, count in self._supported.items() if count == len(self._by_id)}
         votes: dict[str, int] = {}
         for member in self:
-            choice = member.vote(candidates)
-            votes[choice] = votes.get(choice, 0) + 1
+            for name in member.protocols:
+                if name in candidates:
+                    votes[name] = votes.get(name, 0) + 1
+                    break
         return max(votes, key=votes.__getitem__)
 
     def elect_joined_leader(self) -> bool:

@@ -1,10 +1,10 @@
 """JoinGroup: a member comes into a group, or comes again, and is answered when everybody has."""
 
-from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
+from kaspar.broker.coordination.tickets import translated
 from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.broker.handlers.group_client import client_of
 from kaspar.groups.classic_answers import join_refused
@@ -20,18 +20,15 @@ FIRST_WITH_NULL_PROTOCOL: Final = 7
 def handle(broker: "Broker", context: RequestContext, request: JoinGroupRequest) -> Answer:
     code = _check(broker, request)
     if code is not ErrorCode.NONE:
-        return _lowered(join_refused(code, request.member_id), context.version)
-    client = client_of(context, may_be_new=True)
+        refused = join_refused(code, request.member_id)
+        return refused if context.version >= FIRST_WITH_NULL_PROTOCOL else _lowered(refused)
+    client = client_of(context, may_be_new=not request.member_id)
     answer = broker.groups.runtime.submit(
         request.group_id,
         lambda shard, ticket, now: shard.join(request, client, ticket, now),
         join_refused,
     )
-    if context.version >= FIRST_WITH_NULL_PROTOCOL:
-        return answer
-    if isinstance(answer, Message):
-        return _lowered(answer, context.version)
-    return _lowered_later(answer, context.version)
+    return answer if context.version >= FIRST_WITH_NULL_PROTOCOL else translated(answer, _lowered)
 
 
 def _check(broker: "Broker", request: JoinGroupRequest) -> ErrorCode:
@@ -44,13 +41,7 @@ def _check(broker: "Broker", request: JoinGroupRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-async def _lowered_later(answer: Awaitable[Message], version: int) -> JoinGroupResponse:
-    return _lowered(await answer, version)
-
-
-def _lowered(response: Message, version: int) -> JoinGroupResponse:
+def _lowered(response: Message) -> JoinGroupResponse:
     """Older clients know no group without a protocol: to them it has an empty name."""
     assert isinstance(response, JoinGroupResponse)
-    if version < FIRST_WITH_NULL_PROTOCOL and response.protocol_name is None:
-        return replace(response, protocol_name="")
-    return response
+    return response if response.protocol_name is not None else replace(response, protocol_name="")

@@ -1,10 +1,10 @@
 """LeaveGroup: members go, each for itself or several at once by an admin tool's word."""
 
-from collections.abc import Awaitable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
+from kaspar.broker.coordination.tickets import translated
 from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.broker.handlers.group_client import client_of
 from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
@@ -25,13 +25,7 @@ def handle(broker: "Broker", context: RequestContext, request: LeaveGroupRequest
     answer = broker.groups.runtime.submit(
         request.group_id, lambda shard, ticket, now: shard.leave(lifted, client, ticket, now), _refused
     )
-    if several:
-        return answer
-    return _lowered(answer) if isinstance(answer, Message) else _lowered_later(answer)
-
-
-async def _lowered_later(answer: Awaitable[Message]) -> LeaveGroupResponse:
-    return _lowered(await answer)
+    return answer if several else translated(answer, _lowered)
 
 
 def _lowered(response: Message) -> LeaveGroupResponse:
