@@ -1,7 +1,9 @@
 /* A disk that a test can look into and break, preloaded into the broker.
  *
  * FAULTY_FOLDER is a folder on it. Once there is a file FAULTY_FOLDER.fails, every write and sync of what lies in that
- * folder fails with an I/O error; with FAULTY_FOLDER.fails-to-sync every sync does, and writes go on.
+ * folder fails with an I/O error; with FAULTY_FOLDER.fails-to-sync every sync does, and writes go on. In
+ * FAULTY_FOLDER.dies stands a number: so many writes to files in the folder are done from then on, and the process is killed
+ * as it is about to do the next.
  *
  * After each fsync or fdatasync that succeeds it appends to the file named by SYNC_JOURNAL what has really been synced,
  * so that a test can take away the rest as a power cut would:
@@ -15,6 +17,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,18 +35,37 @@ static int journal(void) {
     return descriptor;
 }
 
-/* Whether the descriptor is of a file on the faulty disk, and the test has made it fail in this way. */
-static int fails(int fd, const char *how) {
+/* Whether the descriptor is of a file on the faulty disk, and the test has made that fail in this way; then `flag` is the
+ * path of the file that says so. */
+static int flagged(int fd, const char *how, char *flag, size_t size) {
     const char *folder = getenv("FAULTY_FOLDER");
-    char link[64], path[4096], flag[4200];
+    char link[64], path[4096];
     if (!folder) return 0;
-    snprintf(flag, sizeof flag, "%s.%s", folder, how);
+    snprintf(flag, size, "%s.%s", folder, how);
     if (access(flag, F_OK) != 0) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0) return 0;
     path[length] = 0;
     return strncmp(path, folder, strlen(folder)) == 0;
+}
+
+static int fails(int fd, const char *how) {
+    char flag[4200];
+    return flagged(fd, how, flag, sizeof flag);
+}
+
+/* Appends are made by one thread, so they are counted one by one. */
+static void maybe_die(int fd) {
+    static long left = -1;
+    char flag[4200];
+    if (!flagged(fd, "dies", flag, sizeof flag)) return;
+    if (left < 0) {
+        FILE *file = fopen(flag, "r");
+        if (!file || fscanf(file, "%ld", &left) != 1) abort();
+        fclose(file);
+    }
+    if (left-- == 0) kill(getpid(), SIGKILL);
 }
 
 /* What to say about the descriptor once its sync has succeeded; NULL for what is neither file nor directory. */
@@ -90,6 +112,7 @@ int fsync(int fd) { return noted_sync("fsync", fd); }
 int fdatasync(int fd) { return noted_sync("fdatasync", fd); }
 
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t position) {
+    maybe_die(fd);
     if (fails(fd, "fails")) {
         errno = EIO;
         return -1;

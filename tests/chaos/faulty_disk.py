@@ -1,4 +1,5 @@
-"""A disk that fails when a test says so, and forgets what was not synced when the power is cut.
+"""A disk that fails, or takes the process with it, when a test says so, and forgets what was not synced when the power
+is cut.
 
 A small library, preloaded into the broker, does the failing and notes each sync (faulty_disk.c).
 
@@ -52,6 +53,15 @@ class FaultyDisk:
         """From now on every sync in the folder gives an I/O error; writes go on."""
         assert self.folder is not None
         self.folder.with_name(f"{self.folder.name}.fails-to-sync").touch()
+
+    def die_after(self, writes: int) -> None:
+        """Kill the process when it has written to a file in the folder that often, and is about to do so again."""
+        assert self.folder is not None
+        self.folder.with_name(f"{self.folder.name}.dies").write_text(str(writes))
+
+    def live_again(self) -> None:
+        assert self.folder is not None
+        self.folder.with_name(f"{self.folder.name}.dies").unlink()
 
     def work_again(self) -> None:
         assert self.folder is not None

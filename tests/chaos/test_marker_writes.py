@@ -1,23 +1,26 @@
 """kill -9 between the end of a transaction and its last marker: it ends everywhere as it was decided, or nowhere yet.
 
-Many short rounds. In each a transaction spans several partitions and a group's offset; while its end is asked for, the
-broker is killed at a random moment, which may be before the decision is in the log, between two markers, or when all is
-done.
+A transaction spans several partitions and a group's offset. While its end is asked for, the broker is killed: before
+each of the writes that this takes, one after the other, and at random moments.
 """
 
 import contextlib
 import random
 import threading
+from pathlib import Path
 
 import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.client import Client
+from kaspar.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from tests.chaos.conftest import StartBroker
+from tests.chaos.faulty_disk import FaultyDisk
 from tests.chaos.history import OFFSETS_TOPIC, Fate, read_logs
 from tests.chaos.history.logs import stored_commits
 from tests.chaos.pipeline import COORDINATION
 from tests.chaos.readers import READ_COMMITTED
+from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import RawClient
 from tests.peers.raw_offsets import committed
@@ -26,17 +29,70 @@ from tests.peers.raw_transactions import GROUP, RawProducer, find_coordinator, u
 TOPIC = "orders"
 PARTITIONS = 6
 READERS = "readers"
-ROUNDS_FOR_ONE = 2  # these are short
-LATEST_KILL_SECONDS = 0.02
+LATEST_KILL_SECONDS = 0.005
 
 
 @pytest.fixture
 def broker(start_broker: StartBroker) -> ObservedBroker:
-    broker = start_broker(overrides=COORDINATION)
+    return _prepared(start_broker(overrides=COORDINATION))
+
+
+def _prepared(broker: ObservedBroker) -> ObservedBroker:
     with broker.client() as client:
         assert client.create_topic(TOPIC, partitions=PARTITIONS) == 0
         find_coordinator(client, READERS, GROUP)
     return broker
+
+
+@pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
+def test_a_kill_before_any_write_leaves_nothing_half_done(
+    start_broker: StartBroker, tmp_path: Path, commit: bool
+) -> None:
+    """The decision, each marker, the completion: whichever it is killed before, all of them are there in the end."""
+    disk = unless_missing(lambda: FaultyDisk.prepare(tmp_path, tmp_path / "broker-0" / "data"))
+    broker = _prepared(start_broker(overrides=COORDINATION, environment=disk.environment))
+    with broker.client() as client:
+        producer = RawProducer(client, "transfers")
+        producer.begin_life()
+    expected: dict[str, Fate] = {}
+    survived = False
+    while not survived:
+        number = len(expected)
+        with broker.client() as client:
+            producer.client = client
+            _write_everywhere(producer, number)
+            assert producer.commit_offset(READERS, TOPIC, number + 1) == ErrorCode.NONE
+            disk.die_after(number)
+            survived = _ask_to_end_and_wait(producer, commit=commit)
+        disk.live_again()
+        if not survived:
+            broker.kill()  # it is dead, and gets its burial
+            broker.start()
+        with broker.client() as client:
+            producer.client = client
+            assert producer.end(commit=commit).error_code == ErrorCode.NONE
+            expected[str(number)] = Fate.COMMITTED if commit else Fate.ABORTED
+            assert until_settled_offset(client) == (number + 1 if commit else -1)
+    assert len(expected) > PARTITIONS + 3, (
+        "the decision, the markers, that of the offset, and the completion are writes"
+    )
+    _check(broker, expected)
+
+
+def _ask_to_end_and_wait(producer: RawProducer, *, commit: bool) -> bool:
+    """Whether the broker has survived all of the writes: the last says that the transaction is complete."""
+    question = DescribeTransactionsRequest(transactional_ids=(producer.transactional_id,))
+
+    def is_complete() -> bool:
+        answer = producer.client.call(question, DescribeTransactionsResponse)
+        return answer.transaction_states[0].transaction_state.startswith("Complete")
+
+    try:
+        until_settled(lambda: producer.ask_to_end(producer.end_request(commit=commit)))
+        wait_until(is_complete, "the transaction is complete")
+    except OSError:
+        return False
+    return True
 
 
 @pytest.mark.timeout(3600)
@@ -49,7 +105,7 @@ def test_a_decided_transaction_ends_everywhere_over_kills(
     with broker.client() as client:
         producer = RawProducer(client, "transfers")
         producer.begin_life()
-    for number in range(rounds * ROUNDS_FOR_ONE):
+    for number in range(rounds):
         commit = chance.random() < 0.7
         with broker.client() as client:
             producer.client = client
@@ -71,7 +127,7 @@ def test_a_transaction_left_by_a_dead_producer_ends_alike_everywhere_over_kills(
     broker: ObservedBroker, chance: random.Random, rounds: int
 ) -> None:
     """Nobody asks again: after the restart another life of the producer begins, and aborts what was not decided."""
-    for number in range(rounds * ROUNDS_FOR_ONE):
+    for number in range(rounds):
         with broker.client() as client:
             producer = RawProducer(client, "transfers")
             producer.begin_life()
@@ -114,8 +170,7 @@ def until_settled_offset(client: RawClient) -> int:
 def _check(broker: ObservedBroker, expected: dict[str, Fate] | None) -> None:
     """Every partition tells the same fate of every transaction, and none is left open."""
     with Client(broker.bootstrap) as client:
-        for partition in range(PARTITIONS):
-            wait_until(lambda partition=partition: _is_stable(client, partition), "every marker is written")  # type: ignore[misc]
+        wait_until(lambda: _all_is_ended(client), "every marker is written")
         logs = read_logs(client, [TOPIC, OFFSETS_TOPIC])
     fates = [{record.text: record.fate for record in log.records} for (topic, _), log in logs.items() if topic == TOPIC]
     assert all(each == fates[0] for each in fates), "a transaction ended in different ways"
@@ -126,6 +181,10 @@ def _check(broker: ObservedBroker, expected: dict[str, Fate] | None) -> None:
     assert offsets == sorted(offsets)
 
 
-def _is_stable(client: Client, partition: int) -> bool:
-    found = client.fetch(TOPIC, partition, 0, max_wait_ms=0, isolation_level=READ_COMMITTED)
-    return found.last_stable_offset == found.high_watermark
+def _all_is_ended(client: Client) -> bool:
+    """Whether no transaction is open in any partition."""
+    for partition in range(PARTITIONS):
+        found = client.fetch(TOPIC, partition, 0, max_wait_ms=0, isolation_level=READ_COMMITTED)
+        if found.last_stable_offset != found.high_watermark:
+            return False
+    return True
