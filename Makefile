@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 
-.PHONY: help install demo test check chaos bench lock generate clean
+.PHONY: help install demo test check compat-long chaos bench lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -35,6 +35,9 @@ test: install ## Everything that proves the product
 
 check: install ## Style, types and import rules
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+compat-long: install ## The long forms of tests/compat: kills, churn and rebalances through every client, for minutes (AGAINST=kafka)
+	@KASPAR_COMPILED=1 $(BIN)/python -m pytest tests/compat --long --against $(or $(AGAINST),kaspar)
 
 chaos: install ## The long form of the kills and power cuts of tests/chaos (CHAOS_ROUNDS=n, CHAOS_SEED=n)
 	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/chaos -s

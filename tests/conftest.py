@@ -10,3 +10,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="kaspar",
         help="the broker that the compat tests run against: ours, or Apache Kafka's, which shows a wrong expectation",
     )
+    parser.addoption("--long", action="store_true", help="run the long forms of tests, and only those")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: a form that takes minutes, run only with --long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = bool(config.getoption("--long"))
+    left_out = [item for item in items if (item.get_closest_marker("long") is not None) is not wanted]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]

@@ -48,6 +48,8 @@ class Feature(Enum):
     DELETE_OFFSETS = "delete the offsets of a group"
     TRANSACTIONS = "produce in transactions"
     READ_COMMITTED = "leave out what was aborted"
+    BROKER_RESTART = "go on when its only broker was restarted"
+    TRANSFORM_AFTER_RESTART = "send offsets to a transaction after its only broker was restarted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ CONFLUENT = ClientKind(
         Feature.UNCHECKED_PATTERN: "it compiles the pattern itself, too",
         Feature.RESET_BY_DURATION: "librdkafka has no such policy",
         Feature.DELETE_OFFSETS: "its admin client has no such call",
+        Feature.TRANSFORM_AFTER_RESTART: "librdkafka waits for the group's coordinator that went away (2.16)",
     },
 )
 KAFKA_PYTHON = ClientKind(
@@ -71,6 +72,7 @@ KCAT = ClientKind(
         Feature.SET_OFFSETS: _NO_ADMIN,
         Feature.DELETE_OFFSETS: _NO_ADMIN,
         Feature.TRANSACTIONS: "it commits when its input ends, which no scenario can see",
+        Feature.BROKER_RESTART: "it ends when no broker is left",
     },
 )
 JAVA = ClientKind("java", java_command, assignors=("range", "roundrobin", "sticky", "cooperative-sticky"), cannot={})

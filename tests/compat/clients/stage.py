@@ -24,7 +24,6 @@ from tests.compat.scenario import wait_for_leaders
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
 
-_OUTCOME_SECONDS = 110.0
 _NO_VARIANT = ""
 
 Scenario = Callable[..., None]  # takes a Stage, and the variant where it has several
@@ -78,9 +77,9 @@ class Stage(contextlib.ExitStack):
         """A client that can tell all about groups."""
         return self._crew.client(JAVA)
 
-    def spare(self) -> Client:
-        """Another process of the client, for a scenario that kills it."""
-        spare = unless_missing(lambda: Client(self.kind, self.broker.bootstrap))
+    def spare(self, kind: ClientKind | None = None) -> Client:
+        """Another process of the client, or of another one, for a scenario that kills it."""
+        spare = unless_missing(lambda: Client(kind or self.kind, self.broker.bootstrap))
         self.callback(spare.close)
         self.callback(spare.kill)
         return spare
@@ -144,7 +143,7 @@ class Crew:
         """Raises what the scenario raised. Begins it, for all chosen clients side by side, if that was not done yet."""
         if (scenario, client, variant) not in self._outcomes:
             self._begin(scenario, self._chosen[scenario.__module__, scenario.__name__])
-        self._outcomes[scenario, client, variant].result(_OUTCOME_SECONDS)
+        self._outcomes[scenario, client, variant].result()
 
     def close(self) -> None:
         for client in self._clients.values():

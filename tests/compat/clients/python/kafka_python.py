@@ -57,7 +57,10 @@ class KafkaPythonConsumer(GroupConsumer):
 
     def poll(self) -> list[Row]:
         # It can miss its assignment for good when a poll ends just while it joins, so polls are not the shortest.
-        batches = self.consumer.poll(timeout_ms=500)
+        try:
+            batches = self.consumer.poll(timeout_ms=500)
+        except errors.KafkaConnectionError:  # the next poll connects again
+            return []
         return [
             (at.topic, at.partition, at.offset, (at.value or b"").decode()) for each in batches.values() for at in each
         ]

@@ -171,14 +171,21 @@ func (c *consumer) poll(ctx context.Context) {
 		fetches.EachRecord(func(r *kgo.Record) {
 			c.records = append(c.records, row{r.Topic, r.Partition, r.Offset, string(r.Value)})
 		})
-		fetches.EachError(func(_ string, _ int32, err error) {
-			var known *kerr.Error
-			if errors.As(err, &known) && !known.Retriable {
-				c.err = err
-			}
-		})
+		c.err = either(c.err, fatal(fetches))
 		c.mu.Unlock()
 	}
+}
+
+// fatal is the error of the broker that ends a consumer; whatever else a poll tells, such as a lost connection, passes.
+func fatal(fetches kgo.Fetches) error {
+	var found error
+	fetches.EachError(func(_ string, _ int32, err error) {
+		var known *kerr.Error
+		if errors.As(err, &known) && !known.Retriable {
+			found = err
+		}
+	})
+	return found
 }
 
 func (c *consumer) look(after int) any {

@@ -79,8 +79,8 @@ func (t *transformer) run(ctx context.Context, abortNext bool) {
 	defer t.ended.Done()
 	for ctx.Err() == nil {
 		fetches := t.session.PollFetches(ctx)
-		err := fetches.Err()
-		if err == nil && !fetches.Empty() {
+		err := fatal(fetches)
+		if err == nil && fetches.NumRecords() > 0 {
 			err = t.transform(fetches, abortNext)
 			abortNext = false
 		}

@@ -30,6 +30,7 @@ async function groupConsumer(kafka, options, seen) {
     metadataMaxAge: options.metadata_max_age_ms,
     readUncommitted: options.isolation === "read_uncommitted",
     maxWaitTimeInMs: 200,
+    retry: { initialRetryTime: 50, maxRetryTime: 1000, retries: 60 },
   });
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     seen.rebalances += 1;
