@@ -137,6 +137,9 @@ class ClassicGroup:
         if self.state is not ClassicState.STABLE:
             self._enter(ClassicState.STABLE)
 
+    def replay_tombstone(self) -> None:
+        self._enter(ClassicState.DEAD)
+
     # -- states --------------------------------------------------------------------------------------------------------
 
     def transition_to(self, state: ClassicState, now: Now) -> None:
@@ -227,10 +230,6 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         return self.state is ClassicState.EMPTY
-
-    @property
-    def is_rebalancing(self) -> bool:
-        return self.state in (ClassicState.PREPARING_REBALANCE, ClassicState.COMPLETING_REBALANCE)
 
     @property
     def uses_consumer_protocol(self) -> bool:

@@ -86,6 +86,7 @@ LOOKED_AT_AT_ONCE: Final = 2000
 """So many offsets and groups are looked at before the event loop does something else ..."""
 FORGOTTEN_AT_ONCE: Final = 1000
 """... or so many are forgotten: their tombstones are one batch."""
+AGAIN_AFTER_MS: Final = 1000
 FIRST_COMMIT_OF_CONSUMER_GROUPS: Final = 9
 FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
 
@@ -281,12 +282,20 @@ class GroupShard:
         return self._forget_topics(now) if successors else Decision()
 
     def _forget_topics(self, now: Now) -> Decision:
-        """A slice of what was committed for topics that are gone."""
-        tombstones = self.offsets.topics_deleted(self._gone)
+        """A slice of what was committed for topics that are gone. If the log refuses it, again after a while."""
+        gone = self._gone
+        tombstones = self.offsets.topics_deleted(gone)
+
+        def refused(code: ErrorCode, later: Now) -> Decision:
+            self._gone = gone | self._gone
+            return Decision(timers=[Timer(FORGET_TOPICS, later.steady_ms + AGAIN_AFTER_MS)])
+
+        decision = Decision(records=tombstones[:FORGOTTEN_AT_ONCE], if_refused=refused)
         if len(tombstones) > FORGOTTEN_AT_ONCE:
-            return Decision(records=tombstones[:FORGOTTEN_AT_ONCE], timers=[Timer(FORGET_TOPICS, now.steady_ms)])
-        self._gone.clear()
-        return Decision(records=tombstones)
+            decision.timers.append(Timer(FORGET_TOPICS, now.steady_ms))
+        else:
+            self._gone = {}
+        return decision
 
     # -- offsets -------------------------------------------------------------------------------------------------------
 
@@ -407,6 +416,7 @@ class GroupShard:
         known = self._groups.get(group_id)
         if value is None:
             if isinstance(known, ClassicGroup):
+                known.replay_tombstone()
                 del self._groups[group_id]
             return
         assert isinstance(value, GroupMetadataValue)
@@ -474,7 +484,7 @@ class GroupShard:
         """Forget what has expired, and groups with nobody in them that have nothing left: a slice of the round."""
         if not self._to_sweep:
             self._to_sweep.extend(self._groups)
-        decision = Decision()
+        decision = Decision(if_refused=self._sweep_refused)
         looked_at = 0
         while self._to_sweep and looked_at < LOOKED_AT_AT_ONCE and len(decision.records) < FORGOTTEN_AT_ONCE:
             group = self._groups.get(self._to_sweep.popleft())
@@ -483,6 +493,12 @@ class GroupShard:
         pause_ms = 0 if self._to_sweep else self.surroundings.settings.offsets_retention_check_interval_ms
         decision.timers.append(Timer(SWEEP, now.steady_ms + pause_ms))
         return decision
+
+    def _sweep_refused(self, code: ErrorCode, now: Now) -> Decision:
+        """What has expired is found again in the next round, and not before: a log that takes nothing is left alone."""
+        self._to_sweep.clear()
+        interval_ms = self.surroundings.settings.offsets_retention_check_interval_ms
+        return Decision(timers=[Timer(SWEEP, now.steady_ms + interval_ms)])
 
     def _sweep_group(self, group: AnyGroup, decision: Decision, now: Now) -> int:
         """How many offsets were looked at."""

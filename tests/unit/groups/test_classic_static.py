@@ -176,3 +176,15 @@ def test_the_session_of_one_that_came_back_is_its_own() -> None:
     shell.heartbeat(ids["a"], 1)
     shell.advance(1)
     assert shell.heartbeat(back, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_what_the_old_id_owed_is_forgotten_with_it() -> None:
+    shell = Shell()
+    how: dict[str, Any] = {"session_timeout_ms": 10 * REBALANCE_MS}
+    leader, silent = (shell.join(instance_id=instance, **how) for instance in ("a", "b"))
+    shell.advance(2 * DELAY_MS)
+    shell.sync(leader.answer.member_id, 1, {silent.answer.member_id: b"yours"})
+    back = shell.join(instance_id="b", **how)
+    shell.advance(2 * REBALANCE_MS)
+    assert shell.state == "Stable"
+    assert shell.sync(back.answer.member_id, 1).answer.assignment == b"yours"

@@ -184,7 +184,9 @@ def test_a_deleted_group_is_gone_with_its_offsets_also_after_a_restart() -> None
     (member,) = shell.stable(1)
     commit(shell, 0, 1, member_id=member, generation=1)
     shell.leave((member, None))
+    group = shell.classic()
     assert shell.delete().code is ErrorCode.NONE
+    assert group.state_name == "Dead"
     for _ in range(2):
         assert GROUP not in shell.shard.groups
         assert committed(shell) == {}
@@ -336,10 +338,11 @@ def test_many_offsets_are_forgotten_in_slices() -> None:
 
 def test_what_the_log_refuses_to_forget_is_forgotten_in_the_next_round() -> None:
     shell = retaining()
-    commit(shell)
+    count = FORGOTTEN_AT_ONCE + 1
+    commit(shell, *range(count))
     shell.refuses = ErrorCode.NOT_COORDINATOR
     shell.advance(RETENTION_MINUTES * MINUTE_MS + CHECK_MS)
-    assert committed(shell) == {0: 5}
+    assert len(committed(shell)) == count
     shell.refuses = None
     shell.advance(CHECK_MS)
     assert committed(shell) == {}
@@ -351,6 +354,19 @@ def test_offsets_of_a_topic_that_is_gone_go_with_it() -> None:
     commit(shell, 3, topic="others")
     shell.carry_out(shell.shard.topics_changed(_Topics("others"), {"words", "others"}, shell.now))
     assert committed(shell) == {3: 5}
+
+
+@pytest.mark.parametrize("count", [1, FORGOTTEN_AT_ONCE + 1])
+def test_offsets_of_a_topic_that_is_gone_go_when_the_log_takes_that(count: int) -> None:
+    shell = Shell()
+    commit(shell, *range(count))
+    shell.refuses = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    shell.carry_out(shell.shard.topics_changed(_Topics(), {"words"}, shell.now))
+    shell.advance(10_000)
+    assert len(committed(shell)) == count
+    shell.refuses = None
+    shell.advance(10_000)
+    assert committed(shell) == {}
 
 
 class _Topics:
