@@ -56,16 +56,7 @@ def test_a_distributed_worker_runs_an_exactly_once_source_and_a_sink(
     topic = new_topic()
     source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
     port = free_port()
-    worker = worker_settings(broker, port) | {
-        "group.id": "connect-cluster",
-        "exactly.once.source.support": "enabled",
-        "scheduled.rebalance.max.delay.ms": "0",
-    }
-    for purpose in ("config", "offset", "status"):
-        worker |= {f"{purpose}.storage.topic": f"connect-{purpose}", f"{purpose}.storage.replication.factor": "1"}
-    worker |= {"offset.storage.partitions": "2", "status.storage.partitions": "1"}
-    write_properties(tmp_path / "worker.properties", worker)
-    program = JavaProgram(tmp_path, DISTRIBUTED, tmp_path / "worker.properties")
+    program = distributed_worker(broker, port, "connect-cluster", tmp_path)
     source.write_text("one\ntwo\n")
     with program:
         for name, settings in connectors("distributed", topic, source, sink).items():
@@ -82,6 +73,62 @@ def test_a_distributed_worker_runs_an_exactly_once_source_and_a_sink(
         tasks = request(port, "GET", "/connectors/distributed-source/status")["tasks"]
         assert [task["state"] for task in tasks] == ["RUNNING"]
     assert [value for _, value in read_committed(broker.bootstrap, topic, 1)] == ["one", "two", "three", "four"]
+
+
+@pytest.mark.long
+def test_tasks_move_to_the_other_worker_when_one_is_killed(
+    broker: BrokerProcess, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    unless_missing(platform_jars)
+    topic = new_topic()
+    source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
+    ports = [free_port() for _ in range(2)]
+    workers = [distributed_worker(broker, port, "connect-of-two", tmp_path / f"worker-{port}") for port in ports]
+    source.write_text("one\n")
+    with workers[0], workers[1]:
+        for name, settings in connectors("two", topic, source, sink).items():
+            if name == "source":
+                settings["exactly.once.support"] = "required"
+            create(workers[0], ports[0], f"two-{name}", settings)
+        wait_for_lines(workers[0], sink, ["one"])
+        for number, killed in enumerate((0, 1, 0)):
+            workers[killed].kill()
+            append(source, f"line-{number}")
+            wait_for_lines(workers[1 - killed], sink, [f"line-{number}"], tail=True)
+            workers[killed].start()
+            wait_for_workers(workers[killed], ports[killed])
+    values = [value for _, value in read_committed(broker.bootstrap, topic, 1)]
+    assert values == ["one", "line-0", "line-1", "line-2"]
+
+
+def wait_for_workers(program: JavaProgram, port: int) -> None:
+    """A worker that has come back answers, and so is in the group again."""
+
+    def answers() -> bool:
+        assert program.running, program.log_text()[-5000:]
+        try:
+            return {"two-source", "two-sink"} <= set(request(port, "GET", "/connectors"))
+        except OSError:
+            return False
+
+    eventually(answers, program.log_text, seconds=START_SECONDS)
+
+
+def distributed_worker(broker: BrokerProcess, port: int, cluster: str, folder: Path) -> JavaProgram:
+    settings = worker_settings(broker, port) | {
+        "group.id": cluster,
+        "exactly.once.source.support": "enabled",
+        "scheduled.rebalance.max.delay.ms": "0",
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "500",
+        "offset.storage.partitions": "2",
+        "status.storage.partitions": "1",
+    }
+    for purpose in ("config", "offset", "status"):
+        settings |= {f"{purpose}.storage.topic": f"{cluster}-{purpose}", f"{purpose}.storage.replication.factor": "1"}
+    folder.mkdir(exist_ok=True)
+    write_properties(folder / "worker.properties", settings)
+    return JavaProgram(folder, DISTRIBUTED, folder / "worker.properties")
 
 
 def worker_settings(broker: BrokerProcess, port: int) -> dict[str, str]:

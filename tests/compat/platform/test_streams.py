@@ -23,11 +23,7 @@ def test_every_word_is_counted_once_although_the_program_is_killed(
 ) -> None:
     unless_missing(platform_jars)
     lines, counts = new_topic(partitions=2), new_topic(partitions=2)
-    program = JavaProgram(
-        tmp_path,
-        *("WordCount", broker.bootstrap, "word-count", tmp_path / "state", lines, counts),
-        classes=compiled("word-count", [SOURCE]),
-    )
+    program = word_count(broker, "word-count", tmp_path, lines, counts)
     with program:
         reference.produce(lines, said(LINES * 20))
         wait_for_counts(program, broker, counts, LINES * 20)
@@ -39,6 +35,35 @@ def test_every_word_is_counted_once_although_the_program_is_killed(
     with program:
         reference.produce(lines, said(LINES * 10))
         wait_for_counts(program, broker, counts, LINES * 70)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_two_instances_that_are_killed_in_turn_count_every_word_once(
+    broker: BrokerProcess, reference: Driver, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    unless_missing(platform_jars)
+    lines, counts = new_topic(partitions=4), new_topic(partitions=2)
+    instances = [
+        word_count(broker, "word-count-of-two", tmp_path / f"instance-{number}", lines, counts) for number in range(2)
+    ]
+    for instance in instances:
+        instance.start()
+    try:
+        for turn in range(4):
+            reference.produce(lines, said(LINES * 100))
+            wait_for_more(reference, counts)
+            instances[turn % 2].kill()
+            instances[turn % 2].start()
+        wait_for_counts(instances[0], broker, counts, LINES * 400)
+    finally:
+        for instance in instances:
+            instance.stop()
+
+
+def word_count(broker: BrokerProcess, application: str, folder: Path, lines: str, counts: str) -> JavaProgram:
+    arguments = ("WordCount", broker.bootstrap, application, folder / "state", lines, counts)
+    return JavaProgram(folder, *arguments, classes=compiled("word-count", [SOURCE]))
 
 
 def said(lines: Sequence[str]) -> list[Record]:
@@ -55,6 +80,11 @@ def records_in(reference: Driver, topic: str) -> int:
         - reference.list_offset(topic, EARLIEST, partition=partition)
         for partition in range(2)
     )
+
+
+def wait_for_more(reference: Driver, topic: str) -> None:
+    before = records_in(reference, topic)
+    eventually(lambda: records_in(reference, topic) > before, f"more records in {topic}", seconds=60)
 
 
 def wait_for_counts(program: JavaProgram, broker: BrokerProcess, topic: str, lines: Sequence[str]) -> None:
