@@ -22,7 +22,7 @@ class Role:
     name: str
     module: str
     settings: Callable[[str], Settings]  # for the actor of that name
-    may_end_with: tuple[int, ...] = ()  # exit codes after which it is simply started again
+    may_end_with: tuple[int, ...] = ()  # exit codes after which it is simply started again; it notes its own end then
     lives: int = 0
     process: subprocess.Popen[bytes] | None = None
     paused: bool = False
@@ -80,7 +80,6 @@ class Lives:
             if role.process is None or (code := role.process.poll()) is None:
                 continue
             assert code in role.may_end_with, f"{role.actor} ended with code {code}:\n{self.errors(role.actor)}"
-            self._journal.note(Killed(actor=role.actor))
             self._start(role)
 
     def stop(self, name: str) -> None:

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from tests.chaos.actors.launch import IMPATIENT, Settings, read_settings, stop_at_sigterm
 from tests.chaos.actors.membership import Member
-from tests.chaos.history import Derived, EndAsked, Ended
+from tests.chaos.history import Derived, EndAsked, Ended, Killed
 
 FENCED = 3
 ABORTED_SHARE = 0.1
@@ -76,6 +76,8 @@ class Processor:
             self.finish()
             self.member.consumer.close()
         except Fenced:
+            # The client leaves the group as it goes, so from here on the partitions may be another's.
+            self.journal.note(Killed(actor=self.settings.actor))
             return FENCED
         return 0
 

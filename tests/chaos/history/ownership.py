@@ -13,8 +13,12 @@ class Holding(NamedTuple):
     """`until_ns` is None where the member was put out or stood still meanwhile: it learned too late to tell the end."""
 
     actor: str
+    epoch: int
     from_ns: int
     until_ns: int | None
+
+    def __str__(self) -> str:
+        return f"{self.actor} in epoch {self.epoch} from {self.from_ns} to {self.until_ns}"
 
 
 def one_owner_per_epoch(events: Sequence[Event]) -> Iterator[str]:
@@ -38,20 +42,19 @@ def one_owner_at_a_time(events: Sequence[Event]) -> Iterator[str]:
             if holding.until_ns is None:
                 continue
             if last is not None and last.until_ns is not None and holding.from_ns < last.until_ns:
-                both = f"{last.actor} and {holding.actor}"
-                yield f"{partition[0]}-{partition[1]} of {group} was held by {both} at the same time"
+                yield f"{partition[0]}-{partition[1]} of {group} was held at the same time by {last}, and by {holding}"
             if last is None or last.until_ns is None or holding.until_ns > last.until_ns:
                 last = holding
 
 
 def _holdings(events: Sequence[Event]) -> dict[tuple[str, Partition], list[Holding]]:
     found: dict[tuple[str, Partition], list[Holding]] = defaultdict(list)
-    held: dict[tuple[str, str], dict[Partition, int]] = defaultdict(dict)  # by actor and group, since when
+    held: dict[tuple[str, str], dict[Partition, tuple[int, int]]] = defaultdict(dict)  # by actor and group: since when
     end_ns = events[-1].at_ns if events else 0
 
     def give_up(actor: str, group: str, partition: Partition, until_ns: int | None) -> None:
-        from_ns = held[actor, group].pop(partition)
-        found[group, partition].append(Holding(actor, from_ns, until_ns))
+        epoch, from_ns = held[actor, group].pop(partition)
+        found[group, partition].append(Holding(actor, epoch, from_ns, until_ns))
 
     for event in events:
         if isinstance(event, Owns):
@@ -59,7 +62,7 @@ def _holdings(events: Sequence[Event]) -> dict[tuple[str, Partition], list[Holdi
             for partition in set(holds) - set(event.partitions):
                 give_up(event.actor, event.group, partition, event.at_ns)
             for partition in event.partitions:
-                holds.setdefault(partition, event.at_ns)
+                holds.setdefault(partition, (event.epoch, event.at_ns))
         elif isinstance(event, Lost | Killed | Paused):
             for actor, group in [key for key in held if key[0] == event.actor]:
                 for partition in list(held[actor, group]):
