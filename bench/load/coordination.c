@@ -64,7 +64,7 @@ static int coordinator_error(reader *answer) {
     return (int)read_int(answer, 2);
 }
 
-static int heartbeat_error(reader *answer) {
+static int leave_error(reader *answer) {
     read_int(answer, 4); /* throttle time */
     return (int)read_int(answer, 2);
 }
@@ -101,10 +101,10 @@ void find_coordinator(const char *host, int port, enum coordinator_kind kind, co
         fail("cannot connect: %s", strerror(errno));
     insist(connected, &request, coordinator_error, key);
     if (kind == GROUP_COORDINATOR) {
-        /* Of nobody: who loads says so, who is ready knows no such member. */
+        /* Nobody leaves: who loads says so (a heartbeat would be answered blindly), who is ready knows no such member. */
         request.size = 0;
-        append_heartbeat(&request, key, 0, "nobody");
-        insist(connected, &request, heartbeat_error, key);
+        append_leave_group(&request, key, "nobody");
+        insist(connected, &request, leave_error, key);
     }
     close(connected);
     free(request.bytes);
