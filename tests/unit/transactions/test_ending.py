@@ -70,6 +70,17 @@ def test_a_delayed_end_of_one_transaction_never_ends_the_next() -> None:
     assert not coordinator.markers
 
 
+def test_an_end_of_the_transaction_before_the_last_is_not_taken_for_a_repetition() -> None:
+    coordinator = Coordinator()
+    first = coordinator.new_producer()
+    coordinator.add(first, A0)
+    second = coordinator.finish(first, commit=True)
+    coordinator.add(second, A0)
+    coordinator.finish(second, commit=True)
+    assert coordinator.end(second, commit=True).error_code == NONE
+    assert coordinator.end(first, commit=True).error_code == FENCED
+
+
 def test_a_repeated_end_is_recognised_by_its_epoch_and_answered_alike() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
