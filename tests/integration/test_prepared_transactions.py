@@ -147,7 +147,7 @@ def test_one_that_nobody_decides_about_is_aborted_when_it_is_too_old(tmp_path: P
 
 
 def test_it_is_ended_by_hand_by_a_producer_of_its_id(broker: ObservedBroker) -> None:
-    """What kafka-transactions forceTerminate sends: InitProducerId of any version, without a word of keeping it."""
+    """What `kafka-transactions forceTerminateTransaction` does: InitProducerId without a word of keeping it."""
     with broker.client() as client:
         pair = Prepared(client, b"stuck").pair
         RawProducer(client, ID).begin_life()
