@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import programs
 from tests.peers.process import BrokerProcess
+from tests.peers.wire import leads
 
 _TIMEOUT_SECONDS = 60.0
 _POLL_SECONDS = 0.02
@@ -25,9 +26,19 @@ class Topics:
         self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement holds it
 
     def create(self, partitions: int, name: str | None = None) -> str:
+        """Returns when the broker leads every partition: Kafka answers before that."""
         name = name or f"bench{next(_numbers)}"
-        self._admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=_TIMEOUT_SECONDS)[name].result()
+        self.start_to_create(name, partitions)
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while not leads(self._broker.host, self._broker.port, name, range(partitions)):
+            if time.monotonic() > deadline:
+                raise programs.LoadError(f"a new topic had no leaders after {_TIMEOUT_SECONDS} s")
+            time.sleep(_POLL_SECONDS)
         return name
+
+    def start_to_create(self, name: str, partitions: int) -> None:
+        """Returns when the broker has answered."""
+        self._admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=_TIMEOUT_SECONDS)[name].result()
 
     def delete(self, name: str) -> None:
         """Delete the topic, and wait until its files are gone: that work belongs to no later measurement."""

@@ -65,7 +65,7 @@ class ManyPartitions(Case):
     def _create(self, bench: Bench, broker: BrokerProcess) -> float:
         topics = Topics(broker)
         began = time.monotonic_ns()
-        topics.create(self.PARTITIONS, _TOPIC)
+        topics.start_to_create(_TOPIC, self.PARTITIONS)
         arguments = (broker.host, broker.port, _TOPIC, self.PARTITIONS, READY_TIMEOUT_SECONDS)
         ready = programs.run(bench.tools.probe, "ready", *arguments)
         return (ready["ready_at_ns"] - began) / 1e9
