@@ -71,20 +71,22 @@ class RequestMetrics:
         send: float,
         request_bytes: int,
     ) -> None:
-        """A request whose answer had to wait for something; all times in seconds, their sum is the total."""
+        """A request whose answer had to wait for something; all times in seconds, their sum is the total.
+
+        Histogram.record() is written out here too: a rebalance answers hundreds of them at once.
+        """
         self._versions[version] += 1
         self._request_bytes.record(request_bytes)
         times = self._delayed
         if not times:
             # Whole at once, because a reader in another thread may be looking.
             times = self._delayed = {name: Histogram() for name in REQUEST_TIMES}
-        times["RequestQueueTimeMs"].record(queue)
-        times["LocalTimeMs"].record(local)
-        times["RemoteTimeMs"].record(remote)
-        times["ThrottleTimeMs"].record(throttle)
-        times["ResponseQueueTimeMs"].record(response_queue)
-        times["ResponseSendTimeMs"].record(send)
-        times["TotalTimeMs"].record(queue + local + remote + throttle + response_queue + send)
+        total = queue + local + remote + throttle + response_queue + send
+        in_order = (queue, local, remote, throttle, response_queue, send, total)
+        for histogram, seconds in zip(times.values(), in_order, strict=True):
+            micros = int(seconds * 1e6)
+            histogram.buckets[DIRECT_BUCKETS[micros] if 0 <= micros < DIRECT_VALUES else bucket_of(micros)] += 1
+            histogram.sum += seconds
 
     def error(self, code: ErrorCode, count: int = 1) -> None:
         """The response carries this error code, `count` times."""
