@@ -219,7 +219,8 @@ class Runtime(Generic[S]):
             if loading.cancelled:
                 return
         seconds = time.perf_counter() - started
-        log.info(
+        say = log.info if loader.records else log.debug  # most of fifty partitions are empty, and nobody's news
+        say(
             "loaded a coordinator's partition",
             partition=partition.topic_partition,
             leader_epoch=leader_epoch,
@@ -252,7 +253,7 @@ class Runtime(Generic[S]):
     def _give_up(self, index: int, code: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
         active = self._active.pop(index)
         active.give_up(code)
-        log.info("gave up a coordinator's partition", partition=active.partition.topic_partition)
+        log.debug("gave up a coordinator's partition", partition=active.partition.topic_partition)
 
     async def stop(self) -> None:
         """The broker stops: whoever waits is told to look for another coordinator. Safe to call twice."""

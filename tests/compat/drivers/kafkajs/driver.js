@@ -35,11 +35,13 @@ function compressLz4(buffer) {
   return frame;
 }
 
-const kafka = new Kafka({
-  brokers: [process.argv[2]],
-  logLevel: logLevel.NOTHING,
-  retry: { initialRetryTime: 50, retries: 5 },
-});
+const connect = () =>
+  new Kafka({
+    brokers: [process.argv[2]],
+    logLevel: logLevel.NOTHING,
+    retry: { initialRetryTime: 50, retries: 5 },
+  });
+const kafka = connect();
 const admin = kafka.admin();
 
 class Refused extends Error {
@@ -150,7 +152,7 @@ const CALLS = {
   describe_config: describeConfig,
   alter_config: alterConfig,
   ...groups.calls(admin),
-  ...sessions.calls(kafka, admin),
+  ...sessions.calls(connect, admin),
 };
 
 async function answer(line) {

@@ -122,8 +122,10 @@ async function closeAll(kind, number, ...names) {
   }
 }
 
-const calls = (kafka, admin) => ({
-  consumer_open: (options) => openConsumer(kafka, options),
+// Each session has a client of its own: consumers of one client that are in the same group share a table of offsets, and
+// KafkaJS stops with a TypeError where one of them has no partition.
+const calls = (connect, admin) => ({
+  consumer_open: (options) => openConsumer(connect(), options),
   consumer_look: ({ consumer, after }) => {
     const { seen } = consumers.get(consumer);
     return { ...seen, records: seen.records.slice(after) };
@@ -143,7 +145,7 @@ const calls = (kafka, admin) => ({
   consumer_close: ({ consumer }) => closeAll(consumers, consumer, "consumer"),
 
   producer_open: async (words) => {
-    const producer = await openProducer(kafka, words);
+    const producer = await openProducer(connect(), words);
     return open(producers, { producer, next: await producer.transaction() }); // only this asks for the producer id
   },
   producer_begin: async ({ producer }) => {
@@ -157,7 +159,7 @@ const calls = (kafka, admin) => ({
   producer_abort: ({ producer }) => producers.get(producer).transaction.abort(),
   producer_close: ({ producer }) => closeAll(producers, producer, "producer"),
 
-  transformer_open: (words) => openTransformer(kafka, words),
+  transformer_open: (words) => openTransformer(connect(), words),
   transformer_look: ({ transformer }) => {
     const { committed, aborted, error } = transformers.get(transformer).seen;
     return { committed, aborted, error };
