@@ -16,6 +16,7 @@ import threading
 from typing import NamedTuple
 
 from kaspar.storage.files import Files, read_file, unlink_if_there, write_all, write_file
+from kaspar.storage.indexes import cut_index_file
 
 ENTRY_SIZE = 34
 _ENTRY = struct.Struct(">hqqqq")
@@ -128,12 +129,7 @@ class TransactionIndex:
                 return
             self._entries = self._entries[:size]
             if self._written > size:
-                fd = files.open(path, write=True)
-                try:
-                    files.truncate(fd, size)
-                    files.fsync(fd)
-                finally:
-                    files.close(fd)
+                cut_index_file(files, path, size)
                 self._written = size
 
 

@@ -219,8 +219,7 @@ class Runtime(Generic[S]):
             if loading.cancelled:
                 return
         seconds = time.perf_counter() - started
-        say = log.info if loader.records else log.debug  # most of fifty partitions are empty, and nobody's news
-        say(
+        log.info(
             "loaded a coordinator's partition",
             partition=partition.topic_partition,
             leader_epoch=leader_epoch,
