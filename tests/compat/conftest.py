@@ -12,7 +12,6 @@ the scenarios of groups and transactions.
 
 import itertools
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +20,7 @@ from tests.compat.drivers.api import Ability, Driver
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.drivers.registry import DRIVERS, able
 from tests.compat.scenario import NewTopic, wait_for_leaders
-from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.against import broker_to_test
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
@@ -52,14 +51,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def shared_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    folder: Path = tmp_path_factory.mktemp("broker")
-    if request.config.getoption("--against") == "kafka":
-        unless_missing(kafka_jars)
-        with ApacheKafka(folder, heap="1g", overrides=SETTINGS) as kafka:
-            yield kafka
-    else:
-        with KasparProcess(folder, overrides=SETTINGS) as kaspar:
-            yield kaspar
+    with broker_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS, kafka_heap="1g") as running:
+        yield running
 
 
 @pytest.fixture

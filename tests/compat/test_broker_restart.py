@@ -14,8 +14,7 @@ from tests.compat.conftest import SETTINGS
 from tests.compat.drivers.api import Record
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.scenario import eventually, wait_for_leaders
-from tests.peers.kafka import ApacheKafka
-from tests.peers.kaspar import KasparProcess
+from tests.peers.against import broker_to_test
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
 
@@ -28,8 +27,7 @@ STOPS: dict[str, Callable[[BrokerProcess], object]] = {"stopped": BrokerProcess.
 
 @pytest.fixture
 def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
-    kind = ApacheKafka if request.config.getoption("--against") == "kafka" else KasparProcess
-    with kind(tmp_path / "broker", overrides=SETTINGS) as running:
+    with broker_to_test(request, tmp_path / "broker", SETTINGS) as running:
         yield running
 
 

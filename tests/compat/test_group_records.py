@@ -1,36 +1,19 @@
 """Kafka's own classes read our records of `__consumer_offsets` as what we meant, and write the same bytes."""
 
-import json
 import random
-import subprocess
-from pathlib import Path
 
 from kaspar.coordination import StoredRecord
 from kaspar.groups.records import KINDS, decode
 from kaspar.protocol.schema import VersionRange
-from tests.peers.downloads import require_tool
-from tests.peers.kafka import LIGHT_JVM, TOOL_TIMEOUT_SECONDS, classpath, kafka_jars
-from tests.peers.missing import unless_missing
-from tests.unit.groups.record_samples import as_kafka_json, random_message
+from tests.compat.kafka_records import check_with_kafka
+from tests.unit.groups.record_samples import random_message
 
-PROGRAM = Path(__file__).parent / "drivers" / "java" / "GroupRecords.java"
+SERDE = "org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde"
 SAMPLES_OF_EACH = 25
 
 
 def test_kafkas_classes_agree_with_every_record() -> None:
-    unless_missing(kafka_jars)
-    records = list(samples())
-    written = [KINDS.encode(record, value_version=version) for record, version in records]
-    answers = read_by_kafka([(key, value) for key, value in written if value is not None])
-    assert len(answers) == len(records)
-    for (record, version), (key, value), answer in zip(records, written, answers, strict=True):
-        key_class, key_json, value_json, key_hex, value_hex = answer.split("\t")
-        assert record.value is not None
-        assert key_class == type(record.key).__name__
-        assert json.loads(key_json) == as_kafka_json(record.key, 0)
-        assert json.loads(value_json) == as_kafka_json(record.value, version)
-        assert (bytes.fromhex(key_hex), bytes.fromhex(value_hex)) == (key, value)
-        assert decode(bytes.fromhex(key_hex), bytes.fromhex(value_hex)) == record
+    check_with_kafka(SERDE, KINDS, decode, samples())
 
 
 def samples() -> list[tuple[StoredRecord, int]]:
@@ -44,17 +27,3 @@ def samples() -> list[tuple[StoredRecord, int]]:
                 key = random_message(kind.key, 0, randomness)
                 made.append((StoredRecord(key, random_message(kind.value, version, randomness)), version))
     return made
-
-
-def read_by_kafka(records: list[tuple[bytes, bytes]]) -> list[str]:
-    lines = "".join(f"{key.hex()} {value.hex()}\n" for key, value in records)
-    done = subprocess.run(
-        [require_tool("java"), "-Xmx256m", *LIGHT_JVM, "-cp", classpath(), str(PROGRAM)],
-        input=lines,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TOOL_TIMEOUT_SECONDS,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()

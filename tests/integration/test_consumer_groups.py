@@ -4,9 +4,7 @@ what a restart brings back. `--against kafka` runs the same tests there.
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +25,7 @@ from kaspar.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from tests.peers.kafka import ApacheKafka, kafka_jars
-from tests.peers.kaspar import KasparProcess
-from tests.peers.missing import unless_missing
+from tests.peers.against import broker_to_test
 from tests.peers.observed import wait_until
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
@@ -57,13 +53,8 @@ NewConsumer = Callable[..., RawConsumer]
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    folder: Path = tmp_path_factory.mktemp("broker")
-    with ExitStack() as running:
-        if request.config.getoption("--against") == "kafka":
-            unless_missing(kafka_jars)
-            yield running.enter_context(ApacheKafka(folder, overrides=SETTINGS))
-        else:
-            yield running.enter_context(KasparProcess(folder, overrides=SETTINGS))
+    with broker_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS) as running:
+        yield running
 
 
 @pytest.fixture

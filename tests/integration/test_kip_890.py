@@ -4,16 +4,13 @@ Each test speaks the wire protocol itself, in the order that the KIP fears. `--a
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.client import Client
 from tests.chaos.history.logs import Fate, read_partition
-from tests.peers.kafka import ApacheKafka, kafka_jars
-from tests.peers.missing import unless_missing
+from tests.peers.against import broker_to_test
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
@@ -33,13 +30,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def shared_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    folder: Path = tmp_path_factory.mktemp("broker")
-    with ExitStack() as running:
-        if request.config.getoption("--against") == "kafka":
-            unless_missing(kafka_jars)
-            yield running.enter_context(ApacheKafka(folder, overrides=SETTINGS))
-        else:
-            yield running.enter_context(ObservedBroker(folder, overrides=SETTINGS))
+    with broker_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS, ours=ObservedBroker) as running:
+        yield running
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ transaction does to them. `--against kafka` runs the same tests there.
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,9 +24,8 @@ from kaspar.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.against import broker_to_test
 from tests.peers.kaspar import KasparProcess
-from tests.peers.missing import unless_missing
 from tests.peers.observed import wait_until
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
@@ -54,13 +52,8 @@ NewTopic = Callable[[], str]
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    folder: Path = tmp_path_factory.mktemp("broker")
-    with ExitStack() as running:
-        if request.config.getoption("--against") == "kafka":
-            unless_missing(kafka_jars)
-            yield running.enter_context(ApacheKafka(folder, overrides=SETTINGS))
-        else:
-            yield running.enter_context(KasparProcess(folder, overrides=SETTINGS))
+    with broker_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS) as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """The transaction coordinator's APIs over the wire, at their versions. `--against kafka` runs them there."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -23,8 +21,7 @@ from kaspar.protocol.messages.describe_transactions import (
 from kaspar.protocol.messages.end_txn import EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from tests.peers.kafka import ApacheKafka, kafka_jars
-from tests.peers.missing import unless_missing
+from tests.peers.against import broker_to_test
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
@@ -44,14 +41,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    folder: Path = tmp_path_factory.mktemp("broker")
-    with ExitStack() as running:
-        started: BrokerProcess
-        if request.config.getoption("--against") == "kafka":
-            unless_missing(kafka_jars)
-            started = running.enter_context(ApacheKafka(folder, overrides=SETTINGS))
-        else:
-            started = running.enter_context(ObservedBroker(folder, overrides=SETTINGS))
+    with broker_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS, ours=ObservedBroker) as started:
         with RawClient(started.port) as client:
             assert client.create_topic(TOPIC, partitions=3) == NONE
         wait_until(lambda: leads(started.host, started.port, TOPIC, [0, 1, 2]), "the topic has leaders")

@@ -23,6 +23,7 @@ KAFKA_VERSION = "4.3.0"
 POM = Path(__file__).with_name("kafka-pom.xml")
 TOOL_TIMEOUT_SECONDS = 120.0
 
+DEFAULT_HEAP = "512m"
 LIGHT_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 KAFKA_JVM = (
     "-server",
@@ -102,7 +103,7 @@ class ApacheKafka(BrokerProcess):
         self,
         folder: Path,
         *,
-        heap: str = "512m",
+        heap: str = DEFAULT_HEAP,
         overrides: Mapping[str, str] | None = None,
         port: int | None = None,
         jvm_flags: Sequence[str] = LIGHT_JVM,

@@ -12,9 +12,8 @@ from tests.compat.clients.words import wait_for_offsets
 from tests.compat.drivers.api import EARLIEST, Record
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.scenario import came, eventually, sent
+from tests.peers.against import broker_to_test
 from tests.peers.java_program import JavaProgram, platform_jars
-from tests.peers.kafka import ApacheKafka
-from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess, write_properties
 
@@ -26,8 +25,7 @@ ONE_BROKER = {"offsets.topic.num.partitions": "4", "transaction.state.log.num.pa
 
 @pytest.fixture
 def target_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerProcess]:
-    kind = ApacheKafka if request.config.getoption("--against") == "kafka" else KasparProcess
-    with kind(tmp_path / "target", overrides=ONE_BROKER) as broker:
+    with broker_to_test(request, tmp_path / "target", ONE_BROKER) as broker:
         yield broker
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 
 
@@ -72,33 +73,6 @@ class FakeController:
 
 
 @dataclass
-class FakeGroups:
-    active_count: int = 0
-    loading_count: int = 0
-    load_times_ms: list[float] = field(default_factory=list)
-    classic_states: dict[str, int] = field(default_factory=dict)
-    consumer_states: dict[str, int] = field(default_factory=dict)
-    offset_count: int = 0
-    offset_commits: int = 0
-    offset_expirations: int = 0
-    offset_deletions: int = 0
-    classic_rebalances: int = 0
-    consumer_rebalances: int = 0
-    waiting_count: int = 0
-
-
-@dataclass
-class FakeTransactions:
-    active_count: int = 0
-    loading_count: int = 0
-    load_times_ms: list[float] = field(default_factory=list)
-    states: dict[str, int] = field(default_factory=dict)
-    prepared_count: int = 0
-    oldest_prepared_ms: int = 0
-    waiting_markers: int = 0
-
-
-@dataclass
 class FakeBroker:
     current_state: BrokerState = BrokerState.RUNNING
     all_logs: list[FakeLog] = field(default_factory=list)
@@ -109,8 +83,8 @@ class FakeBroker:
     sessions: FakeFetchSessions = field(default_factory=FakeFetchSessions)
     pool: FakeMemoryPool = field(default_factory=FakeMemoryPool)
     active_controller: FakeController | None = None
-    coordinated_groups: FakeGroups = field(default_factory=FakeGroups)
-    coordinated_transactions: FakeTransactions = field(default_factory=FakeTransactions)
+    coordinated_groups: GroupNumbers = field(default_factory=GroupNumbers)
+    coordinated_transactions: TransactionNumbers = field(default_factory=TransactionNumbers)
     timers: int = 0
     offline_replicas: int = 0
     requests_queued: int = 0
@@ -149,10 +123,10 @@ class FakeBroker:
     def response_queue_size(self) -> int:
         return self.responses_queued
 
-    def groups(self) -> FakeGroups:
+    def groups(self) -> GroupNumbers:
         return self.coordinated_groups
 
-    def transactions(self) -> FakeTransactions:
+    def transactions(self) -> TransactionNumbers:
         return self.coordinated_transactions
 
     def timer_count(self) -> int:

@@ -10,20 +10,19 @@ from prometheus_client.parser import text_string_to_metric_families
 from kaspar.base.errors import ErrorCode
 from kaspar.base.exposition import CHUNK_LINES, Family, Kind, labels, render
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 from kaspar.broker.metrics.catalogue import FAMILIES, metrics_page, reference_page
 from tests.unit.broker.broker_view import (
     FakeBroker,
     FakeController,
     FakeFetchSessions,
-    FakeGroups,
     FakeListener,
     FakeLog,
     FakeLogDir,
     FakeMemoryPool,
     FakePartition,
     FakePurgatory,
-    FakeTransactions,
     new_metrics,
 )
 
@@ -89,7 +88,7 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
         sessions=FakeFetchSessions(session_count=2, cached_partition_count=30, evictions=1),
         pool=FakeMemoryPool(limit_bytes=1000, used_bytes=300),
         active_controller=FakeController(3, 2, 4, 1, 1),
-        coordinated_groups=FakeGroups(
+        coordinated_groups=GroupNumbers(
             active_count=4,
             loading_count=1,
             load_times_ms=[10.0, 30.0],
@@ -103,7 +102,7 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
             consumer_rebalances=5,
             waiting_count=3,
         ),
-        coordinated_transactions=FakeTransactions(
+        coordinated_transactions=TransactionNumbers(
             active_count=2,
             states={"Ongoing": 3},
             prepared_count=1,

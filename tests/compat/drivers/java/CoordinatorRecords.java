@@ -8,20 +8,21 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
-import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecordSerde;
 
 /**
- * Reads records of __consumer_offsets with Kafka's own classes: a line of hexadecimal key and value in, a line out with the
- * class of the key, both as JSON, and their bytes as Kafka writes them.
+ * Reads records of an internal topic with Kafka's own classes: a line of hexadecimal key and value in, a line out with the
+ * class of the key, both as JSON, and their bytes as Kafka writes them. The argument is the class that knows the records.
  */
-public final class GroupRecords {
+public final class CoordinatorRecords {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final HexFormat HEX = HexFormat.of();
 
     public static void main(String[] arguments) throws Exception {
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
+        CoordinatorRecordSerde serde =
+            (CoordinatorRecordSerde) Class.forName(arguments[0]).getDeclaredConstructor().newInstance();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split(" ");
             CoordinatorRecord record = serde.deserialize(bytes(words[0]), bytes(words[1]));
