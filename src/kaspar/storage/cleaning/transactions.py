@@ -1,0 +1,75 @@
+"""What a pass over a log learns of its transactions, batch by batch, in the order of their offsets (KIP-98, KIP-534).
+
+- The records of an aborted transaction go.
+- A marker stays as long as this pass still met batches of its transaction before it. When it met none, the marker has
+  nothing left to end: it is given a delete horizon, and goes when that has passed.
+- An aborted transaction of which batches were met stays in the index of aborted transactions, now that of the new
+  segment.
+
+One is made for each pass, over all of its segments: a transaction may begin in one and end in another.
+"""
+
+import heapq
+from collections.abc import Iterable
+
+from kaspar.records import BatchHeader, ControlType
+from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
+
+
+class CleanedTransactions:
+    def __init__(self) -> None:
+        # By first offset, since that is the order in which a pass meets them.
+        self._ahead: list[tuple[int, AbortedTransaction]] = []
+        self._aborted: dict[int, AbortedTransaction] = {}
+        self._aborted_with_batches: set[int] = set()
+        self._committed_with_batches: set[int] = set()
+        self.index: TransactionIndex | None = None
+        """Where what remains is noted: the index of the segment that is being written."""
+
+    def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
+        """From the indexes of the segments that come next. One that is told again, because it reaches over several
+        segments, is one."""
+        for transaction in transactions:
+            heapq.heappush(self._ahead, (transaction.first_offset, transaction))
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """A batch of data was met: whether its records were aborted. False where it is in no transaction."""
+        self._meet_aborted_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        if header.producer_id in self._aborted:
+            self._aborted_with_batches.add(header.producer_id)
+            return True
+        self._committed_with_batches.add(header.producer_id)
+        return False
+
+    def has_nothing_to_end(self, header: BatchHeader, control_type: ControlType | None) -> bool:
+        """A control batch was met, with a record of this type, or none: whether no reader needs it any more."""
+        self._meet_aborted_up_to(header.last_offset)
+        match control_type:
+            case None:
+                return True
+            case ControlType.ABORT:
+                return not self._end_aborted(header.producer_id)
+            case ControlType.COMMIT:
+                if header.producer_id in self._committed_with_batches:
+                    self._committed_with_batches.discard(header.producer_id)
+                    return False
+                return True
+            case _:
+                return False
+
+    def _end_aborted(self, producer_id: int) -> bool:
+        """Whether the transaction that ends here had batches."""
+        transaction = self._aborted.pop(producer_id, None)
+        if transaction is None or producer_id not in self._aborted_with_batches:
+            return False
+        self._aborted_with_batches.discard(producer_id)
+        if self.index is not None:
+            self.index.append(transaction)
+        return True
+
+    def _meet_aborted_up_to(self, offset: int) -> None:
+        while self._ahead and self._ahead[0][0] <= offset:
+            _, transaction = heapq.heappop(self._ahead)
+            self._aborted.setdefault(transaction.producer_id, transaction)
