@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,10 +57,11 @@ class Bench:
             programs.run(self.tools.requests, "closed", *where, 10, 100, "1", _WARM_UP_SECONDS, 5)
 
     @contextmanager
-    def fresh_broker(self, side: Side, name: str) -> Iterator[BrokerProcess]:
+    def fresh_broker(self, side: Side, name: str, settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
         """A broker that was never started: its settings are written and its data folder is formatted."""
         folder = self.folder / f"{side.name}-{name}-{time.monotonic_ns()}"
         broker = side.make(folder)
+        broker.overrides.update(settings or {})
         try:
             broker.prepare()
             yield broker

@@ -2,10 +2,10 @@
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from bench import programs
 from tests.peers.process import BrokerProcess
@@ -25,10 +25,10 @@ class Topics:
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": _ERRORS_ONLY})
         self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement holds it
 
-    def create(self, partitions: int, name: str | None = None) -> str:
+    def create(self, partitions: int, name: str | None = None, config: Mapping[str, str] | None = None) -> str:
         """Returns when the broker leads every partition: Kafka answers before that."""
         name = name or f"bench{next(_numbers)}"
-        self.start_to_create(name, partitions)
+        self.start_to_create(name, partitions, config)
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while not leads(self._broker.host, self._broker.port, name, range(partitions)):
             if time.monotonic() > deadline:
@@ -36,9 +36,16 @@ class Topics:
             time.sleep(_POLL_SECONDS)
         return name
 
-    def start_to_create(self, name: str, partitions: int) -> None:
+    def start_to_create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         """Returns when the broker has answered."""
-        self._admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=_TIMEOUT_SECONDS)[name].result()
+        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+        self._admin.create_topics([topic], request_timeout=_TIMEOUT_SECONDS)[name].result()
+
+    def set(self, name: str, setting: str, value: str) -> None:
+        """Change one of the topic's settings."""
+        change = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[change])
+        self._admin.incremental_alter_configs([resource], request_timeout=_TIMEOUT_SECONDS)[resource].result()
 
     def delete(self, name: str) -> None:
         """Delete the topic, and wait until its files are gone: that work belongs to no later measurement."""

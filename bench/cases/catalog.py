@@ -1,6 +1,7 @@
 """All cases, in the order they run: those with brokers of their own first, while no other broker is on the machine."""
 
 from bench.cases.case import Case
+from bench.cases.cleaning import Cleaning, LatencyWhileCleaning
 from bench.cases.groups import ClassicRebalance, Commits, ConsumerRebalance
 from bench.cases.lifecycle import Idle, MemoryAfterLoad, Recovery, Start
 from bench.cases.many_partitions import ManyPartitions
@@ -24,6 +25,8 @@ def all_cases() -> list[Case]:
         Idle(),
         ManyPartitions(),
         Recovery(),
+        *(Cleaning(record_bytes) for record_bytes in (1000, 100)),
+        LatencyWhileCleaning(),
         *(Produce(shape, acks) for shape in _SHAPES for acks in ("1", "all")),
         *(Consume(shape) for shape in _SHAPES),
         *(RequestRate(connections) for connections in _CONNECTIONS),

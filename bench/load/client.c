@@ -1,6 +1,6 @@
 /* Bulk load through librdkafka: what a C program that uses the stock client would do.
  *
- *   client produce BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES ACKS CODEC
+ *   client produce BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES ACKS CODEC [KEYS]
  *   client consume BOOTSTRAP TOPIC PARTITIONS RECORDS
  *   client produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES RECORDS_OF_A_TRANSACTION ABORT_ONE_IN
  *
@@ -10,6 +10,7 @@
  * - The client runs with its defaults, but for what is set below. A consumer's default is read_committed.
  * - Record values are words of a made-up language, taken in turn from a text longer than any compressor's window here,
  *   so that lz4 gains about what it gains on real text (it leaves 0.44). Records go to the partitions in turn.
+ * - With KEYS, each record has one of so many keys, drawn at random, the same in every run.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 
 #include "rdkafka.h"
 
-enum { TEXT_BYTES = 1 << 20, WORDS = 1024, LONGEST_WORD = 12, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60 };
+enum { TEXT_BYTES = 1 << 20, WORDS = 1024, LONGEST_WORD = 12, KEY_BYTES = 14, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60 };
 
 static char text[TEXT_BYTES];
 
@@ -103,11 +104,16 @@ static void on_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, v
 
 static size_t position;
 
-/* The next record of the text goes to the client, which may have to wait for room in its queue. */
-static void produce_one(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t partition, size_t record_bytes) {
+/* The next record of the text goes to the client, which may have to wait for room in its queue. `keys` 0: without a key. */
+static void produce_one(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t partition, size_t record_bytes,
+                        uint32_t keys) {
+    char key[KEY_BYTES + 1];
+    if (keys > 0)
+        snprintf(key, sizeof key, "key-%010u", next_random() % keys);
     if (position + record_bytes > TEXT_BYTES)
         position = position + record_bytes - TEXT_BYTES; /* another phase each time round, so no batch repeats */
-    while (rd_kafka_produce(topic, partition, 0, text + position, record_bytes, NULL, 0, NULL) == -1) {
+    while (rd_kafka_produce(topic, partition, 0, text + position, record_bytes, keys > 0 ? key : NULL,
+                            keys > 0 ? KEY_BYTES : 0, NULL) == -1) {
         if (rd_kafka_last_error() != RD_KAFKA_RESP_ERR__QUEUE_FULL)
             fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
         rd_kafka_poll(client, 10);
@@ -115,7 +121,7 @@ static void produce_one(rd_kafka_t *client, rd_kafka_topic_t *topic, int32_t par
     position += record_bytes;
 }
 
-static void produce(char **arguments) {
+static void produce(char **arguments, uint32_t keys) {
     const char *bootstrap = arguments[0], *topic_name = arguments[1];
     int partitions = atoi(arguments[2]);
     long records = atol(arguments[3]);
@@ -132,7 +138,7 @@ static void produce(char **arguments) {
 
     double start = now_seconds();
     for (long record = 0; record < records; record++) {
-        produce_one(client, topic, (int32_t)(record % partitions), record_bytes);
+        produce_one(client, topic, (int32_t)(record % partitions), record_bytes, keys);
         if (record % 1000 == 0)
             rd_kafka_poll(client, 0);
     }
@@ -171,7 +177,7 @@ static void produce_in_transactions(char **arguments) {
         check("begin_transaction", rd_kafka_begin_transaction(client));
         long first = sent;
         for (; sent < records && sent - first < of_a_transaction; sent++)
-            produce_one(client, topic, (int32_t)(sent % partitions), record_bytes);
+            produce_one(client, topic, (int32_t)(sent % partitions), record_bytes, 0);
         if (number % abort_one_in == 0) {
             /* What an abort finds in the client's queue is never sent, and then there is nothing to abort. */
             if (rd_kafka_flush(client, METADATA_TIMEOUT_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -238,8 +244,8 @@ static void consume(char **arguments) {
 }
 
 int main(int count, char **arguments) {
-    if (count == 9 && strcmp(arguments[1], "produce") == 0)
-        produce(arguments + 2);
+    if ((count == 9 || count == 10) && strcmp(arguments[1], "produce") == 0)
+        produce(arguments + 2, count == 10 ? (uint32_t)atol(arguments[9]) : 0);
     else if (count == 6 && strcmp(arguments[1], "consume") == 0)
         consume(arguments + 2);
     else if (count == 9 && strcmp(arguments[1], "produce-in-transactions") == 0)
