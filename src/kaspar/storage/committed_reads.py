@@ -49,7 +49,7 @@ def with_aborted(owner: "Log", offset: int, records: bytes | bytearray, source: 
                 if _index_of(owner, segment, source).collect(offset, upper_offset, found, at_most=at_most):
                     break
     except FileNotFoundError as error:
-        raise gone(owner, segment, offset, error) from error
+        raise gone(owner, segment, error) from error
     if at_most is not None and len(found) > at_most:
         raise NotCached
     return CommittedRead(records, found)

@@ -50,6 +50,8 @@ class Files(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
+
     def is_in_memory(self, path: str) -> bool:
         """Whether the folder's file system never waits for a disk (tmpfs)."""
         ...
@@ -112,6 +114,9 @@ class OsFiles:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def is_in_memory(self, path: str) -> bool:
         best, kind = "", ""

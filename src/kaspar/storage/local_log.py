@@ -5,7 +5,6 @@ failures are written there.
 """
 
 import contextlib
-import itertools
 import os
 import random
 import threading
@@ -47,6 +46,7 @@ class LocalLog:
         "_index_interval_bytes",
         "_pwrite",
         "_recovering",
+        "_renaming",
         "_truncations",
         "_unsynced_aborted",
         "_unsynced_indexes",
@@ -90,6 +90,8 @@ class LocalLog:
         # A sync that was under way while the log was cut must not move the recovery point.
         self._truncations = 0
         self._recovering = threading.Lock()
+        # Held while a cleaned segment takes the place of others: names and the list of segments change together.
+        self._renaming = threading.Lock()
         self.config = config
 
     @property
@@ -112,6 +114,11 @@ class LocalLog:
     def _publish(self, segments: list[Segment]) -> None:
         self.segments = Segments(tuple(segment.base_offset for segment in segments), tuple(segments))
         self._active = segments[-1]
+
+    def has_segment(self, segment: Segment) -> bool:
+        """Whether a segment is part of the log, also in the moment in which files change their names. Any thread."""
+        with self._renaming:
+            return segment in self.segments.all
 
     # Opening and rolling
 
@@ -186,6 +193,11 @@ class LocalLog:
         """Give the file descriptor back; the next append opens the file again."""
         self._admitted = False
         self._active.close(self.directory.files, trim=self._config.preallocate)
+
+    def roll(self, *, now_ms: int) -> None:
+        """Start a new segment at the log end offset, unless the active one is still empty."""
+        if self._active.size:
+            self._roll(self.log_end_offset, now_ms)
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         files = self.directory.files
@@ -294,9 +306,9 @@ class LocalLog:
             try:
                 handle = self.directory.readers.acquire(segment, segment.path(LOG))
             except FileNotFoundError:
-                if segment in self.segments.all:
+                if self.has_segment(segment):
                     raise
-                continue  # deleted meanwhile
+                continue  # deleted, or cleaned and synced by the cleaner
             try:
                 files.fsync(handle.fd)
             finally:
@@ -367,16 +379,16 @@ class LocalLog:
         self.log_end_offset = offset
         self.directory.files.fsync_dir(self.folder)
 
+    def _segments_below(self, offset: int) -> tuple[Segment, ...]:
+        """The segments that hold nothing from `offset` on; never the active one."""
+        base_offsets, segments = self.segments
+        return tuple(segment for segment, end in zip(segments, base_offsets[1:], strict=False) if end <= offset)
+
     def _drop_segments_below(self, offset: int) -> None:
-        segments = self.segments.all
-        kept = [
-            segment
-            for segment, following in itertools.zip_longest(segments, segments[1:])
-            if following is None or following.base_offset > offset
-        ]
-        if len(kept) < len(segments):
-            self._publish(kept)
-            for segment in segments[: len(segments) - len(kept)]:
+        dropped = self._segments_below(offset)
+        if dropped:
+            self._publish([*self.segments.all[len(dropped) :]])
+            for segment in dropped:
                 self._doom(segment)
 
     def _doom(self, segment: Segment) -> None:

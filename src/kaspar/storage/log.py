@@ -26,35 +26,27 @@ from kaspar.records import (
     iter_headers,
     place_batch,
 )
-from kaspar.storage import committed_reads, log_reader, producer_replay, retention, time_lookup
+from kaspar.storage import committed_reads, log_reader, producer_replay, time_lookup
 from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
 from kaspar.storage.batch_scan import OVERHEAD
 from kaspar.storage.committed_reads import CommittedRead
 from kaspar.storage.file_names import SNAPSHOT, numbered
-from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
+from kaspar.storage.files import sync_file
 from kaspar.storage.leader_epochs import EpochEnd, LeaderEpochCache
-from kaspar.storage.local_log import LocalLog, jitter_ms
+from kaspar.storage.local_log import jitter_ms
 from kaspar.storage.log_directory import LogDirectory, NotCached
-from kaspar.storage.log_reader import PLACE
-from kaspar.storage.producer_snapshot import write_snapshot
+from kaspar.storage.log_reader import PLACE, SegmentsChanged
 from kaspar.storage.producer_state import ProducerEntry, ProducerState
 from kaspar.storage.segment import CLOSED, Segment
+from kaspar.storage.shrinking_log import ShrinkingLog
 from kaspar.storage.time_lookup import TimestampAndOffset
 
 log = get_log(__name__)
 _new = tuple.__new__  # a named tuple's own constructor takes three times as long, and appending is the hot path
 
 
-class Log(LocalLog):
-    __slots__ = (
-        "_flushing",
-        "leader_epochs",
-        "log_start_offset",
-        "producers",
-        "snapshots",
-        "topic_id",
-        "unflushed_since_ms",
-    )
+class Log(ShrinkingLog):
+    __slots__ = ("_flushing", "unflushed_since_ms")
 
     def __init__(
         self,
@@ -72,13 +64,20 @@ class Log(LocalLog):
         producers: ProducerState,
         snapshots: set[int],
     ) -> None:
-        super().__init__(directory, folder, topic_partition, config, segments, log_end_offset, recovery_point)
-        self.topic_id = topic_id
-        self.log_start_offset = log_start_offset
-        self.leader_epochs = leader_epochs
-        self.producers = producers
-        # The offsets of the producer snapshots in the folder.
-        self.snapshots = snapshots
+        super().__init__(
+            directory,
+            folder,
+            topic_partition,
+            topic_id,
+            config,
+            segments=segments,
+            log_start_offset=log_start_offset,
+            log_end_offset=log_end_offset,
+            recovery_point=recovery_point,
+            leader_epochs=leader_epochs,
+            producers=producers,
+            snapshots=snapshots,
+        )
         # When the oldest append that no sync has covered came; -1 if there is none.
         self.unflushed_since_ms = -1
         self._flushing = threading.Lock()
@@ -296,26 +295,6 @@ class Log(LocalLog):
         if self.unflushed_since_ms < 0:
             self.unflushed_since_ms = now_ms
 
-    def roll(self, *, now_ms: int) -> None:
-        """Start a new segment at the log end offset, unless the active one is still empty."""
-        if self._active.size:
-            self._roll(self.log_end_offset, now_ms)
-
-    def _roll(self, base_offset: int, now_ms: int) -> None:
-        super()._roll(base_offset, now_ms)
-        self._write_snapshot(base_offset)
-
-    def _write_snapshot(self, offset: int) -> None:
-        """The state of the producers at `offset`. On a full disk there is none: recovery then reads more of the log."""
-        try:
-            write_snapshot(self.directory.files, self.folder, offset, self.producers.entries.values())
-        except OSError as error:
-            if error.errno not in DISK_FULL:
-                raise self.directory.fail(error, f"writing a producer snapshot of {self.topic_partition}") from error
-            log.warning("no space is left for a producer snapshot", partition=self.topic_partition, offset=offset)
-        else:
-            self.snapshots.add(offset)
-
     # Reads
 
     def try_read(
@@ -361,12 +340,15 @@ class Log(LocalLog):
         Refused(OFFSET_OUT_OF_RANGE) outside the log; nothing at its end. May wait for the disk: call it in a thread.
         """
         source = self.directory.waiting
-        try:
-            return log_reader.read(
-                self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch, source=source
-            )
-        except OSError as error:
-            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+        while True:
+            try:
+                return log_reader.read(
+                    self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch, source=source
+                )
+            except SegmentsChanged:
+                continue
+            except OSError as error:
+                raise self.directory.fail(error, f"reading {self.topic_partition}") from error
 
     def try_read_committed(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
@@ -386,11 +368,18 @@ class Log(LocalLog):
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> CommittedRead:
         """Like `read`, with the aborted transactions that the bytes may hold records of."""
-        records = self.read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
-        try:
-            return committed_reads.with_aborted(self, offset, records, self.directory.waiting)
-        except OSError as error:
-            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+        while True:
+            swaps = self.swaps
+            records = self.read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
+            try:
+                committed = committed_reads.with_aborted(self, offset, records, self.directory.waiting)
+            except SegmentsChanged:
+                continue
+            except OSError as error:
+                raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+            # A cleaned segment knows nothing of the aborted records that were read from the ones before it.
+            if self.completed_swaps() == swaps:
+                return committed
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
         """The first record that is not older than `timestamp`. In a thread: it reads and may inflate."""
@@ -458,14 +447,6 @@ class Log(LocalLog):
                     self.recovery_point = target
                 return Offset(self.recovery_point)
 
-    def _persist_leader_epochs(self) -> None:
-        try:
-            self.leader_epochs.persist(self.directory.files, self.folder)
-        except OSError as error:
-            if error.errno not in DISK_FULL:
-                raise
-            raise self.directory.fail(error, f"writing the leader epochs of {self.topic_partition}") from error
-
     def close(self) -> None:
         """A clean end: indexes complete, a producer snapshot written, everything synced."""
         self.directory.check_online()
@@ -485,85 +466,3 @@ class Log(LocalLog):
         except OSError as error:
             raise self.directory.fail(error, f"closing {self.topic_partition}") from error
         self.abandon()
-
-    # Truncation and deletion
-
-    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
-        """Drop every record at or above `offset`, durably. False if there is none."""
-        if offset >= self.log_end_offset:
-            return False
-        if offset < self.segments.base_offsets[0]:
-            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
-            return True
-        try:
-            self._cut(offset)
-            self._truncate_state(min(self.log_start_offset, offset))
-        except OSError as error:
-            raise self.directory.fail(error, f"truncating {self.topic_partition}") from error
-        return True
-
-    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Drop every record, durably; the log goes on, empty, at `offset`."""
-        try:
-            self._cut_all(offset, now_ms)
-            self._truncate_state(offset)
-        except OSError as error:
-            raise self.directory.fail(error, f"truncating {self.topic_partition}") from error
-
-    def _truncate_state(self, log_start_offset: int) -> None:
-        """Epochs and producers as they were when the log ended where it ends now."""
-        files = self.directory.files
-        end = self.log_end_offset
-        self.log_start_offset = log_start_offset
-        self.leader_epochs.truncate_from_end(end)
-        self._persist_leader_epochs()
-        for offset in [offset for offset in self.snapshots if offset > end]:
-            self._remove_snapshot(offset)
-        begin = producer_replay.load_newest_snapshot(
-            files, self.folder, self.snapshots, end, self.producers, self.segments.base_offsets[0]
-        )
-        producer_replay.replay(files, self.segments.all, begin, end, self.producers)
-
-    def advance_log_start_offset(self, offset: int) -> bool:
-        """Records below `offset` are no longer there for anyone, and segments that hold nothing else go.
-
-        False if nothing changes. Beyond the end it is refused; beyond the high watermark it must be by the caller.
-        """
-        if offset > self.log_end_offset:
-            raise Refused(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
-                f"larger than the log end offset {self.log_end_offset}",
-            )
-        if offset <= self.log_start_offset:
-            return False
-        self.log_start_offset = offset
-        self.leader_epochs.truncate_from_start(offset)
-        self._drop_old_files()
-        return True
-
-    def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
-        """Where `retention.ms` and `retention.bytes` want the log to begin. Reads indexes: in a thread."""
-        return Offset(retention.new_start_offset(self, now_ms, high_watermark))
-
-    def delete_old_segments(self, start_offset: int, *, now_ms: int) -> int:
-        """Apply what `retention_start_offset` found: how many segments went. If all do, an empty one follows them."""
-        before = len(self.segments.all)
-        if start_offset >= self.log_end_offset and self._active.size:
-            self.roll(now_ms=now_ms)
-            before += 1
-        if not self.advance_log_start_offset(min(start_offset, self.log_end_offset)):
-            self._drop_old_files()
-        return before - len(self.segments.all)
-
-    def _drop_old_files(self) -> None:
-        try:
-            self._drop_segments_below(self.log_start_offset)
-            for snapshot in [offset for offset in self.snapshots if offset < self.segments.base_offsets[0]]:
-                self._remove_snapshot(snapshot)
-        except OSError as error:
-            raise self.directory.fail(error, f"deleting segments of {self.topic_partition}") from error
-
-    def _remove_snapshot(self, offset: int) -> None:
-        unlink_if_there(self.directory.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
-        self.snapshots.discard(offset)

@@ -73,6 +73,8 @@ class LogManager:
         self._doomed_folders: list[tuple[int | None, LogDirectory, str]] = []
         self._changing = threading.Lock()
         self._checkpointing = threading.Lock()
+        # The recovery points in the checkpoint of each directory.
+        self._written_points: dict[str, dict[TopicPartition, int]] = {}
 
     # Life
 
@@ -333,6 +335,19 @@ class LogManager:
                 if directory.offline is None:
                     self._guarded(directory, [one for one in logs if one.directory is directory])
 
+    def secure(self, one: Log, offset: int) -> None:
+        """Sync a log at least up to `offset`, and write down that it is: a start will not look there for damage."""
+        if self._written_point(one) >= offset:
+            return
+        if one.recovery_point < offset:
+            one.flush()
+        self.checkpoint()
+        if self._written_point(one) < offset:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no checkpoint could be written in {one.directory.path}")
+
+    def _written_point(self, one: Log) -> int:
+        return self._written_points.get(one.directory.path, {}).get(one.topic_partition, -1)
+
     def _guarded(self, directory: LogDirectory, logs: list[Log]) -> None:
         try:
             self._write_checkpoints(directory, logs)
@@ -349,6 +364,7 @@ class LogManager:
             if one.log_start_offset > one.segments.base_offsets[0]
         }
         checkpoints.write_offsets(self._files, directory.path, RECOVERY_POINT_CHECKPOINT, points)
+        self._written_points[directory.path] = points
         checkpoints.write_offsets(self._files, directory.path, LOG_START_OFFSET_CHECKPOINT, starts)
 
     def read_high_watermarks(self) -> dict[TopicPartition, Offset]:

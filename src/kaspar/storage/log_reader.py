@@ -33,6 +33,10 @@ _WINDOW = 8192
 _READ_AHEAD = 4 << 20
 
 
+class SegmentsChanged(Exception):
+    """The segment that was found is no longer part of the log: deleted, or a cleaned one took its place. Look anew."""
+
+
 class Segments(NamedTuple):
     """The segments of a log in order, published as one, so that a thread never sees half of a change."""
 
@@ -47,7 +51,7 @@ class Segments(NamedTuple):
 def read(
     owner: "Log", offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool, source: Source
 ) -> bytes | bytearray:
-    """Read from a log. NotCached if `source` cannot wait and would have to."""
+    """Read from a log. NotCached if `source` cannot wait and would have to, SegmentsChanged to be tried again."""
     check_range(owner, offset)
     segments = owner.segments
     slot = segments.slot_of(offset)
@@ -56,7 +60,7 @@ def read(
         try:
             handle = owner.directory.readers.acquire(segment, segment.path(LOG))
         except FileNotFoundError as error:
-            raise gone(owner, segment, offset, error) from error
+            raise gone(owner, segment, error) from error
         try:
             size = segment.size
             end = size
@@ -163,12 +167,10 @@ def _read_at(
     return b""  # the file was cut meanwhile
 
 
-def gone(owner: "Log", segment: Segment, offset: int, error: OSError) -> Refused | StorageFailure:
-    """Why a segment's file is not there: the partition or segment was deleted meanwhile, or someone took it away."""
+def gone(owner: "Log", segment: Segment, error: OSError) -> SegmentsChanged | Refused | StorageFailure:
+    """Why a segment's file is not there: partition or segment were deleted meanwhile, or someone took it away."""
     if owner.deleted:
         return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{owner.topic_partition} was deleted")
-    if segment not in owner.segments.all:
-        return Refused(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {owner.topic_partition} was deleted while it was read"
-        )
-    return owner.directory.take_offline(f"{error.filename} is missing")
+    if owner.has_segment(segment):
+        return owner.directory.take_offline(f"{error.filename} is missing")
+    return SegmentsChanged()

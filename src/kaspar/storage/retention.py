@@ -7,10 +7,10 @@ begins there afterwards. To find it, time indexes are read: it is for a thread.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaspar.storage.log import Log
+    from kaspar.storage.shrinking_log import ShrinkingLog
 
 
-def new_start_offset(owner: "Log", now_ms: int, high_watermark: int) -> int:
+def new_start_offset(owner: "ShrinkingLog", now_ms: int, high_watermark: int) -> int:
     """Where the log has to begin, at least where it begins now."""
     config = owner.config
     segments = owner.segments.all

@@ -7,6 +7,7 @@ its batch without a look at the disk. What is not needed to list a segment is lo
 The owner of the log changes it; readers in other threads look only at what is published in one step.
 """
 
+import contextlib
 import os
 from array import array
 from bisect import bisect_right
@@ -20,7 +21,7 @@ from kaspar.storage.file_names import (
     TRANSACTION_INDEX,
     numbered,
 )
-from kaspar.storage.files import Files
+from kaspar.storage.files import Files, unlink_if_there
 from kaspar.storage.indexes import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
@@ -288,3 +289,16 @@ class Segment:
                 continue
             renamed.append(path + DELETED)
         return renamed
+
+    def move_files(self, files: Files, old_mark: str, new_mark: str) -> None:
+        """Rename files that have a mark behind the segment's own names. The log file goes first, as Kafka does it and
+        as a start relies on (see leftovers).
+        """
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.path(suffix)
+            with contextlib.suppress(FileNotFoundError):  # without aborted transactions there is no index of them
+                files.rename(path + old_mark, path + new_mark)
+
+    def remove_files(self, files: Files, mark: str) -> None:
+        for suffix in SEGMENT_SUFFIXES:
+            unlink_if_there(files, self.path(suffix) + mark)

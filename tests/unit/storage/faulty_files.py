@@ -76,6 +76,9 @@ class FaultyFiles:
     def modified_ms(self, path: str) -> int:
         return self._system.modified_ms(path)
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._system.set_modified_ms(path, modified_ms)
+
     def is_in_memory(self, path: str) -> bool:
         return False
 

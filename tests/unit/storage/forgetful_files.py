@@ -33,6 +33,7 @@ class _Inode:
     current: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     unsynced: list[Change] = field(default_factory=list)
+    modified_ms: int = 0
 
     def change(self, change: Change) -> None:
         _apply(self.current, change)
@@ -147,8 +148,10 @@ class ForgetfulFiles:
         return len(self._inode(path).current)
 
     def modified_ms(self, path: str) -> int:
-        self._inode(path)
-        return 0
+        return self._inode(path).modified_ms
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._inode(path).modified_ms = modified_ms
 
     def is_in_memory(self, path: str) -> bool:
         return False

@@ -1,0 +1,234 @@
+"""What the cleaner knows of all logs: up to where each is clean, which are being cleaned, and which cannot be.
+
+Up to where is written to `cleaner-offset-checkpoint` in each log directory, in Kafka's format. A file that is damaged
+counts as empty: everything is dirty then, which costs a cleaning and no record.
+
+A log that could not be cleaned, because it is damaged, is left alone until the broker starts anew or the topic's
+settings change. For any thread.
+"""
+
+import threading
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
+from kaspar.config import LogConfig
+from kaspar.storage import checkpoints
+from kaspar.storage.cleaning.dirt import Dirt, dirt_of
+from kaspar.storage.file_names import CLEANER_OFFSET_CHECKPOINT
+from kaspar.storage.files import DISK_FULL
+from kaspar.storage.log import Log
+from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.log_manager import LogManager
+
+log = get_log(__name__)
+
+
+@dataclass(slots=True)
+class _Directory:
+    """Up to where the logs of a directory are clean, and which topics they were of."""
+
+    directory: LogDirectory
+    first_dirty_offsets: dict[TopicPartition, int]
+    topic_ids: dict[TopicPartition, uuid.UUID | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uncleanable:
+    log: Log
+    config: LogConfig
+    reason: str
+
+
+class CleanerBook:
+    def __init__(self, logs: LogManager) -> None:
+        self.max_dirty_ratio = 0.0
+        self.max_compaction_delay_ms = 0
+        self.last_run_ms = 0
+        """When a log to clean was last looked for."""
+        self._logs = logs
+        self._lock = threading.RLock()
+        self._directories: dict[str, _Directory] = {}
+        self._in_progress: set[Log] = set()
+        self._uncleanable: dict[TopicPartition, _Uncleanable] = {}
+
+    # Which log is next
+
+    def next_to_clean(self, last_stable_offsets: Mapping[TopicPartition, int], now_ms: int) -> tuple[Log, Dirt] | None:
+        """The log that most needs it, which is the caller's until `done`, `failed` or `release`: first one that has
+        waited longer than `max.compaction.lag.ms`, else the one with the largest dirty ratio.
+        """
+        with self._lock:
+            self.last_run_ms = now_ms
+            found = [
+                (one, dirt)
+                for partition, last_stable_offset in last_stable_offsets.items()
+                if (one := self._logs.get(partition)) is not None
+                and (dirt := self._dirt_of(one, last_stable_offset, now_ms)) is not None
+            ]
+            self.max_dirty_ratio = max((dirt.ratio for _, dirt in found), default=0.0)
+            self.max_compaction_delay_ms = max((dirt.compaction_delay_ms for _, dirt in found), default=0)
+            due = [(one, dirt) for one, dirt in found if dirt.is_due(one.config.min_cleanable_dirty_ratio)]
+            if not due:
+                return None
+            chosen = max(due, key=lambda entry: (entry[1].must_clean, entry[1].ratio))
+            self._in_progress.add(chosen[0])
+        return self._secured(*chosen)
+
+    def claim(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
+        """A log to be cleaned whatever its ratio is. None if another thread cleans it, it cannot be cleaned, or all of
+        it that could be is clean.
+        """
+        with self._lock:
+            dirt = self._dirt_of(one, last_stable_offset, now_ms)
+            if dirt is None or not dirt.dirty_bytes:
+                return None
+            self._in_progress.add(one)
+        return self._secured(one, dirt)[1]
+
+    def _dirt_of(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
+        if (
+            "compact" not in one.config.cleanup_policy
+            or one.deleted
+            or one.directory.offline is not None
+            or one in self._in_progress
+            or self.why_uncleanable(one) is not None
+        ):
+            return None
+        try:
+            dirt = dirt_of(one, self._noted(one), last_stable_offset, now_ms)
+        except FileNotFoundError:
+            return None  # a segment was deleted meanwhile
+        except OSError as error:
+            raise one.directory.fail(error, f"looking at {one.topic_partition}") from error
+        if dirt.was_reset:
+            self._note(one, dirt.first_dirty_offset)
+        return dirt
+
+    def _secured(self, one: Log, dirt: Dirt) -> tuple[Log, Dirt]:
+        """A start must never check offsets that cleaning has thinned out for gaps."""
+        try:
+            self._logs.secure(one, dirt.first_uncleanable_offset)
+        except BaseException:
+            self.release(one)
+            raise
+        return one, dirt
+
+    # What became of it
+
+    def done(self, one: Log, next_dirty_offset: int) -> None:
+        """A pass has come to its end."""
+        with self._lock:
+            self._in_progress.discard(one)
+            if not one.deleted and one.directory.offline is None:
+                self._note(one, next_dirty_offset)
+
+    def release(self, one: Log) -> None:
+        """Nothing came of it: the log may be tried again."""
+        with self._lock:
+            self._in_progress.discard(one)
+
+    def failed(self, one: Log, reason: str) -> None:
+        """The log cannot be cleaned, today or tomorrow."""
+        with self._lock:
+            self._in_progress.discard(one)
+            self._uncleanable[one.topic_partition] = _Uncleanable(one, one.config, reason)
+
+    def truncated(self, one: Log, offset: int) -> None:
+        """The log was cut: what is written from `offset` on is dirty."""
+        with self._lock:
+            noted = self._noted(one)
+            if noted is not None and noted > offset:
+                self._note(one, offset)
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """They were deleted, or are another broker's."""
+        with self._lock:
+            for partition in partitions:
+                self._uncleanable.pop(partition, None)
+                for book in self._directories.values():
+                    if book.first_dirty_offsets.pop(partition, None) is not None:
+                        self._write(book)
+
+    # What is known
+
+    def first_dirty_offset(self, one: Log) -> int:
+        """Up to where the log is clean; where it starts if it never was."""
+        with self._lock:
+            noted = self._noted(one)
+        start = one.log_start_offset
+        return noted if noted is not None and start <= noted <= one.log_end_offset else start
+
+    def in_progress(self, one: Log) -> bool:
+        with self._lock:
+            return one in self._in_progress
+
+    def why_uncleanable(self, one: Log) -> str | None:
+        """None if the log can be cleaned, as far as is known."""
+        with self._lock:
+            found = self._uncleanable.get(one.topic_partition)
+            if found is None:
+                return None
+            if found.log is not one or found.config is not one.config:
+                del self._uncleanable[one.topic_partition]
+                return None
+            return found.reason
+
+    def uncleanable(self) -> dict[str, list[Log]]:
+        """The logs that cannot be cleaned, by the path of their directory."""
+        found: dict[str, list[Log]] = {}
+        with self._lock:
+            for one in [entry.log for entry in self._uncleanable.values()]:
+                if self.why_uncleanable(one) is not None and not one.deleted:
+                    found.setdefault(one.directory.path, []).append(one)
+        return found
+
+    # The checkpoint
+
+    def _noted(self, one: Log) -> int | None:
+        book = self._book_of(one.directory)
+        partition = one.topic_partition
+        if book.topic_ids.setdefault(partition, one.topic_id) != one.topic_id:
+            # Another topic has the name now.
+            book.topic_ids[partition] = one.topic_id
+            book.first_dirty_offsets.pop(partition, None)
+        return book.first_dirty_offsets.get(partition)
+
+    def _note(self, one: Log, first_dirty_offset: int) -> None:
+        book = self._book_of(one.directory)
+        book.first_dirty_offsets[one.topic_partition] = first_dirty_offset
+        self._write(book)
+
+    def _book_of(self, directory: LogDirectory) -> _Directory:
+        book = self._directories.get(directory.path)
+        if book is None:
+            book = self._directories[directory.path] = _Directory(directory, self._read(directory))
+        return book
+
+    @staticmethod
+    def _read(directory: LogDirectory) -> dict[TopicPartition, int]:
+        try:
+            return dict(checkpoints.read_offsets(directory.files, directory.path, CLEANER_OFFSET_CHECKPOINT))
+        except checkpoints.DamagedCheckpoint as error:
+            log.warning("it is not known how far logs are clean: all of them count as dirty", error=error)
+        except OSError as error:
+            raise directory.fail(error, f"reading {CLEANER_OFFSET_CHECKPOINT}") from error
+        return {}
+
+    def _write(self, book: _Directory) -> None:
+        directory = book.directory
+        if directory.offline is not None:
+            return
+        here = {
+            partition: offset
+            for partition, offset in book.first_dirty_offsets.items()
+            if (one := self._logs.get(partition)) is not None and one.directory is directory
+        }
+        try:
+            checkpoints.write_offsets(directory.files, directory.path, CLEANER_OFFSET_CHECKPOINT, here)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise directory.fail(error, f"writing {CLEANER_OFFSET_CHECKPOINT}") from error
+            log.warning("no space is left for the cleaner's checkpoint: the old one stays", directory=directory.path)

@@ -1,0 +1,204 @@
+"""Cleans one log: learns the last offset of each key of its dirty part, and writes its segments anew without the rest.
+
+One call is one pass, as in Kafka. The map of keys has a bounded size; if the dirty part has more keys, the pass goes as
+far as the map knows, and the log is dirty from there on: the next pass goes on. Segments that have become small are
+merged as far as one segment may reach. Every group of segments takes its place on its own, so a pass that is stopped
+between two of them has lost nothing, and one that is stopped within leaves the log as it was.
+
+For one thread at a time; it reads and writes files, and has the owner of the log do what only the owner may.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kaspar.base.log import get_log
+from kaspar.config import LogConfig
+from kaspar.records.compaction import KeyMap
+from kaspar.storage.cleaning import key_scan
+from kaspar.storage.cleaning.dirt import Dirt
+from kaspar.storage.cleaning.errors import CleaningStopped
+from kaspar.storage.cleaning.rewriting import rewrite
+from kaspar.storage.cleaning.throttle import Pace, Throttle
+from kaspar.storage.cleaning.transactions import CleanedTransactions
+from kaspar.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
+from kaspar.storage.files import unlink_if_there
+from kaspar.storage.log import Log
+from kaspar.storage.segment import Segment
+from kaspar.storage.shrinking_log import Replacement
+
+log = get_log(__name__)
+
+LARGEST_RELATIVE_OFFSET = 0x7FFF_FFFF
+
+OnOwner = Callable[[Log, Callable[[], None]], None]
+"""Has the thread that owns the log do something, waits for it, and raises what that raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerSettings:
+    """Of one thread: memory is for all of them together."""
+
+    dedupe_buffer_size: int
+    io_buffer_size: int
+    io_buffer_load_factor: float
+
+
+@dataclass(slots=True)
+class CleaningStatistics:
+    map_records_read: int = 0
+    map_bytes_read: int = 0
+    records_read: int = 0
+    bytes_read: int = 0
+    records_written: int = 0
+    bytes_written: int = 0
+    records_without_key: int = 0
+    """A compacted topic takes none, but it may have been another kind of topic before. They go."""
+    segments_before: int = 0
+    segments_after: int = 0
+    buffer_utilization: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def records_removed(self) -> int:
+        return self.records_read - self.records_written
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    next_dirty_offset: int
+    """Up to here the log is clean."""
+    statistics: CleaningStatistics = field(default_factory=CleaningStatistics)
+
+
+class Cleaner:
+    def __init__(self, settings: CleanerSettings, throttle: Throttle) -> None:
+        self._io_buffer_size = settings.io_buffer_size
+        self._throttle = throttle
+        self._keys = KeyMap(settings.dedupe_buffer_size, settings.io_buffer_load_factor)
+
+    def clean(
+        self, owner: Log, dirt: Dirt, now_ms: int, *, on_owner: OnOwner, stopped: Callable[[], bool] = lambda: False
+    ) -> Cleaned:
+        """Raises CleaningStopped (also when the log was deleted or truncated meanwhile), DamagedSegment (it can never
+        be cleaned), Refused (no space is left) or StorageFailure. The log is whole in any case.
+        """
+        try:
+            return _Pass(self._keys, Pace(self._io_buffer_size, self._throttle, stopped), owner, on_owner).run(
+                dirt, now_ms
+            )
+        except OSError as error:
+            if owner.deleted or isinstance(error, FileNotFoundError):
+                # Retention, too, takes files away that were about to be read.
+                raise CleaningStopped(f"files of {owner.topic_partition} were deleted meanwhile") from error
+            raise owner.directory.fail(error, f"cleaning {owner.topic_partition}") from error
+
+
+class _Pass:
+    def __init__(self, keys: KeyMap, pace: Pace, owner: Log, on_owner: OnOwner) -> None:
+        self._keys = keys
+        self._pace = pace
+        self._owner = owner
+        self._on_owner = on_owner
+        self._truncations = owner.truncations
+        self._segments = owner.segments
+        self._statistics = CleaningStatistics()
+
+    def run(self, dirt: Dirt, now_ms: int) -> Cleaned:
+        started = time.monotonic()
+        owner, keys, statistics = self._owner, self._keys, self._statistics
+        self._remove_leftovers()
+        scan = key_scan.fill(keys, owner, dirt.first_dirty_offset, dirt.first_uncleanable_offset, self._pace)
+        statistics.map_records_read, statistics.map_bytes_read = scan.records_read, scan.bytes_read
+        statistics.buffer_utilization = len(keys) / keys.capacity
+        next_dirty_offset = keys.latest_offset + 1 if keys.is_full else dirt.first_uncleanable_offset
+        segments = [one for one in self._segments.all[:-1] if one.base_offset < next_dirty_offset]
+        transactions = CleanedTransactions()
+        for group in self._groups(segments, dirt.first_uncleanable_offset):
+            self._pace.check()
+            self._clean_group(group, transactions, now_ms)
+        statistics.seconds = time.monotonic() - started
+        return Cleaned(next_dirty_offset, statistics)
+
+    def _remove_leftovers(self) -> None:
+        """Of a cleaning that failed: with `.cleaned` files about, a start would not finish a later swap."""
+        folder, files = self._owner.folder, self._owner.directory.files
+        for name in files.listdir(folder):
+            if name.endswith(CLEANED):
+                unlink_if_there(files, os.path.join(folder, name))
+
+    def _groups(self, segments: list[Segment], first_uncleanable_offset: int) -> list[tuple[Segment, ...]]:
+        files = self._owner.directory.files
+        sizes = [
+            SegmentSize(one.base_offset, one.size, files.size(one.path(OFFSET_INDEX)), files.size(one.path(TIME_INDEX)))
+            for one in segments
+        ]
+        counts = group_sizes(sizes, self._owner.config, first_uncleanable_offset)
+        groups = []
+        for count in counts:
+            groups.append(tuple(segments[:count]))
+            segments = segments[count:]
+        return groups
+
+    def _clean_group(self, group: tuple[Segment, ...], transactions: CleanedTransactions, now_ms: int) -> None:
+        owner, statistics = self._owner, self._statistics
+        result = rewrite(owner, group, self._keys, transactions, self._pace, now_ms=now_ms)
+        statistics.records_read += result.records_read
+        statistics.bytes_read += result.bytes_read
+        statistics.records_written += result.records_kept
+        statistics.bytes_written += result.bytes_kept
+        statistics.records_without_key += result.records_without_key
+        replacement = Replacement(group, result.segment, self._truncations)
+        try:
+            self._keep_modification_time(replacement)
+            self._on_owner(owner, lambda: owner.begin_swap(replacement))
+        except BaseException:
+            owner.discard(result.segment)
+            raise
+        # From here on there is no way back: a start would finish what has begun.
+        owner.sync_names()
+        self._on_owner(owner, lambda: owner.replace_segments(replacement))
+        owner.sync_names()
+        statistics.segments_before += len(group)
+        statistics.segments_after += 1
+
+    def _keep_modification_time(self, replacement: Replacement) -> None:
+        """Retention goes by it where records have no timestamps."""
+        files = self._owner.directory.files
+        files.set_modified_ms(replacement.new.path(LOG) + CLEANED, files.modified_ms(replacement.old[-1].path(LOG)))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSize:
+    base_offset: int
+    size: int
+    index_size: int
+    time_index_size: int
+
+
+def group_sizes(sizes: list[SegmentSize], config: LogConfig, first_uncleanable_offset: int) -> list[int]:
+    """How many segments after one another become one each: no more than one segment may hold even if nothing is
+    removed, by its size, by its indexes, and by the 31 bits that an index has for an offset.
+    """
+    ends = [one.base_offset for one in sizes[1:]] + [first_uncleanable_offset]
+    counts: list[int] = []
+    base_offset = size = index_size = time_index_size = 0
+    for one, end in zip(sizes, ends, strict=True):
+        if (
+            counts
+            and size + one.size <= config.segment_bytes
+            and index_size + one.index_size <= config.segment_index_bytes
+            and time_index_size + one.time_index_size <= config.segment_index_bytes
+            # What is empty adds no offset.
+            and (one.size == 0 or end - 1 - base_offset <= LARGEST_RELATIVE_OFFSET)
+        ):
+            counts[-1] += 1
+            size += one.size
+            index_size += one.index_size
+            time_index_size += one.time_index_size
+        else:
+            counts.append(1)
+            base_offset, size = one.base_offset, one.size
+            index_size, time_index_size = one.index_size, one.time_index_size
+    return counts

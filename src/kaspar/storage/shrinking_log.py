@@ -1,0 +1,290 @@
+"""How a log loses records: at its end (truncation), at its beginning (retention, DeleteRecords), in between (cleaning).
+
+What goes with them is kept right here too: where the log starts, leader epochs, the producers' state and its snapshots.
+All of it is the owner's, but for `retention_start_offset`, `sync_names` and `discard`.
+
+A cleaned segment takes the place of the segments that it was made from in four steps, so that a crash at any moment
+leaves either all of the old ones or the new one:
+
+1. a cleaner's thread has written and synced the new segment's files, whose names end in `.cleaned`;
+2. `begin_swap`: the owner renames them to `.swap`; `sync_names`: the thread makes that durable;
+3. `replace_segments`: the owner renames the old files to `.deleted`, publishes the new list of segments, and takes
+   `.swap` off the new names; reads that have an old file open finish;
+4. `sync_names` once more.
+
+A start finds `.cleaned` and throws it away, or `.swap` and finishes the third step (storage/leftovers.py). What cuts
+the log or drops one of the old segments between the second step and the third takes the `.swap` files away first: they
+would bring back what is gone.
+"""
+
+import os
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.ids import Offset, TopicPartition
+from kaspar.base.log import get_log
+from kaspar.config import LogConfig
+from kaspar.storage import producer_replay, retention
+from kaspar.storage.cleaning.errors import CleaningStopped
+from kaspar.storage.file_names import CLEANED, SNAPSHOT, SWAP, numbered
+from kaspar.storage.files import DISK_FULL, unlink_if_there
+from kaspar.storage.leader_epochs import LeaderEpochCache
+from kaspar.storage.local_log import LocalLog
+from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.producer_snapshot import write_snapshot
+from kaspar.storage.producer_state import ProducerState
+from kaspar.storage.segment import Segment
+
+log = get_log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`new` holds what is left of `old`, as they were when the log had been truncated `truncations` times."""
+
+    old: tuple[Segment, ...]
+    new: Segment
+    truncations: int
+
+
+class ShrinkingLog(LocalLog):
+    __slots__ = ("_swapping", "leader_epochs", "log_start_offset", "producers", "snapshots", "swaps", "topic_id")
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        folder: str,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID | None,
+        config: LogConfig,
+        *,
+        segments: list[Segment],
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        leader_epochs: LeaderEpochCache,
+        producers: ProducerState,
+        snapshots: set[int],
+    ) -> None:
+        super().__init__(directory, folder, topic_partition, config, segments, log_end_offset, recovery_point)
+        self.topic_id = topic_id
+        self.log_start_offset = log_start_offset
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        # The offsets of the producer snapshots in the folder.
+        self.snapshots = snapshots
+        # The replacement that is under way between `begin_swap` and `replace_segments`, and how many there were.
+        self._swapping: Replacement | None = None
+        self.swaps = 0
+
+    @property
+    def truncations(self) -> int:
+        """How often the end of the log was cut."""
+        return self._truncations
+
+    # What belongs to the log beside its segments
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        super()._roll(base_offset, now_ms)
+        self._write_snapshot(base_offset)
+
+    def _write_snapshot(self, offset: int) -> None:
+        """The state of the producers at `offset`. On a full disk there is none: recovery then reads more of the log."""
+        try:
+            write_snapshot(self.directory.files, self.folder, offset, self.producers.entries.values())
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise self.directory.fail(error, f"writing a producer snapshot of {self.topic_partition}") from error
+            log.warning("no space is left for a producer snapshot", partition=self.topic_partition, offset=offset)
+        else:
+            self.snapshots.add(offset)
+
+    def _persist_leader_epochs(self) -> None:
+        try:
+            self.leader_epochs.persist(self.directory.files, self.folder)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            raise self.directory.fail(error, f"writing the leader epochs of {self.topic_partition}") from error
+
+    # Truncation and deletion
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
+        """Drop every record at or above `offset`, durably. False if there is none."""
+        if offset >= self.log_end_offset:
+            return False
+        if offset < self.segments.base_offsets[0]:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return True
+        try:
+            self._before_cut()
+            self._cut(offset)
+            self._truncate_state(min(self.log_start_offset, offset))
+        except OSError as error:
+            raise self.directory.fail(error, f"truncating {self.topic_partition}") from error
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Drop every record, durably; the log goes on, empty, at `offset`."""
+        try:
+            self._before_cut()
+            self._cut_all(offset, now_ms)
+            self._truncate_state(offset)
+        except OSError as error:
+            raise self.directory.fail(error, f"truncating {self.topic_partition}") from error
+
+    def _before_cut(self) -> None:
+        if self._give_up_swap(self.segments.all):
+            self.directory.files.fsync_dir(self.folder)
+
+    def _truncate_state(self, log_start_offset: int) -> None:
+        """Epochs and producers as they were when the log ended where it ends now."""
+        files = self.directory.files
+        end = self.log_end_offset
+        self.log_start_offset = log_start_offset
+        self.leader_epochs.truncate_from_end(end)
+        self._persist_leader_epochs()
+        for offset in [offset for offset in self.snapshots if offset > end]:
+            self._remove_snapshot(offset)
+        begin = producer_replay.load_newest_snapshot(
+            files, self.folder, self.snapshots, end, self.producers, self.segments.base_offsets[0]
+        )
+        producer_replay.replay(files, self.segments.all, begin, end, self.producers)
+
+    def advance_log_start_offset(self, offset: int) -> bool:
+        """Records below `offset` are no longer there for anyone, and segments that hold nothing else go.
+
+        False if nothing changes. Beyond the end it is refused; beyond the high watermark it must be by the caller.
+        """
+        if offset > self.log_end_offset:
+            raise Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
+                f"larger than the log end offset {self.log_end_offset}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.leader_epochs.truncate_from_start(offset)
+        self._drop_old_files()
+        return True
+
+    def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
+        """Where `retention.ms` and `retention.bytes` want the log to begin. Reads indexes: in a thread."""
+        return Offset(retention.new_start_offset(self, now_ms, high_watermark))
+
+    def delete_old_segments(self, start_offset: int, *, now_ms: int) -> int:
+        """Apply what `retention_start_offset` found: how many segments went. If all do, an empty one follows them."""
+        before = len(self.segments.all)
+        if start_offset >= self.log_end_offset and self._active.size:
+            self.roll(now_ms=now_ms)
+            before += 1
+        if not self.advance_log_start_offset(min(start_offset, self.log_end_offset)):
+            self._drop_old_files()
+        return before - len(self.segments.all)
+
+    def _drop_old_files(self) -> None:
+        try:
+            self._give_up_swap(self._segments_below(self.log_start_offset))
+            self._drop_segments_below(self.log_start_offset)
+            for snapshot in [offset for offset in self.snapshots if offset < self.segments.base_offsets[0]]:
+                self._remove_snapshot(snapshot)
+        except OSError as error:
+            raise self.directory.fail(error, f"deleting segments of {self.topic_partition}") from error
+
+    def _remove_snapshot(self, offset: int) -> None:
+        if offset in self.snapshots:
+            unlink_if_there(self.directory.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
+            self.snapshots.discard(offset)
+
+    # Cleaning
+
+    def begin_swap(self, replacement: Replacement) -> None:
+        """Rename the files of the new segment to `.swap`. CleaningStopped if the log is not what was cleaned."""
+        self._check_replaceable(replacement)
+        try:
+            replacement.new.move_files(self.directory.files, CLEANED, SWAP)
+        except OSError as error:
+            raise self._swap_failed(error) from error
+        self._swapping = replacement
+
+    def sync_names(self) -> None:
+        """Make renames durable. Waits for the disk: for the cleaner's thread."""
+        try:
+            self.directory.files.fsync_dir(self.folder)
+        except OSError as error:
+            if not self.deleted:
+                raise self.directory.take_offline(f"{error} while syncing {self.topic_partition}") from error
+
+    def replace_segments(self, replacement: Replacement) -> None:
+        """The new segment takes the place of the old ones. CleaningStopped if `begin_swap` no longer holds."""
+        self._check_replaceable(replacement)
+        if self._swapping is not replacement:
+            raise CleaningStopped(f"what was cleaned of {self.topic_partition} has changed meanwhile")
+        files = self.directory.files
+        old, new = replacement.old, replacement.new
+        segments = self.segments.all
+        slot = segments.index(old[0])
+        with self._renaming:
+            try:
+                for segment in old:
+                    self._doom(segment)
+                new.move_files(files, SWAP, "")
+            except OSError as error:
+                raise self._swap_failed(error) from error
+            self._publish([*segments[:slot], new, *segments[slot + len(old) :]])
+            self.swaps += 1
+        self._swapping = None
+        self._drop_old_snapshots(old[1:])
+
+    def completed_swaps(self) -> int:
+        """How many replacements there were, counting one that is under way in this moment. Any thread."""
+        with self._renaming:
+            return self.swaps
+
+    def _swap_failed(self, error: OSError) -> KasparError:
+        if self.deleted:
+            return CleaningStopped(f"{self.topic_partition} was deleted")
+        # The names are in disorder: a start puts them right.
+        return self.directory.take_offline(f"{error} while swapping segments of {self.topic_partition}")
+
+    def discard(self, new: Segment) -> None:
+        """Remove the files of a cleaned segment that takes no other's place. For the cleaner's thread, or the owner."""
+        try:
+            new.remove_files(self.directory.files, CLEANED)
+            new.remove_files(self.directory.files, SWAP)
+        except OSError as error:
+            # With `.cleaned` files about, a start would not finish a later swap.
+            raise self.directory.take_offline(f"{error} while removing cleaned files of {self.folder}") from error
+
+    def _drop_old_snapshots(self, merged: Iterable[Segment]) -> None:
+        """A snapshot belongs to the beginning of a segment."""
+        try:
+            for segment in merged:
+                self._remove_snapshot(segment.base_offset)
+        except OSError as error:
+            raise self._swap_failed(error) from error
+
+    def _check_replaceable(self, replacement: Replacement) -> None:
+        self.directory.check_online()
+        segments = self.segments.all
+        old = replacement.old
+        slot = segments.index(old[0]) if old[0] in segments else len(segments)
+        if (
+            self.deleted
+            or self._truncations != replacement.truncations
+            or segments[slot : slot + len(old)] != old
+            or slot + len(old) == len(segments)
+        ):
+            raise CleaningStopped(f"what was cleaned of {self.topic_partition} has changed meanwhile")
+
+    def _give_up_swap(self, segments: Iterable[Segment]) -> bool:
+        """Some of these segments change: a swap that is to take their place must not be finished by the next start."""
+        swapping = self._swapping
+        if swapping is None or set(swapping.old).isdisjoint(segments):
+            return False
+        self._swapping = None
+        self.discard(swapping.new)
+        return True
