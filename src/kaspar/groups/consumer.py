@@ -82,8 +82,7 @@ class ConsumerGroup:
 
     def topic_ids_of(self, member: Member) -> frozenset[uuid.UUID]:
         """The topics that a member reads, as far as they exist."""
-        topic = self.surroundings.topic
-        return frozenset(view.topic_id for name in self.state.topics_of(member) if (view := topic(name)) is not None)
+        return self.surroundings.topic_ids(self.state.topics_of(member))
 
     # -- assignors -----------------------------------------------------------------------------------------------------
 

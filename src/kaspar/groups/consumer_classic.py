@@ -6,8 +6,6 @@ target; what it has then it learns from SyncGroup, and there is no leader who wo
 join when there is a step to take: a new epoch, partitions to give up, or partitions that have become free.
 """
 
-from dataclasses import replace
-
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.base.ids import uuid_to_text
 from kaspar.coordination import Decision, Now, Reply, Ticket, Timer
@@ -131,8 +129,7 @@ class _Join(MemberUpdate):
         timeout_ms = request.rebalance_timeout_ms
         if self.client.api_version < FIRST_JOIN_WITH_REBALANCE_TIMEOUT:
             timeout_ms = request.session_timeout_ms
-        return replace(
-            member,
+        return member._replace(
             instance_id=request.group_instance_id or member.instance_id,
             rack_id=subscription.rack_id or member.rack_id,
             rebalance_timeout_ms=timeout_ms,

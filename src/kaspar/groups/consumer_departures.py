@@ -1,7 +1,6 @@
 """How members leave a consumer group: by their own word, for a while, because their time was up, or with the group."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.log import get_log
@@ -45,7 +44,7 @@ def _leaves_for_a_while(group: ConsumerGroup, member: Member) -> StoredRecord:
     give up it has given up.
     """
     kept = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
-    away = replace(member, member_epoch=LEAVES_FOR_A_WHILE, assigned=kept, pending_revocation=NOTHING_OWNED)
+    away = member._replace(member_epoch=LEAVES_FOR_A_WHILE, assigned=kept, pending_revocation=NOTHING_OWNED)
     return current_record(group.group_id, away)
 
 

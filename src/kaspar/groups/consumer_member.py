@@ -1,13 +1,13 @@
 """A member of a consumer group, as the log has it: what it asked for, what it has, and how far it is.
 
-Immutable: a change makes another one. Partitions are held with the epoch at which the member got them, so that a commit
-that was sent before somebody else had them in between can be told from one that is only late.
+Immutable: a change makes another one, which each heartbeat of a rebalance does twice: so a named tuple. Partitions are
+held with the epoch at which the member got them, so that a commit that was sent before somebody else had them in
+between can be told from one that is only late.
 """
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kaspar.groups.consumer_states import MemberState
 from kaspar.groups.records import ClassicMemberMetadata
@@ -26,8 +26,7 @@ LEAVES_FOR_A_WHILE: Final = -2
 """The epoch of a static member that is away and is expected back: it keeps what it has until its session ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     member_id: str
     member_epoch: int = JOINS
     previous_member_epoch: int = -1
@@ -41,8 +40,8 @@ class Member:
     subscribed_topic_regex: str | None = ""
     server_assignor: str | None = None
     classic: ClassicMemberMetadata | None = None
-    assigned: OwnedPartitions = field(default_factory=dict)
-    pending_revocation: OwnedPartitions = field(default_factory=dict)
+    assigned: OwnedPartitions = NOTHING_OWNED
+    pending_revocation: OwnedPartitions = NOTHING_OWNED
 
     @property
     def uses_classic_protocol(self) -> bool:

@@ -5,7 +5,6 @@ Partitions and names are sorted, so that the same state gives the same bytes.
 
 import uuid
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from kaspar.coordination import StoredRecord
 from kaspar.groups.consumer_member import Member, OwnedPartitions, Partitions
@@ -140,8 +139,7 @@ def _sorted(partitions: Partitions | OwnedPartitions) -> list[uuid.UUID]:
 
 
 def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Member:
-    return replace(
-        member,
+    return member._replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
         client_id=value.client_id,
@@ -155,8 +153,7 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
 
 
 def with_current(member: Member, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
-    return replace(
-        member,
+    return member._replace(
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
         state=MemberState.of(value.state),

@@ -4,7 +4,6 @@ Kafka's rules in Kafka's order. A heartbeat with nothing new takes a short way: 
 """
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import uuid_to_text
@@ -220,10 +219,11 @@ class _Heartbeat(MemberUpdate):
     def _updated(self, member: Member) -> Member:
         """Whatever the request does not say is as it was."""
         request = self.request
+        if says_nothing_new(request, self.client, member):
+            return member
         names = request.subscribed_topic_names
         timeout_ms = request.rebalance_timeout_ms
-        return replace(
-            member,
+        return member._replace(
             instance_id=_said(request.instance_id, member.instance_id),
             rack_id=_said(request.rack_id, member.rack_id),
             rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NOT_SAID else timeout_ms,
@@ -263,6 +263,21 @@ class _Heartbeat(MemberUpdate):
         )
 
 
+def says_nothing_new(request: ConsumerGroupHeartbeatRequest, client: Client, member: Member) -> bool:
+    """Of what it asks for, that is: nearly always."""
+    return (
+        request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == NOT_SAID
+        and request.server_assignor is None
+        and request.rack_id is None
+        and (request.instance_id is None or request.instance_id == member.instance_id)
+        and client.client_id == member.client_id
+        and client.host == member.client_host
+        and member.classic is None
+    )
+
+
 def _said(said: str | None, known: str | None) -> str | None:
     return known if said is None else said
 
@@ -289,20 +304,13 @@ def heartbeat_at_once(
     if (
         member is None
         or request.topic_partitions is not None
-        or request.subscribed_topic_names is not None
-        or request.subscribed_topic_regex is not None
-        or request.rebalance_timeout_ms != NOT_SAID
-        or request.server_assignor is not None
-        or request.rack_id is not None
         or request.member_epoch != member.member_epoch
         or request.member_epoch != state.assignment_epoch
         or request.member_epoch != state.group_epoch
         or request.member_epoch == JOINS
         or member.state is not MemberState.STABLE
-        or member.classic is not None
         or member.instance_id != request.instance_id
-        or member.client_id != client.client_id
-        or member.client_host != client.host
+        or not says_nothing_new(request, client, member)
         or (state.pattern_subscribers and consumer_patterns.are_due(group, state.pattern_subscribers, now))
         or not group.timers.move_session(request.member_id, surroundings.session_timeout_ms(group.group_id), now)
     ):

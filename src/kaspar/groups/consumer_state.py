@@ -7,7 +7,6 @@ look at all members. The rule it keeps: a partition has one owner at most.
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kaspar.coordination import StoredRecord
@@ -75,6 +74,8 @@ class ConsumerState:
 
     def replay(self, record: StoredRecord) -> None:
         match record.key, record.value:
+            case ConsumerGroupCurrentMemberAssignmentKey() as key, ConsumerGroupCurrentMemberAssignmentValue() as now:
+                self._put_current(with_current(self._member(key.member_id), now))  # first, for it is the most frequent
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue() as group:
                 self.group_epoch = group.epoch
                 self.metadata_hash = group.metadata_hash
@@ -83,7 +84,7 @@ class ConsumerState:
             case ConsumerGroupPartitionMetadataKey(), value:
                 self.has_partition_metadata = value is not None
             case ConsumerGroupMemberMetadataKey() as key, ConsumerGroupMemberMetadataValue() as metadata:
-                self._put(with_metadata(self._member(key.member_id), metadata))
+                self._put_metadata(with_metadata(self._member(key.member_id), metadata))
             case ConsumerGroupMemberMetadataKey() as key, None:
                 self._remove(key.member_id)
             case ConsumerGroupTargetAssignmentMetadataKey(), ConsumerGroupTargetAssignmentMetadataValue() as target:
@@ -96,13 +97,10 @@ class ConsumerState:
                 self.targets[key.member_id] = read_target(target)
             case ConsumerGroupTargetAssignmentMemberKey() as key, None:
                 self.targets.pop(key.member_id, None)
-            case ConsumerGroupCurrentMemberAssignmentKey() as key, ConsumerGroupCurrentMemberAssignmentValue() as now:
-                self._put(with_current(self._member(key.member_id), now))
             case ConsumerGroupCurrentMemberAssignmentKey() as key, None:
                 if (member := self.members.get(key.member_id)) is not None:
-                    self._put(
-                        replace(
-                            member,
+                    self._put_current(
+                        member._replace(
                             member_epoch=LEAVES,
                             previous_member_epoch=LEAVES,
                             assigned=NOTHING_OWNED,
@@ -127,18 +125,28 @@ class ConsumerState:
         """Compaction may have left either of a member's records first."""
         return self.members.get(member_id) or Member(member_id)
 
-    def _put(self, member: Member) -> None:
+    def _put_metadata(self, member: Member) -> None:
+        """It asks for something else than before; what it has stays the same."""
         previous = self.members.get(member.member_id)
         if previous is not None:
             self._count(previous, -1)
-            self._disown(previous)
         self.members[member.member_id] = member
         self._count(member, 1)
-        for partitions in (member.assigned, member.pending_revocation):
-            for topic_id, epochs in partitions.items():
-                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member.member_id
+
+    def _put_current(self, member: Member) -> None:
+        """It has something else than before; what it asks for stays the same."""
+        previous = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        has = member.assigned, member.pending_revocation
+        if previous is not None:
+            if has == (previous.assigned, previous.pending_revocation):
+                return  # it is in another epoch, and that is all
+            self._disown(previous)
+        for partitions in has:
+            for topic_id, epochs in partitions.items():
+                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
 
     def _remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
@@ -199,7 +207,7 @@ class ConsumerState:
     def is_owned(self, topic_id: uuid.UUID, partition: int) -> bool:
         return partition in self.owners.get(topic_id, ())
 
-    def topics_of(self, member: Member) -> Collection[str]:
+    def topics_of(self, member: Member) -> frozenset[str]:
         """The names of all that a member reads. A pattern that is not resolved yet stands for nothing."""
         resolved = self.resolved.get(member.pattern) if member.pattern else None
         return member.subscribed_topic_names | resolved.topics if resolved else member.subscribed_topic_names

@@ -7,7 +7,6 @@ decision.
 
 import enum
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.coordination import Decision, Now
@@ -72,7 +71,7 @@ class MemberUpdate:
         timers of the old id find nobody when they fire.
         """
         group_id = self.group.group_id
-        member = replace(old, member_id=member_id, member_epoch=JOINS, previous_member_epoch=JOINS)
+        member = old._replace(member_id=member_id, member_epoch=JOINS, previous_member_epoch=JOINS)
         self.decision.records += member_tombstones(group_id, old.member_id)
         self.decision.records += (
             member_record(group_id, member),
@@ -176,7 +175,7 @@ class MemberUpdate:
         goal = Goal(
             epoch=epoch,
             target=partitions,
-            subscribed=lambda: self.group.topic_ids_of(member),
+            subscribed=self.group.topic_ids_of(member),
             subscription_changed=subscription_changed,
             is_owned=self.state.is_owned,
             owned=owned,

@@ -6,22 +6,23 @@ as it becomes free.
 """
 
 import uuid
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.groups.consumer_member import NOTHING_OWNED, Member, OwnedPartitions, Partitions
 from kaspar.groups.consumer_states import MEMBER_TRANSITIONS, MemberState
 from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
 
+_NONE: Final[Mapping[int, int]] = {}
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+
+class Goal(NamedTuple):
     """Where a member is headed, and what it said of itself. `owned` is None if it did not say."""
 
     epoch: int
     target: Partitions
-    subscribed: Callable[[], Collection[uuid.UUID]]
+    subscribed: Collection[uuid.UUID]
     subscription_changed: bool
     is_owned: Callable[[uuid.UUID, int], bool]
     owned: Iterable[RequestTopicPartitions] | None
@@ -57,14 +58,18 @@ def _step(member: Member, goal: Goal) -> Member:
 
 
 def _towards_target(member: Member, goal: Goal, *, epoch_until_revoked: int) -> Member:
-    subscribed = goal.subscribed()
-    assigned: dict[uuid.UUID, dict[int, int]] = {}
+    subscribed = goal.subscribed
+    assigned: dict[uuid.UUID, Mapping[int, int]] = {}
     to_revoke: dict[uuid.UUID, dict[int, int]] = {}
     to_assign: dict[uuid.UUID, list[int]] = {}
     waits = False
     for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
-        current = member.assigned.get(topic_id, {})
+        current = member.assigned.get(topic_id, _NONE)
         target = goal.target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
+        if current.keys() == target:  # nearly everybody keeps what it has
+            if current:
+                assigned[topic_id] = current
+            continue
         kept = {partition: epoch for partition, epoch in current.items() if partition in target}
         if kept:
             assigned[topic_id] = kept
@@ -80,14 +85,14 @@ def _towards_target(member: Member, goal: Goal, *, epoch_until_revoked: int) -> 
     if to_revoke and _may_own(goal.owned, to_revoke):
         return _at_epoch(member, epoch_until_revoked, MemberState.UNREVOKED_PARTITIONS, assigned, to_revoke)
     for topic_id, partitions in to_assign.items():
-        assigned.setdefault(topic_id, {}).update(dict.fromkeys(partitions, goal.epoch))
+        assigned[topic_id] = {**assigned.get(topic_id, _NONE), **dict.fromkeys(partitions, goal.epoch)}
     state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
     return _at_epoch(member, goal.epoch, state, assigned, NOTHING_OWNED)
 
 
 def _without_unsubscribed(member: Member, goal: Goal) -> Member:
     """Its subscription has changed and there is no new target yet: what it no longer reads, it has to give up now."""
-    subscribed = goal.subscribed()
+    subscribed = goal.subscribed
     dropped = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id not in subscribed}
     if not dropped:
         return member
@@ -104,8 +109,7 @@ def _without_unsubscribed(member: Member, goal: Goal) -> Member:
 def _at_epoch(
     member: Member, epoch: int, state: MemberState, assigned: OwnedPartitions, pending_revocation: OwnedPartitions
 ) -> Member:
-    return replace(
-        member,
+    return member._replace(
         member_epoch=epoch,
         previous_member_epoch=member.member_epoch,
         state=state,

@@ -4,16 +4,21 @@ Settings and topics are replaced whole, by the shell, when they change. What run
 remembered here and not in the group: a group that is converted is another object, and the same group.
 """
 
+import uuid
 from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.groups.metadata_hash import group_hash, topic_hash
 from kaspar.groups.topics import NoTopics, TopicsView, TopicView
 
+REMEMBERED_SUBSCRIPTIONS: Final = 1000
+
 
 class Surroundings:
     __slots__ = (
         "_hashes",
+        "_topic_ids",
         "_views",
         "computing",
         "group_configs",
@@ -36,6 +41,7 @@ class Surroundings:
         """The groups whose assignment is being computed, and for which epoch."""
         self._views: dict[str, TopicView | None] = {}
         self._hashes: dict[str, int] = {}
+        self._topic_ids: dict[frozenset[str], frozenset[uuid.UUID]] = {}
 
     # -- topics --------------------------------------------------------------------------------------------------------
 
@@ -46,6 +52,7 @@ class Surroundings:
         for name in changed:
             self._views.pop(name, None)
             self._hashes.pop(name, None)
+        self._topic_ids.clear()
         self.topics = topics
 
     def topic(self, name: str) -> TopicView | None:
@@ -53,6 +60,16 @@ class Surroundings:
         if name not in self._views:
             self._views[name] = self.topics.topic(name)
         return self._views[name]
+
+    def topic_ids(self, names: frozenset[str]) -> frozenset[uuid.UUID]:
+        """Of those that exist. Remembered as well: the members of a group read the same topics, as a rule."""
+        known = self._topic_ids.get(names)
+        if known is None:
+            if len(self._topic_ids) == REMEMBERED_SUBSCRIPTIONS:
+                self._topic_ids.clear()
+            views = map(self.topic, names)
+            known = self._topic_ids[names] = frozenset(view.topic_id for view in views if view is not None)
+        return known
 
     def metadata_hash(self, names: Iterable[str]) -> int:
         return group_hash({view.name: self._hash_of(view) for name in names if (view := self.topic(name)) is not None})

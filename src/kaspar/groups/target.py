@@ -50,17 +50,16 @@ def group_spec(state: ConsumerState, updated: Member, surroundings: Surroundings
     """The group with a member that has just changed, or come, maybe in the place of a static member that was before."""
     members: dict[str, MemberSpec] = {}
     counts: dict[uuid.UUID, int] = {}
-    known: dict[frozenset[str], frozenset[uuid.UUID]] = {}
+    subscriptions: set[frozenset[str]] = set()
     replaced = state.static_ids.get(updated.instance_id) if updated.instance_id is not None else None
     for member in _with(state.members.values(), updated, replaced):
-        names = frozenset(state.topics_of(member))
-        topic_ids = known.get(names)
-        if topic_ids is None:
+        names = state.topics_of(member)
+        if names not in subscriptions:
+            subscriptions.add(names)
             views = [view for name in names if (view := surroundings.topic(name)) is not None]
             counts.update((view.topic_id, view.partition_count) for view in views)
-            topic_ids = known[names] = frozenset(view.topic_id for view in views)
         target = state.target_of(member.member_id, member.instance_id)
-        members[member.member_id] = MemberSpec(topic_ids, target, member.instance_id)
+        members[member.member_id] = MemberSpec(surroundings.topic_ids(names), target, member.instance_id)
     return GroupSpec(members, counts)
 
 

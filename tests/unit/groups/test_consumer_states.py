@@ -1,7 +1,6 @@
 """The states of a consumer group and of its members: the tables in the code, and the same in the documentation."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ def goal(
     return Goal(
         epoch=epoch,
         target=partitions,
-        subscribed=lambda: {T} if subscribed else set(),
+        subscribed={T} if subscribed else set(),
         subscription_changed=changed,
         is_owned=lambda topic, partition: partition in taken,
         owned=None if owned is None else [RequestTopicPartitions(topic_id=T, partitions=owned)],
@@ -145,10 +144,10 @@ def test_a_changed_subscription_takes_away_at_once() -> None:
 
 
 def test_a_member_in_an_unknown_state_has_to_begin_again() -> None:
-    lost = replace(member(0), state=MemberState.UNKNOWN)
+    lost = member(0)._replace(state=MemberState.UNKNOWN)
     for owned in (None, (0,)):
         with pytest.raises(Refused) as refused:
             reconcile(lost, goal(0, owned=owned))
         assert refused.value.code is ErrorCode.FENCED_MEMBER_EPOCH
-    begun = reconcile(lost, replace(goal(0), owned=[]))
+    begun = reconcile(lost, goal(0)._replace(owned=[]))
     assert (begun.state, begun.member_epoch) == (MemberState.STABLE, 2)
