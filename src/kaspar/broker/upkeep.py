@@ -1,13 +1,18 @@
 """What a broker does from time to time, each on its own schedule, the slow parts in threads:
-checkpoints, syncs that `flush.ms` asks for, retention, removal of deleted files, forgetting idle producers.
+checkpoints, syncs that `flush.ms` asks for, retention, segments that are to be compacted although nobody appends,
+removal of deleted files, forgetting idle producers.
+
+Retention goes by a clock that is slow to believe a jump ahead (base/patient_clock.py): what it deletes does not come
+back.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaspar.base.errors import Refused, StorageFailure
 from kaspar.base.log import get_log
+from kaspar.base.patient_clock import PatientClock
 from kaspar.config.kinds import MAX_LONG
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 log = get_log(__name__)
+T = TypeVar("T")
 
 FILE_REMOVAL_INTERVAL_MS: Final = 5_000
 MISSING_LOGS_INTERVAL_MS: Final = 1_000
@@ -26,6 +32,7 @@ MOST_SLEEP_S: Final = 3600.0
 class Upkeep:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._patient_clock = PatientClock(broker.clock, broker.logs.last_alive_ms)
 
     def start(self) -> None:
         broker = self._broker
@@ -42,6 +49,7 @@ class Upkeep:
             ),
             ("sync by time", self._shortest_flush_ms, self._sync_by_time),
             ("retention", lambda: broker.config.log_retention_check_interval_ms, self._retain),
+            ("segments to compact", lambda: broker.config.log_cleaner_backoff_ms, self._roll_idle),
             ("removal of deleted files", lambda: FILE_REMOVAL_INTERVAL_MS, self._remove_files),
             ("logs that wait for space", lambda: MISSING_LOGS_INTERVAL_MS, broker.hosting.make_missing),
             ("idle producers", lambda: PRODUCER_EXPIRY_INTERVAL_MS, self._expire_producers),
@@ -54,10 +62,10 @@ class Upkeep:
             await asyncio.sleep(min(interval_ms() / 1000, MOST_SLEEP_S))
             await self._guarded(name, work())
 
-    async def _guarded(self, name: str, work: Awaitable[None]) -> None:
+    async def _guarded(self, name: str, work: Awaitable[T]) -> T | None:
         """What fails now is tried again the next time, whatever it was."""
         try:
-            await work
+            return await work
         except StorageFailure as failure:
             self._broker.log_directory_failed(failure)
         except Refused as refusal:
@@ -65,6 +73,7 @@ class Upkeep:
         except Exception as problem:
             log.exception("upkeep met a bug", what=name)
             self._broker.request_failed(problem)
+        return None
 
     async def _checkpoint(self) -> None:
         await self._broker.run_blocking(self._broker.logs.checkpoint)
@@ -87,20 +96,40 @@ class Upkeep:
                 self._broker.syncing.ask(partition)
 
     async def _retain(self) -> None:
+        now_ms = self._patient_clock.now_ms()
+        deleted = 0
         for partition in tuple(self._broker.partitions):
-            if not partition.offline and "delete" in partition.log.config.cleanup_policy:
+            if not partition.offline:
                 # One that cannot be helped, for want of space perhaps, keeps no other from giving some back.
-                await self._guarded(f"retention of {partition.topic_partition}", self._retain_one(partition))
+                name = f"retention of {partition.topic_partition}"
+                deleted += await self._guarded(name, self._retain_one(partition, now_ms)) or 0
+        if deleted:
+            # So that after a crash, too, the logs begin where they begin now.
+            await self._checkpoint()
 
-    async def _retain_one(self, partition: Partition) -> None:
-        now_ms = self._broker.clock.now_ms()
+    async def _retain_one(self, partition: Partition, now_ms: int) -> int:
+        """How many segments were deleted."""
         one = partition.log
         start = await self._broker.run_blocking(one.retention_start_offset, now_ms, partition.high_watermark)
-        if start > one.log_start_offset and partition.state.role is not Role.NONE:  # it may have been deleted meanwhile
-            segments = one.delete_old_segments(start, now_ms=now_ms)
+        if partition.state.role is Role.NONE:
+            return 0  # it was deleted meanwhile
+        segments = one.delete_old_segments(start, now_ms=self._broker.clock.now_ms())
+        if segments:
             log.info(
                 "deleted old segments", partition=partition.topic_partition, segments=segments, log_start_offset=start
             )
+        return segments
+
+    async def _roll_idle(self) -> None:
+        """Without further appends, too, records are compacted within `max.compaction.lag.ms`."""
+        now_ms = self._broker.clock.now_ms()
+        for partition in tuple(self._broker.partitions):
+            if partition.log.config.max_compaction_lag_ms < MAX_LONG:
+                await self._guarded(f"rolling {partition.topic_partition}", self._roll_one(partition, now_ms))
+
+    async def _roll_one(self, partition: Partition, now_ms: int) -> None:
+        if not partition.offline and partition.state.role is not Role.NONE:
+            partition.log.roll_if_overdue(now_ms=now_ms)
 
     async def _remove_files(self) -> None:
         await self._broker.run_blocking(self._broker.logs.maintain, self._broker.clock.now_ms())

@@ -2,7 +2,8 @@
 
 - `.deleted`: was on its way out, and goes.
 - `.cleaned`: a cleaning that did not finish; it goes, and with it `.swap` files from its base offset on.
-- `.swap`: a cleaning that finished but did not take the old segments' place yet; it takes it now.
+- `.swap`: a cleaning that finished but did not take the old segments' place yet; it takes it now. Old segments behind
+  the last record that it kept may stay: what they hold is as it was before the cleaning.
 - `.tmp`: a small file that was not put in place.
 - an index without its log file: goes.
 """
@@ -22,6 +23,7 @@ from kaspar.storage.file_names import (
     SWAP,
     TEMPORARY,
     TRANSACTION_INDEX,
+    numbered,
     parse_numbered,
 )
 from kaspar.storage.files import Files, unlink_if_there
@@ -77,23 +79,33 @@ def _settle(files: Files, folder: str, names: list[str]) -> None:
     first_cleaned = min((offset_of.get(name, 0) for name in names if name.endswith(CLEANED)), default=None)
     swaps = []
     for name in names:
-        path = os.path.join(folder, name)
         if name.endswith(SWAP) and (first_cleaned is None or offset_of.get(name, 0) < first_cleaned):
             swaps.append(name)
         elif name.endswith((DELETED, CLEANED, SWAP, TEMPORARY)):
-            unlink_if_there(files, path)
-    swapped_logs = [name for name in swaps if name.endswith(LOG + SWAP)]
-    if swapped_logs:
-        begin = min(offset_of[name] for name in swapped_logs)
-        end = max(_end_of(files, os.path.join(folder, name), offset_of[name]) for name in swapped_logs)
-        for name in names:
-            parsed = parse_numbered(name)
-            if parsed is not None and parsed[1] in SEGMENT_SUFFIXES and begin <= parsed[0] < end:
-                unlink_if_there(files, os.path.join(folder, name))
-    for name in swaps:
+            unlink_if_there(files, os.path.join(folder, name))
+    for base_offset in sorted({offset_of[name] for name in swaps}):
+        _remove_replaced(files, folder, names, base_offset, numbered(base_offset, LOG + SWAP) in swaps)
+    # The log files first: as long as one has its mark, all that lies in its range is old.
+    for name in sorted(swaps, key=lambda name: not name.endswith(LOG + SWAP)):
         log.info("finished a swap of cleaned segments", file=os.path.join(folder, name))
         files.rename(os.path.join(folder, name), os.path.join(folder, name.removesuffix(SWAP)))
     files.fsync_dir(folder)
+
+
+def _remove_replaced(files: Files, folder: str, names: list[str], base_offset: int, log_is_marked: bool) -> None:
+    """Remove what is left of the segments that a cleaned one takes the place of. If its log file has lost the mark
+    already, the files with its own offset are its own.
+    """
+    path = os.path.join(folder, numbered(base_offset, LOG + SWAP if log_is_marked else LOG))
+    try:
+        end = _end_of(files, path, base_offset)
+    except FileNotFoundError:
+        return  # an index without a log: see above
+    begin = base_offset if log_is_marked else base_offset + 1
+    for name in names:
+        parsed = parse_numbered(name)
+        if parsed is not None and parsed[1] in SEGMENT_SUFFIXES and begin <= parsed[0] < end:
+            unlink_if_there(files, os.path.join(folder, name))
 
 
 def _end_of(files: Files, path: str, base_offset: int) -> int:

@@ -13,6 +13,7 @@ from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
+from kaspar.config.kinds import MAX_LONG
 from kaspar.records import HEADER_SIZE, read_header
 from kaspar.storage.doomed_files import DoomedFiles
 from kaspar.storage.file_names import (
@@ -44,6 +45,7 @@ class LocalLog:
         "_folder_dirty",
         "_folder_is_new",
         "_index_interval_bytes",
+        "_max_segment_ms",
         "_pwrite",
         "_recovering",
         "_renaming",
@@ -104,7 +106,8 @@ class LocalLog:
         self._config = config
         self.plain_terms = plain_terms(config)
         self._index_interval_bytes = config.index_interval_bytes
-        self._active.segment_ms_changed(config.segment_ms)
+        self._max_segment_ms = max_segment_ms(config)
+        self._active.segment_ms_changed(self._max_segment_ms)
         self._active.byte_limit = -1  # the next append looks at everything anew
 
     @property
@@ -119,6 +122,11 @@ class LocalLog:
         """Whether a segment is part of the log, also in the moment in which files change their names. Any thread."""
         with self._renaming:
             return segment in self.segments.all
+
+    def has_segments(self, segments: Segments) -> bool:
+        """The same for the whole list. A roll makes another list."""
+        with self._renaming:
+            return self.segments is segments
 
     # Opening and rolling
 
@@ -137,7 +145,7 @@ class LocalLog:
             must_roll = last_offset > segment.largest_offset
         else:
             must_roll = (
-                self._waited_ms(segment, max_timestamp, now_ms) > config.segment_ms - segment.jitter_ms
+                self._waited_ms(segment, max_timestamp, now_ms) > self._max_segment_ms - segment.jitter_ms
                 or segment.size + size > config.segment_bytes
                 or last_offset > segment.largest_offset
                 or segment.index_is_full(config.segment_index_bytes)
@@ -146,7 +154,7 @@ class LocalLog:
             self._roll(max(base_offset, self.log_end_offset), now_ms)
             segment = self._active
         if segment.size == 0:
-            segment.first_batch_at(max_timestamp, config.segment_ms)
+            segment.first_batch_at(max_timestamp, self._max_segment_ms)
         segment.byte_limit = config.segment_bytes
         return segment
 
@@ -154,7 +162,7 @@ class LocalLog:
         """How old a segment has become: by the time in its records, or by the clock if its first batch has none."""
         if segment.rolling_timestamp == NOT_LOADED:
             first = read_header(self.directory.files.pread(segment.fd, HEADER_SIZE, 0), 0)
-            segment.first_batch_at(first.max_timestamp, self._config.segment_ms)
+            segment.first_batch_at(first.max_timestamp, self._max_segment_ms)
         if segment.rolling_timestamp >= 0:
             return max_timestamp - segment.rolling_timestamp
         return now_ms - segment.created_ms
@@ -198,6 +206,17 @@ class LocalLog:
         """Start a new segment at the log end offset, unless the active one is still empty."""
         if self._active.size:
             self._roll(self.log_end_offset, now_ms)
+
+    def roll_if_overdue(self, *, now_ms: int) -> bool:
+        """Roll a segment of a compacted topic that nobody appends to, so that its records, too, are cleaned in time."""
+        config = self._config
+        max_lag_ms = config.max_compaction_lag_ms
+        if "compact" not in config.cleanup_policy or max_lag_ms >= MAX_LONG or not self._active.size:
+            return False
+        overdue = self._waited_ms(self._open_active(), now_ms, now_ms) > max_lag_ms
+        if overdue:
+            self.roll(now_ms=now_ms)
+        return overdue
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         files = self.directory.files
@@ -424,7 +443,14 @@ class LocalLog:
             self.directory.readers.forget(segment)
 
 
+def max_segment_ms(config: LogConfig) -> int:
+    """A compacted topic's segment ends in time for it to be cleaned within `max.compaction.lag.ms`."""
+    if "compact" in config.cleanup_policy and config.max_compaction_lag_ms > 0:
+        return min(config.max_compaction_lag_ms, config.segment_ms)
+    return config.segment_ms
+
+
 def jitter_ms(config: LogConfig) -> int:
     """Segments of many partitions that began together shall not all be rolled in the same moment."""
-    most = min(config.segment_jitter_ms, config.segment_ms)
+    most = min(config.segment_jitter_ms, max_segment_ms(config))
     return random.randrange(most) if most > 0 else 0

@@ -13,6 +13,7 @@ from kaspar.base.log import get_log
 from kaspar.config import LogConfig
 from kaspar.storage import checkpoints, folder_metadata
 from kaspar.storage.file_names import (
+    CLEANER_OFFSET_CHECKPOINT,
     CLUSTER_METADATA_FOLDER,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -71,6 +72,7 @@ class DirectoryLoader:
             names = files.listdir(path)
             self._recovery_points = self._read(RECOVERY_POINT_CHECKPOINT)
             self._log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT)
+            self._read(CLEANER_OFFSET_CHECKPOINT)  # a version that is not known is refused before anything is touched
             self._clean = folder_metadata.take_clean_shutdown(files, path)
         except OSError as error:
             self._fail(error, "reading the directory")

@@ -73,6 +73,8 @@ class LogManager:
         self._doomed_folders: list[tuple[int | None, LogDirectory, str]] = []
         self._changing = threading.Lock()
         self._checkpointing = threading.Lock()
+        # When the last broker wrote a checkpoint here; None if there was none.
+        self.last_alive_ms: int | None = None
         # The recovery points in the checkpoint of each directory.
         self._written_points: dict[str, dict[TopicPartition, int]] = {}
 
@@ -129,6 +131,7 @@ class LogManager:
 
     def load(self, config_of: ConfigOf, progress: LoadProgress | None = None) -> None:
         """Load every partition of every directory, several at a time. After a crash this reads what was not synced."""
+        self.last_alive_ms = self._last_checkpoint_ms()
         threads = self._config.num_recovery_threads_per_data_dir
         online = [opened.directory for opened in self._opened.values() if opened.directory.offline is None]
         with ThreadPoolExecutor(threads * len(online), thread_name_prefix="log-recovery") as pool:
@@ -153,6 +156,13 @@ class LogManager:
         self._drop_offline()
         self._refuse_without_directory()
         self.checkpoint()
+
+    def _last_checkpoint_ms(self) -> int | None:
+        found = []
+        for directory in self.directories:
+            with contextlib.suppress(OSError):
+                found.append(self._files.modified_ms(os.path.join(directory.path, RECOVERY_POINT_CHECKPOINT)))
+        return max(found, default=None)
 
     def _add(self, loaded: Log) -> None:
         known = self._logs.setdefault(loaded.topic_partition, loaded)

@@ -50,7 +50,16 @@ class Replacement:
 
 
 class ShrinkingLog(LocalLog):
-    __slots__ = ("_swapping", "leader_epochs", "log_start_offset", "producers", "snapshots", "swaps", "topic_id")
+    __slots__ = (
+        "_future_told",
+        "_swapping",
+        "leader_epochs",
+        "log_start_offset",
+        "producers",
+        "snapshots",
+        "swaps",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -77,6 +86,8 @@ class ShrinkingLog(LocalLog):
         self.snapshots = snapshots
         # The replacement that is under way between `begin_swap` and `replace_segments`, and how many there were.
         self._swapping: Replacement | None = None
+        # The segment that was last complained about for its timestamps.
+        self._future_told = -1
         self.swaps = 0
 
     @property
@@ -173,7 +184,22 @@ class ShrinkingLog(LocalLog):
 
     def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
         """Where `retention.ms` and `retention.bytes` want the log to begin. Reads indexes: in a thread."""
-        return Offset(retention.new_start_offset(self, now_ms, high_watermark))
+        try:
+            start_offset, from_the_future = retention.retained(self, now_ms, high_watermark)
+        except FileNotFoundError:
+            return Offset(self.log_start_offset)  # segments were deleted or cleaned meanwhile: another time
+        except OSError as error:
+            raise self.directory.fail(error, f"looking for old segments of {self.topic_partition}") from error
+        if from_the_future is not None and from_the_future.base_offset != self._future_told:
+            self._future_told = from_the_future.base_offset
+            log.warning(
+                "records from the future keep a segment, and what follows it, from being deleted by time",
+                partition=self.topic_partition,
+                base_offset=from_the_future.base_offset,
+                max_timestamp=from_the_future.max_timestamp,
+                now_ms=now_ms,
+            )
+        return Offset(start_offset)
 
     def delete_old_segments(self, start_offset: int, *, now_ms: int) -> int:
         """Apply what `retention_start_offset` found: how many segments went. If all do, an empty one follows them."""

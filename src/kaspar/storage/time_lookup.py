@@ -4,6 +4,7 @@ Both look-ups read files and may inflate one batch, so they are for a thread.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -11,7 +12,7 @@ from kaspar.base.ids import NO_EPOCH, LeaderEpoch, Offset
 from kaspar.records import iter_records
 from kaspar.storage.batch_scan import BatchScan
 from kaspar.storage.file_names import LOG, TIME_INDEX
-from kaspar.storage.log_reader import locate
+from kaspar.storage.log_reader import Segments, locate
 from kaspar.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -28,28 +29,45 @@ class TimestampAndOffset(NamedTuple):
 
 def first_at_or_after(owner: "Log", timestamp: int) -> TimestampAndOffset | None:
     """The first record whose timestamp is not below the given one."""
-    files = owner.directory.files
-    try:
-        for segment in owner.segments.all:
-            if segment.size and segment.largest_timestamp(files) >= timestamp:
-                return _first_in_segment(owner, segment, timestamp)
-    except FileNotFoundError as error:
-        raise _deleted_meanwhile(owner) from error
-    return None
+    return _looked_up(owner, lambda segments: _first_in(owner, segments, timestamp))
 
 
 def with_max_timestamp(owner: "Log") -> TimestampAndOffset | None:
     """The first record that has the largest timestamp of all."""
+    return _looked_up(owner, lambda segments: _with_max_in(owner, segments))
+
+
+def _looked_up(owner: "Log", look: Callable[[Segments], TimestampAndOffset | None]) -> TimestampAndOffset | None:
+    """Look once more if a segment was deleted or cleaned meanwhile."""
+    while True:
+        segments = owner.segments
+        try:
+            return look(segments)
+        except FileNotFoundError as error:
+            if owner.deleted:
+                raise Refused(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{owner.topic_partition} was deleted while it was searched"
+                ) from error
+            if owner.has_segments(segments):
+                raise
+
+
+def _first_in(owner: "Log", segments: Segments, timestamp: int) -> TimestampAndOffset | None:
     files = owner.directory.files
-    try:
-        filled = [segment for segment in owner.segments.all if segment.size]
-        if not filled:
-            return None
-        newest = max(filled, key=lambda segment: segment.loaded_max_timestamp(files))
-        max_timestamp = newest.loaded_max_timestamp(files)
-        return _search(owner, newest, newest.offset_of_max_timestamp, max_timestamp) if max_timestamp >= 0 else None
-    except FileNotFoundError as error:
-        raise _deleted_meanwhile(owner) from error
+    for segment in segments.all:
+        if segment.size and segment.largest_timestamp(files) >= timestamp:
+            return _first_in_segment(owner, segment, timestamp)
+    return None
+
+
+def _with_max_in(owner: "Log", segments: Segments) -> TimestampAndOffset | None:
+    files = owner.directory.files
+    filled = [segment for segment in segments.all if segment.size]
+    if not filled:
+        return None
+    newest = max(filled, key=lambda segment: segment.loaded_max_timestamp(files))
+    max_timestamp = newest.loaded_max_timestamp(files)
+    return _search(owner, newest, newest.offset_of_max_timestamp, max_timestamp) if max_timestamp >= 0 else None
 
 
 def _first_in_segment(owner: "Log", segment: Segment, timestamp: int) -> TimestampAndOffset | None:
@@ -80,10 +98,3 @@ def _search(owner: "Log", segment: Segment, begin: int, timestamp: int) -> Times
         return None
     finally:
         directory.readers.release(handle)
-
-
-def _deleted_meanwhile(owner: "Log") -> Refused:
-    return Refused(
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if owner.deleted else ErrorCode.OFFSET_OUT_OF_RANGE,
-        f"a segment of {owner.topic_partition} was deleted while it was searched",
-    )

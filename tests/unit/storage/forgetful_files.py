@@ -66,7 +66,8 @@ class ForgetfulFiles:
         self._folders: set[str] = {"/"}
         self._names: dict[str, _Inode] = {}
         self._durable_names: dict[str, _Inode] = {}
-        self._changes: dict[str, list[tuple[str, _Inode | None]]] = {}
+        # Of each folder, in order; a rename is one change of two names.
+        self._changes: dict[str, list[tuple[tuple[str, _Inode | None], ...]]] = {}
         self._open: dict[int, _Inode] = {}
         self._next_fd = 1000
         self.cached = True
@@ -75,8 +76,8 @@ class ForgetfulFiles:
     def crash(self, chance: random.Random) -> None:
         """The power is cut. Descriptors that are open are void."""
         for _, changes in sorted(self._changes.items()):
-            for path, inode in changes[: chance.randint(0, len(changes))]:
-                self._set(self._durable_names, path, inode)
+            for change in changes[: chance.randint(0, len(changes))]:
+                self._make_durable(change)
         self._changes.clear()
         self._names = dict(self._durable_names)
         # In the order of the names, so that one seed always gives one outcome; a file with two names loses power once.
@@ -95,9 +96,14 @@ class ForgetfulFiles:
         else:
             names[path] = inode
 
-    def _change(self, path: str, inode: _Inode | None) -> None:
-        self._set(self._names, path, inode)
-        self._changes.setdefault(os.path.dirname(path), []).append((path, inode))
+    def _make_durable(self, change: tuple[tuple[str, _Inode | None], ...]) -> None:
+        for path, inode in change:
+            self._set(self._durable_names, path, inode)
+
+    def _change(self, *change: tuple[str, _Inode | None]) -> None:
+        for path, inode in change:
+            self._set(self._names, path, inode)
+        self._changes.setdefault(os.path.dirname(change[0][0]), []).append(change)
 
     def _inode(self, path: str) -> _Inode:
         inode = self._names.get(path)
@@ -109,7 +115,7 @@ class ForgetfulFiles:
         if create and path not in self._names:
             if os.path.dirname(path) not in self._folders:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            self._change(path, _Inode())
+            self._change((path, _Inode()))
         inode = self._inode(path)
         if create:
             inode.change(0)
@@ -179,8 +185,7 @@ class ForgetfulFiles:
             self._rename_folder(old, new)
             return
         inode = self._inode(old)
-        self._change(old, None)
-        self._change(new, inode)
+        self._change((old, None), (new, inode))
 
     def _rename_folder(self, old: str, new: str) -> None:
         self._folders.discard(old)
@@ -189,13 +194,15 @@ class ForgetfulFiles:
             for path in [path for path in names if os.path.dirname(path) == old]:
                 names[os.path.join(new, os.path.basename(path))] = names.pop(path)
         moved = self._changes.pop(old, [])
-        self._changes[new] = [(os.path.join(new, os.path.basename(path)), inode) for path, inode in moved]
+        self._changes[new] = [
+            tuple((os.path.join(new, os.path.basename(path)), inode) for path, inode in change) for change in moved
+        ]
 
     def unlink(self, path: str) -> None:
         self._inode(path)
-        self._change(path, None)
+        self._change((path, None))
 
     def fsync_dir(self, path: str) -> None:
         self.syncs += 1
-        for name, inode in self._changes.pop(path, []):
-            self._set(self._durable_names, name, inode)
+        for change in self._changes.pop(path, []):
+            self._make_durable(change)

@@ -1,0 +1,70 @@
+"""A wall clock for what cannot be undone: it does not believe a jump ahead before the new time has lasted.
+
+Retention deletes what is old. A wall clock that is set a year ahead by mistake makes everything old, and no later
+correction brings it back. So this clock goes on by the steady clock where the wall clock has jumped ahead of it, and
+takes the new time over when it has lasted for an hour. A jump back is followed at once: it only keeps things longer.
+
+The time when the process last ran may be given, so that a clock that is wrong already when the process starts (no
+battery, no network yet) is met with the same patience. If the process really was away for so long, things are deleted
+an hour late.
+"""
+
+import threading
+
+from kaspar.base.clock import Clock
+from kaspar.base.log import get_log
+
+log = get_log(__name__)
+
+MOST_JUMP_MS = 5 * 60_000
+PATIENCE_MS = 60 * 60_000
+
+
+class PatientClock:
+    """Must be asked from time to time, at least every few minutes, to see jumps. For any thread."""
+
+    def __init__(self, clock: Clock, last_known_ms: int | None = None) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._steady_ms = self._steady_now_ms()
+        self._now_ms = clock.now_ms() if last_known_ms is None else last_known_ms
+        # The time that is not believed yet, as it should be by now, and for how long it has lasted.
+        self._claimed_ms: int | None = None
+        self._lasted_ms = 0
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, as far as they are believed."""
+        with self._lock:
+            steady_ms = self._steady_now_ms()
+            passed_ms, self._steady_ms = steady_ms - self._steady_ms, steady_ms
+            self._now_ms = self._looked_at(self._clock.now_ms(), passed_ms)
+            return self._now_ms
+
+    def _looked_at(self, wall_ms: int, passed_ms: int) -> int:
+        expected_ms = self._now_ms + passed_ms
+        if wall_ms <= expected_ms + MOST_JUMP_MS:
+            if self._claimed_ms is not None:
+                log.info("the clock is back where it was expected", ahead_ms=wall_ms - expected_ms)
+                self._claimed_ms = None
+            return wall_ms
+        if self._claimed_ms is not None and abs(wall_ms - self._claimed_ms - passed_ms) <= MOST_JUMP_MS:
+            self._lasted_ms += passed_ms
+        else:
+            self._lasted_ms = 0
+            log.warning(
+                "the clock has jumped ahead: nothing is deleted because of it until the new time has lasted an hour",
+                expected_ms=expected_ms,
+                clock_ms=wall_ms,
+            )
+        self._claimed_ms = wall_ms
+        if self._lasted_ms < PATIENCE_MS:
+            return expected_ms
+        log.warning("the clock's new time has lasted, and counts from now on", clock_ms=wall_ms)
+        self._claimed_ms = None
+        return wall_ms
+
+    def _steady_now_ms(self) -> int:
+        return int(self._clock.monotonic() * 1000)
