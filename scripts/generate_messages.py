@@ -56,6 +56,9 @@ IMPLICIT_DEFAULTS = {
 }
 # Fields that nearly every response leaves at "nothing to say"; a handler should not have to repeat it.
 QUIET_FIELDS = {"throttle_time_ms", "error_code"}
+# APIs that only Kaspar has: their keys, and their versions as KNOWN_VERSIONS has them. Their messages are hand-made.
+FIRST_OWN_KEY = 10_000
+OWN_APIS = {"compact_topics": (FIRST_OWN_KEY, (0, 0, 0))}
 # Where splitting at capitals and digits loses Kafka's own word.
 RENAMED = {"enable2_pc": "enable_2pc"}
 
@@ -308,7 +311,7 @@ def api_name(package: str) -> str:
 
 def api_keys_text() -> str:
     lines = [
-        f'"""Kafka\'s API keys ({GENERATED})."""',
+        f'"""Kafka\'s API keys, and Kaspar\'s own ({GENERATED})."""',
         "",
         "from enum import IntEnum",
         "",
@@ -316,13 +319,16 @@ def api_keys_text() -> str:
         "class ApiKey(IntEnum):",
     ]
     lines += [f"    {package.upper()} = {key}" for key, package in sorted(api_key_map.items())]
-    lines += ["", "", "# For each API: the versions that its messages have, and the first flexible one (-1: none is)."]
+    lines += [f"    {package.upper()} = {key}" for package, (key, _) in OWN_APIS.items()]
+    lines += ["", "", f"# From here on the APIs are Kaspar's own.\nFIRST_OWN_KEY = {FIRST_OWN_KEY}"]
+    lines += ["", "# For each API: the versions that its messages have, and the first flexible one (-1: none is)."]
     lines += ["KNOWN_VERSIONS: dict[ApiKey, tuple[int, int, int]] = {"]
     for _, package in sorted(api_key_map.items()):
         structs, versions = structs_of(package, "request")
         lines.append(
             f"    ApiKey.{package.upper()}: ({versions[0]}, {versions[-1]}, {min(structs[-1].flexible, default=-1)}),"
         )
+    lines += [f"    ApiKey.{package.upper()}: {versions}," for package, (_, versions) in OWN_APIS.items()]
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -373,7 +379,8 @@ def generate() -> dict[Path, str]:
 def main() -> int:
     files = generate()
     folder = SOURCE_ROOT / "protocol" / "messages"
-    for stale in set(folder.glob("*.py")) - set(files):
+    own = {folder / f"{package}.py" for package in OWN_APIS}
+    for stale in set(folder.glob("*.py")) - set(files) - own:
         stale.unlink()
     for path, text in files.items():
         if not path.exists() or path.read_text() != text:

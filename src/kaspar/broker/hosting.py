@@ -157,6 +157,7 @@ class Hosting:
             partition.retire()
         for partition in hosted.partitions.values():
             await broker.syncing.finish_with(partition)
+        await broker.cleaning.give_up(hosted.partitions.values())
 
     async def _remove_deleted(self, image: ClusterImage) -> None:
         broker = self._broker

@@ -15,6 +15,7 @@ from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.broker.appends import AppendQueues
+from kaspar.broker.cleaning import Cleaning
 from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.handlers.metadata import EncodedTopics
@@ -103,6 +104,7 @@ class Broker:
         self.requests = Requests(self)
         self.hosting = Hosting(self)
         self.coordinators = Coordinators(self)
+        self.cleaning = Cleaning(self)
         self._limits = ConnectionLimits(
             max_connections=self.config.max_connections,
             max_per_ip=self.config.max_connections_per_ip,
@@ -276,6 +278,7 @@ class Broker:
         self.state = BrokerState.SHUTTING_DOWN
         for listener in self.listeners:
             await listener.stop_accepting()
+        await self.cleaning.stop()
         await self.appends.finish()
         await self.syncing.finish()  # what waits for its sync is answered as any other
         self.requests.release_waiting()
@@ -323,6 +326,7 @@ class Broker:
     def leadership_changed(self, topics: Collection[str]) -> None:
         """Partitions of these topics came to this broker, left it, or have another leader."""
         self.coordinators.leadership_changed(topics)
+        self.cleaning.topics_changed(topics)
 
     def _apply_dynamic_settings(self, image: ClusterImage) -> None:
         self.settings = self.settings.with_dynamic(
@@ -335,6 +339,7 @@ class Broker:
         self._accept_again()
         self.logs.reconfigure(self.config)
         self.hosting.reconfigure(image)
+        self.cleaning.reconfigure()
 
     def endpoints_for(self, listener: str) -> Iterator[tuple[BrokerRegistration, AdvertisedEndpoint]]:
         """The brokers as a client of that listener reaches them."""

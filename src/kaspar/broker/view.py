@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.cleaner_numbers import CleanerNumbers
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.listener import Listener
@@ -173,6 +174,9 @@ class RunningBroker:
 
     def timer_count(self) -> int:
         return len(self._broker.timers)
+
+    def cleaner(self) -> CleanerNumbers:
+        return CleanerNumbers.of(self._broker)
 
     def controller(self) -> ClusterCounts | None:
         return ClusterCounts(self._broker.image)

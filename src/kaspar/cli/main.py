@@ -25,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="start a broker, produce and consume with a live view")
     demo.add_argument("--seconds", type=float, help="end by itself after so many seconds")
     demo.add_argument("--rate", type=int, default=2_000, help="records a second to produce (default: %(default)s)")
+    _add_compact(commands)
     commands.add_parser("version", help="say which version this is, and whether its core is compiled")
     arguments = parser.parse_args(argv)
     if arguments.command == "broker":
@@ -33,10 +34,42 @@ def main(argv: Sequence[str] | None = None) -> int:
         from kaspar.cli.demo import run_demo
 
         return run_demo(seconds=arguments.seconds, rate=arguments.rate)
+    if arguments.command == "compact":
+        from kaspar.cli.compact import run_compact
+
+        return run_compact(
+            arguments.topic, servers=arguments.bootstrap_server, only=arguments.partitions, timeout_s=arguments.timeout
+        )
     if arguments.command == "version":
         return _version()
     parser.print_help()
     return 2
+
+
+def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    compact = commands.add_parser(
+        "compact",
+        help="compact a topic now",
+        description="Compact a topic now, whatever its dirty ratio, and show what that brings: of every key, all "
+        "records but the last are removed. What min.compaction.lag.ms or an open transaction protects stays as it is, "
+        "and so do tombstones until delete.retention.ms is over. Ctrl-C ends the command, not the compaction.",
+        epilog="Example: kaspar compact salaries --bootstrap-server localhost:9092 --partitions 0,1",
+    )
+    compact.add_argument("topic", metavar="TOPIC", help="a topic whose cleanup.policy contains compact")
+    compact.add_argument(
+        "--bootstrap-server",
+        default="localhost:9092",
+        metavar="HOST:PORT",
+        help="some brokers of the cluster, comma-separated (default: %(default)s)",
+    )
+    compact.add_argument("--partitions", type=_numbers, help="only these, comma-separated (default: all)")
+    compact.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="wait no longer than this (default: no limit)"
+    )
+
+
+def _numbers(text: str) -> list[int]:
+    return sorted({int(part) for part in text.split(",")})
 
 
 def _version() -> int:

@@ -73,7 +73,19 @@ def validate_dynamic(settings: BrokerSettings, values: Mapping[str, str], *, per
         declaration.parse(values[name])
     default, broker = (settings.dynamic_default, values) if per_broker else (values, settings.dynamic_broker)
     changed = BrokerSettings(settings.static, default, broker)
-    _ = changed.config
+    _check_cleaner_threads(settings.config.log_cleaner_threads, changed.config.log_cleaner_threads)
+
+
+def _check_cleaner_threads(now: int, wanted: int) -> None:
+    """Kafka's rule for its pools of threads: each step at most doubles or halves them."""
+    if wanted == now:
+        return
+    if wanted < 1:
+        raise InvalidSetting("Log cleaner threads should be at least 1")
+    if wanted < now // 2:
+        raise InvalidSetting(f"Log cleaner threads cannot be reduced to less than half the current value {now}")
+    if wanted > now * 2:
+        raise InvalidSetting(f"Log cleaner threads cannot be increased to more than double the current value {now}")
 
 
 _WITHOUT_LISTENER = {"principal.builder.class", "sasl.enabled.mechanisms"}

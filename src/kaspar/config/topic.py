@@ -18,7 +18,6 @@ MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
-NO_CLEANER = "The log cleaner does not compact topics yet."
 NO_TIERS = "There is no tiered storage yet."
 NO_REPLICATION = "Partitions have one replica, on this broker, until replication is here."
 
@@ -72,7 +71,6 @@ class LogConfig(Settings):
         DAY_MS,
         at_least(0),
         synonyms=_from("log.cleaner.delete.retention.ms"),
-        not_honoured=NO_CLEANER,
         doc="How long the tombstones of a compacted topic are kept, so that readers from the start see the deletes.",
     )
     file_delete_delay_ms: int = setting(
@@ -142,7 +140,6 @@ class LogConfig(Settings):
         MAX_LONG,
         at_least(1),
         synonyms=_from("log.cleaner.max.compaction.lag.ms"),
-        not_honoured=NO_CLEANER,
         doc="The longest a record may wait before its segment is compacted.",
     )
     max_message_bytes: int = setting(
@@ -178,7 +175,6 @@ class LogConfig(Settings):
         0.5,
         between(0.0, 1.0),
         synonyms=_from("log.cleaner.min.cleanable.ratio"),
-        not_honoured=NO_CLEANER,
         doc="The share of a log that must be uncompacted before the cleaner takes it up.",
     )
     min_compaction_lag_ms: int = setting(
@@ -186,7 +182,6 @@ class LogConfig(Settings):
         0,
         at_least(0),
         synonyms=_from("log.cleaner.min.compaction.lag.ms"),
-        not_honoured=NO_CLEANER,
         doc="How long a record stays uncompacted at least.",
     )
     min_insync_replicas: int = setting(

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.cleaner_numbers import CleanerNumbers
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 
@@ -85,6 +86,7 @@ class FakeBroker:
     active_controller: FakeController | None = None
     coordinated_groups: GroupNumbers = field(default_factory=GroupNumbers)
     coordinated_transactions: TransactionNumbers = field(default_factory=TransactionNumbers)
+    cleaner_numbers: CleanerNumbers = field(default_factory=CleanerNumbers)
     timers: int = 0
     offline_replicas: int = 0
     requests_queued: int = 0
@@ -131,6 +133,9 @@ class FakeBroker:
 
     def timer_count(self) -> int:
         return self.timers
+
+    def cleaner(self) -> CleanerNumbers:
+        return self.cleaner_numbers
 
     def controller(self) -> FakeController | None:
         return self.active_controller

@@ -10,6 +10,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from kaspar.base.errors import ErrorCode
 from kaspar.base.exposition import CHUNK_LINES, Family, Kind, labels, render
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.cleaner_numbers import CleanerNumbers, Uncleanable
+from kaspar.broker.cleaning import CleanerTotals
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 from kaspar.broker.metrics.catalogue import FAMILIES, metrics_page, reference_page
@@ -109,6 +111,17 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
             oldest_prepared_ms=2500,
             waiting_markers=4,
         ),
+        cleaner_numbers=CleanerNumbers(
+            recopy_percent=40,
+            max_buffer_utilization_percent=12,
+            max_clean_time_secs=3,
+            max_compaction_delay_secs=60,
+            dead_thread_count=1,
+            max_dirty_percent=75,
+            time_since_last_run_ms=900,
+            uncleanable=(Uncleanable("/data/a", 2, 5000), Uncleanable("/data/b")),
+            totals=CleanerTotals(runs=4, bytes_read=10_000, bytes_written=4000, records_removed=60),
+        ),
         timers=12,
         offline_replicas=1,
         requests_queued=6,
@@ -195,6 +208,25 @@ def test_groups_are_counted_as_kafka_counts_them() -> None:
     assert value(found, f"{coordinator}_partition_load_time_avg") == 20
     assert value(found, "kaspar_group_requests_waiting") == 3
     assert value(found, "kaspar_coordinator_timers") == 12
+
+
+def test_the_cleaner_is_shown_under_kafkas_names() -> None:
+    found = samples(page(*a_busy_broker()))
+    cleaner, manager = "kafka_log_logcleaner", "kafka_log_logcleanermanager"
+    assert value(found, f"{cleaner}_cleaner_recopy_percent") == 40
+    assert value(found, f"{cleaner}_max_buffer_utilization_percent") == 12
+    assert value(found, f"{cleaner}_max_clean_time_secs") == 3
+    assert value(found, f"{cleaner}_max_compaction_delay_secs") == 60
+    assert value(found, f"{cleaner}_deadthreadcount") == 1
+    assert value(found, f"{manager}_max_dirty_percent") == 75
+    assert value(found, f"{manager}_time_since_last_run_ms") == 900
+    assert value(found, f"{manager}_uncleanable_partitions_count", logDirectory="/data/a") == 2
+    assert value(found, f"{manager}_uncleanable_bytes", logDirectory="/data/a") == 5000
+    assert value(found, f"{manager}_uncleanable_partitions_count", logDirectory="/data/b") == 0
+    assert value(found, "kaspar_log_cleaner_runs_total") == 4
+    assert value(found, "kaspar_log_cleaner_read_bytes_total") == 10_000
+    assert value(found, "kaspar_log_cleaner_written_bytes_total") == 4000
+    assert value(found, "kaspar_log_cleaner_removed_records_total") == 60
 
 
 def test_transactions_are_shown() -> None:

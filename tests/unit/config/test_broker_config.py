@@ -112,3 +112,9 @@ def test_a_wrong_secret_is_not_shown() -> None:
 
     with pytest.raises(InvalidSetting, match=r"Invalid value \[hidden\] for configuration code"):
         Vault.declared["code"].parse("0000")
+
+
+def test_a_cleaner_thread_needs_memory() -> None:
+    assert BrokerConfig.of({"log.cleaner.dedupe.buffer.size": "2100000"}).log_cleaner_dedupe_buffer_size == 2_100_000
+    with pytest.raises(InvalidSetting, match=r"log\.cleaner\.dedupe\.buffer\.size must be at least 1MB per cleaner"):
+        BrokerConfig.of({"log.cleaner.dedupe.buffer.size": "2100000", "log.cleaner.threads": "3"})

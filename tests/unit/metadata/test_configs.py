@@ -154,6 +154,16 @@ def test_groups_and_client_metrics_need_not_exist() -> None:
             "Invalid value x for configuration log.cleaner.threads: Not a number of type INT",
         ),
         (
+            change(BROKER, ("log.cleaner.threads", SET, "0")),
+            ErrorCode.INVALID_REQUEST,
+            "Log cleaner threads should be at least 1",
+        ),
+        (
+            change(BROKER, ("log.cleaner.threads", SET, "3")),
+            ErrorCode.INVALID_REQUEST,
+            "Log cleaner threads cannot be increased to more than double the current value 1",
+        ),
+        (
             change(ConfigResource(ResourceType.BROKER, "x"), ("max.connections", SET, "5")),
             ErrorCode.INVALID_REQUEST,
             "Node id must be an integer, but it is: x",

@@ -20,7 +20,7 @@ from kio.static.primitive import TZAware, i32Timedelta, i64Timedelta
 import kaspar.protocol.messages
 from kaspar.base.ids import ZERO_UUID
 from kaspar.protocol.schema import NO_TAG, Field, Message, VersionRange
-from scripts.generate_messages import name_of
+from scripts.generate_messages import OWN_APIS, name_of
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -30,8 +30,10 @@ _BYTES = [b"", b"\0", b"bytes", b"\xff" * 200]
 
 
 def all_messages() -> Iterator[tuple[type[Message], int]]:
-    """Every top-level message at every version."""
+    """Every top-level message of Kafka's at every version."""
     for _, name, _ in pkgutil.iter_modules(kaspar.protocol.messages.__path__):
+        if name in OWN_APIS:
+            continue
         module = importlib.import_module(f"kaspar.protocol.messages.{name}")
         classes = [value for value in vars(module).values() if _is_message_class(value)]
         inside = {field.type.removeprefix("[]") for cls in classes for field in cls.SCHEMA.fields}

@@ -8,6 +8,14 @@ from kio.schema.index import api_key_map
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.protocol.codec import read, write
+from kaspar.protocol.messages.compact_topics import (
+    CompactTopicsPartition,
+    CompactTopicsPartitionResult,
+    CompactTopicsRequest,
+    CompactTopicsResponse,
+    CompactTopicsTopic,
+    CompactTopicsTopicResult,
+)
 from kaspar.protocol.schema import Message
 from scripts import generate_messages
 from tests.unit.protocol.mutation import mutate
@@ -51,3 +59,25 @@ def test_broken_bytes_are_malformed_and_nothing_worse(message_class: type[Messag
         for end in range(len(written)):
             with pytest.raises(MalformedBytes):
                 read(message_class, version, written[:end])
+
+
+def test_messages_of_our_own_come_back_as_they_were() -> None:
+    partition = CompactTopicsPartitionResult(
+        partition_index=3,
+        error_code=2,
+        error_message="é",
+        target_offset=2**40,
+        first_dirty_offset=-1,
+        log_end_offset=7,
+        size_bytes=2**50,
+        records_removed=9,
+        is_being_cleaned=True,
+    )
+    response = CompactTopicsResponse(topics=(CompactTopicsTopicResult(name="t", partitions=(partition,)),))
+    topic = CompactTopicsTopic(name="t", partitions=(CompactTopicsPartition(partition_index=1, target_offset=5),))
+    for message in (response, CompactTopicsRequest(topics=(topic,))):
+        written = write(message, 0)
+        assert read(type(message), 0, written) == (message, len(written))
+        for end in range(len(written)):
+            with pytest.raises(MalformedBytes):
+                read(type(message), 0, written[:end])

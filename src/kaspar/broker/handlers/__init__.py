@@ -1,7 +1,8 @@
 """One module for each API, and the table that says which APIs are served, at which versions.
 
 A module has `handle(broker, context, request) -> response`, plain or async. It is imported when the first request for
-it comes, so that a start pays for nothing it does not need. What ApiVersions announces is this table (`served_with`).
+it comes, so that a start pays for nothing it does not need. What ApiVersions announces is this table (`served_with`),
+but for the APIs that are Kaspar's own: no client of Kafka's would know what to make of them.
 """
 
 import importlib
@@ -98,6 +99,7 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group_describe"),
         ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources"),
         ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions"),
+        ServedApi(ApiKey.COMPACT_TOPICS, 0, 0, "compact_topics"),
     )
 }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.handlers import SERVED, RequestContext, ServedApi
 from kaspar.metadata.features import SUPPORTED
-from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.api_keys import FIRST_OWN_KEY, ApiKey
 from kaspar.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -37,6 +37,7 @@ def announced(served: Mapping[int, ServedApi]) -> tuple[ApiVersion, ...]:
             api_key=api.key, min_version=ANNOUNCED_FROM.get(api.key, api.first_version), max_version=api.last_version
         )
         for api in sorted(served.values(), key=lambda api: api.key)
+        if api.key < FIRST_OWN_KEY
     )
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from kaspar.base.exposition import QUANTILE_LABELS, Kind, render
 from kaspar.broker.metrics.broker import BrokerMetrics
+from kaspar.broker.metrics.cleaner import CLEANER
 from kaspar.broker.metrics.coordinators import GROUPS, TRANSACTIONS
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, REPLICAS, WAITING
@@ -16,6 +17,7 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
     "Requests": REQUESTS,
     "Connections and threads": CONNECTIONS,
     "Logs": LOGS,
+    "The log cleaner": CLEANER,
     "Replicas": REPLICAS,
     "Groups and committed offsets": GROUPS,
     "Transactions": TRANSACTIONS,

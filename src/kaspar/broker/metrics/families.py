@@ -15,6 +15,7 @@ from kaspar.broker.metrics.requests import RequestReading
 from kaspar.broker.metrics.topics import TopicMetrics
 from kaspar.broker.metrics.view import (
     BrokerView,
+    CleanerView,
     ControllerView,
     GroupsView,
     LogView,
@@ -57,6 +58,10 @@ class Scrape:
         return self.broker.groups()
 
     @functools.cached_property
+    def cleaner(self) -> CleanerView:
+        return self.broker.cleaner()
+
+    @functools.cached_property
     def transactions(self) -> TransactionsView:
         return self.broker.transactions()
 
@@ -76,7 +81,7 @@ def prometheus_name(mbean: str) -> tuple[str, Kind]:
     start = f"{domain.replace('.', '_')}_{named['type']}_".lower()
     if named["name"].endswith("PerSec"):
         return f"{start}{named['name'].removesuffix('PerSec').lower()}_total", Kind.COUNTER
-    return start + named["name"].lower(), Kind.GAUGE
+    return start + named["name"].lower().replace("-", "_"), Kind.GAUGE
 
 
 def one(mbean: str, text: str, read: Callable[[Scrape], float], *, name: str = "") -> BrokerFamily:

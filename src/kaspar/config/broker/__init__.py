@@ -27,6 +27,7 @@ from kaspar.config.endpoints import (
     host_and_port,
     listening_endpoints,
 )
+from kaspar.config.topic import MIB
 
 __all__ = ["BrokerConfig"]
 
@@ -110,6 +111,8 @@ def _check_together(config: BrokerConfig) -> None:
     for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
         if getattr(config, name.replace(".", "_")) == 0:
             raise InvalidSetting(f"{name} must be unlimited (-1) or, greater than or equal to 1")
+    if config.log_cleaner_dedupe_buffer_size // max(1, config.log_cleaner_threads) <= MIB:
+        raise InvalidSetting("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
     if not config.endpoints:
         raise InvalidSetting("listeners names no listener for clients: all are in controller.listener.names")
     _ = config.advertised_endpoints, config.max_connections_by_address, config.metrics_address

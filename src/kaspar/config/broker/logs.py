@@ -3,7 +3,7 @@
 from kaspar.config.checks import at_least
 from kaspar.config.declaration import Importance, Scope, Settings, setting, topic_default
 from kaspar.config.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_DOUBLE, MAX_LONG, STRING
-from kaspar.config.topic import DAY_MS, KIB, MIB, MINUTE_MS, NO_CLEANER, NO_REPLICATION, LogConfig
+from kaspar.config.topic import DAY_MS, KIB, MIB, MINUTE_MS, NO_REPLICATION, LogConfig
 
 TOPIC = LogConfig.declared
 
@@ -150,45 +150,43 @@ class LogSettings(Settings):
         scope=Scope.CLUSTER_WIDE,
         doc="How long an idle idempotent producer is remembered by the partitions it wrote to.",
     )
-    log_cleaner_enable: bool = setting(BOOLEAN, True, not_honoured=NO_CLEANER, doc="Whether the log cleaner runs.")
+    log_cleaner_enable: bool = setting(
+        BOOLEAN, True, doc="Whether the log cleaner runs. Without it, compacted topics only grow."
+    )
     log_cleaner_threads: int = setting(
-        INT, 1, at_least(0), scope=Scope.CLUSTER_WIDE, not_honoured=NO_CLEANER, doc="How many threads clean logs."
+        INT, 1, at_least(0), scope=Scope.CLUSTER_WIDE, doc="How many threads clean logs."
     )
     log_cleaner_io_max_bytes_per_second: float = setting(
         DOUBLE,
         MAX_DOUBLE,
         scope=Scope.CLUSTER_WIDE,
-        not_honoured=NO_CLEANER,
-        doc="How many bytes a second the cleaner may read and write.",
+        doc="How many bytes a second the cleaner may read and write, all its threads together.",
     )
     log_cleaner_dedupe_buffer_size: int = setting(
         LONG,
         128 * MIB,
         scope=Scope.CLUSTER_WIDE,
-        not_honoured=NO_CLEANER,
-        doc="The memory for the cleaner's map of keys.",
+        doc="The memory for the map of keys, all cleaner threads together. It is taken while logs are cleaned, and "
+        "given back when none needs it.",
     )
     log_cleaner_io_buffer_size: int = setting(
         INT,
         512 * KIB,
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
-        not_honoured=NO_CLEANER,
-        doc="The memory for the cleaner's reads and writes.",
+        doc="The memory for reads and writes, all cleaner threads together.",
     )
     log_cleaner_io_buffer_load_factor: float = setting(
         DOUBLE,
         0.9,
         scope=Scope.CLUSTER_WIDE,
-        not_honoured=NO_CLEANER,
-        doc="How full the cleaner's map of keys may get.",
+        doc="How full the map of keys may get.",
     )
     log_cleaner_backoff_ms: int = setting(
         LONG,
         15_000,
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
-        not_honoured=NO_CLEANER,
         doc="How long the cleaner rests when no log needs it.",
     )
     log_cleaner_min_cleanable_ratio: float = topic_default(TOPIC["min.cleanable.dirty.ratio"])

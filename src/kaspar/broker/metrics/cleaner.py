@@ -1,0 +1,82 @@
+"""The declarations of what the log cleaner does, and of what it cannot do."""
+
+from collections.abc import Callable
+from typing import Final
+
+from kaspar.base.exposition import Kind, labels
+from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own
+from kaspar.broker.metrics.view import CleanerView, UncleanableView
+
+
+def _cleaner_family(kafka_name: str, text: str, read: Callable[[CleanerView], float]) -> BrokerFamily:
+    return one(f"kafka.log:type=LogCleaner,name={kafka_name}", text, lambda scrape: read(scrape.cleaner))
+
+
+def _manager_family(kafka_name: str, text: str, read: Callable[[CleanerView], float]) -> BrokerFamily:
+    return one(f"kafka.log:type=LogCleanerManager,name={kafka_name}", text, lambda scrape: read(scrape.cleaner))
+
+
+def _directory_family(kafka_name: str, text: str, read: Callable[[UncleanableView], int]) -> BrokerFamily:
+    return many(
+        f"kafka.log:type=LogCleanerManager,name={kafka_name},logDirectory=*",
+        text,
+        ("logDirectory",),
+        lambda scrape: [(labels(logDirectory=each.path), read(each)) for each in scrape.cleaner.uncleanable],
+    )
+
+
+def _total(name: str, text: str, read: Callable[[Scrape], int]) -> BrokerFamily:
+    return own(f"kaspar_log_cleaner_{name}_total", Kind.COUNTER, text, read)
+
+
+CLEANER: Final[tuple[BrokerFamily, ...]] = (
+    _cleaner_family(
+        "cleaner-recopy-percent",
+        "Of the bytes that the last cleanings read, the part that they wrote again, in percent.",
+        lambda cleaner: cleaner.recopy_percent,
+    ),
+    _cleaner_family(
+        "max-buffer-utilization-percent",
+        "How full the map of keys was in the last cleaning, in percent; the fullest of all threads.",
+        lambda cleaner: cleaner.max_buffer_utilization_percent,
+    ),
+    _cleaner_family(
+        "max-clean-time-secs",
+        "How long the last cleaning took, in seconds; the longest of all threads.",
+        lambda cleaner: cleaner.max_clean_time_secs,
+    ),
+    _cleaner_family(
+        "max-compaction-delay-secs",
+        "By how much the log that was most overdue exceeded max.compaction.lag.ms when logs were last looked at.",
+        lambda cleaner: cleaner.max_compaction_delay_secs,
+    ),
+    _cleaner_family(
+        "DeadThreadCount",
+        "Cleaner threads that ended and should not have.",
+        lambda cleaner: cleaner.dead_thread_count,
+    ),
+    _manager_family(
+        "max-dirty-percent",
+        "The dirty ratio of the dirtiest log when logs were last looked at, in percent.",
+        lambda cleaner: cleaner.max_dirty_percent,
+    ),
+    _manager_family(
+        "time-since-last-run-ms",
+        "How long ago the cleaner last looked for a log to clean, in ms.",
+        lambda cleaner: cleaner.time_since_last_run_ms,
+    ),
+    _directory_family(
+        "uncleanable-partitions-count",
+        "Partitions that cannot be cleaned, because they are damaged; the log says why.",
+        lambda directory: directory.partition_count,
+    ),
+    _directory_family(
+        "uncleanable-bytes",
+        "The bytes of those partitions that should have been cleaned.",
+        lambda directory: directory.dirty_bytes,
+    ),
+    _total("runs", "Logs that were cleaned.", lambda scrape: scrape.cleaner.totals.runs),
+    _total("read_bytes", "Bytes that cleanings read.", lambda scrape: scrape.cleaner.totals.bytes_read),
+    _total("written_bytes", "Bytes that cleanings wrote.", lambda scrape: scrape.cleaner.totals.bytes_written),
+    _total("removed_records", "Records that cleanings removed.", lambda scrape: scrape.cleaner.totals.records_removed),
+)

@@ -1,0 +1,226 @@
+"""`kaspar compact TOPIC`: has the brokers compact a topic now, and shows what that brings.
+
+The work is the broker's: this begins it, asks how far it has come, and can be ended at any time; the broker goes on.
+"""
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client import Client
+from kaspar.protocol.messages.compact_topics import (
+    CompactTopicsPartition,
+    CompactTopicsPartitionResult,
+    CompactTopicsRequest,
+    CompactTopicsResponse,
+    CompactTopicsTopic,
+)
+
+VERSION = 0
+ASK_EVERY_S = 0.1
+ANSWER_WITHIN_S = 30.0
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended."""
+
+Progress = dict[int, CompactTopicsPartitionResult]
+
+
+def run_compact(topic: str, *, servers: str, only: Sequence[int] | None, timeout_s: float | None) -> int:
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    view = _View(topic)
+    try:
+        with Client(servers, client_id="kaspar-compact", timeout_s=ANSWER_WITHIN_S) as client:
+            begun, now = _Compaction(client, topic, only).run(deadline, view.show)
+    except KeyboardInterrupt:
+        print("\nThe broker goes on compacting.", file=sys.stderr)
+        return INTERRUPTED
+    except (KasparError, OSError, ValueError) as problem:
+        view.clear()
+        print(f"kaspar: {_sentence(problem, servers)}", file=sys.stderr)
+        return 1
+    view.clear()
+    for line in [*_table(topic, begun, now), *_notes(topic, begun)]:
+        print(line)
+    problems = list(_problems(topic, now))
+    for sentence in problems:
+        print(f"kaspar: {sentence}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _sentence(problem: Exception, servers: str) -> str:
+    """What went wrong, for a person. Kaspar's own errors are sentences already."""
+    if isinstance(problem, KasparError):
+        return str(problem)
+    if isinstance(problem, ValueError):
+        return f"{servers} is not a list of host:port"
+    if isinstance(problem, TimeoutError):
+        return f"no broker of {servers} answers in time"
+    return f"no broker can be reached at {servers}: {problem}"
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+class NotKaspar(KasparError):
+    pass
+
+
+@dataclass
+class _Compaction:
+    """The partitions to compact, all or only some, and the brokers that lead them."""
+
+    client: Client
+    topic: str
+    only: Sequence[int] | None
+
+    def run(self, deadline: float | None, show: Callable[[Progress], None]) -> tuple[Progress, Progress]:
+        """What the partitions were like when it began, and what they are like now that no more is to be expected."""
+        begun = self._ask(dict.fromkeys(self._partitions(), -1))
+        now = dict(begun)
+        show(now)
+        while open_ones := [index for index, one in now.items() if _is_open(one)]:
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            time.sleep(ASK_EVERY_S)
+            now |= self._ask({index: begun[index].target_offset for index in open_ones})
+            show(now)
+        return begun, now
+
+    def _partitions(self) -> list[int]:
+        (topic,) = self.client.refresh_metadata([self.topic]).topics
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {self.topic}")
+        if topic.error_code != ErrorCode.NONE:
+            code = ErrorCode(topic.error_code)
+            raise Refused(code, f"the partitions of {self.topic} cannot be found: {code.name}")
+        there = sorted(partition.partition_index for partition in topic.partitions)
+        if missing := sorted(set(self.only or ()) - set(there)):
+            raise Refused(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"{self.topic} has the partitions {there[0]} to {there[-1]}, and not {', '.join(map(str, missing))}",
+            )
+        return there if self.only is None else list(self.only)
+
+    def _ask(self, targets: dict[int, int]) -> Progress:
+        """Begin, or go on towards targets that the broker has told, and hear how far it is."""
+        by_leader: dict[int, list[CompactTopicsPartition]] = defaultdict(list)
+        for index, target in targets.items():
+            partition = CompactTopicsPartition(partition_index=index, target_offset=target)
+            by_leader[self._leader_of(index)].append(partition)
+        answers: Progress = {}
+        for leader, partitions in by_leader.items():
+            topic = CompactTopicsTopic(name=self.topic, partitions=tuple(partitions))
+            response = self._ask_broker(leader, CompactTopicsRequest(topics=(topic,)))
+            answers.update((one.partition_index, one) for each in response.topics for one in each.partitions)
+        return answers
+
+    def _leader_of(self, index: int) -> int:
+        return self.client.leader_of(TopicPartition(self.topic, index))
+
+    def _ask_broker(self, leader: int, request: CompactTopicsRequest) -> CompactTopicsResponse:
+        try:
+            return self.client.request_broker(leader, request, CompactTopicsResponse, VERSION)
+        except ConnectionResetError as problem:
+            # A broker hangs up on a request that it does not know.
+            raise NotKaspar(
+                f"broker {leader} closed the connection: it is stopping, or it is not a Kaspar broker. "
+                "Apache Kafka compacts a topic only by itself, when min.cleanable.dirty.ratio says so"
+            ) from problem
+
+
+def _is_open(one: CompactTopicsPartitionResult) -> bool:
+    return one.error_code == ErrorCode.NONE and one.first_dirty_offset < one.target_offset
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+class _View:
+    """How far it is: drawn in place on a terminal, nothing elsewhere."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._in_place = sys.stdout.isatty()
+        self._drawn = 0
+
+    def show(self, progress: Progress) -> None:
+        if not self._in_place:
+            return
+        self.clear()
+        lines = [
+            f"  {self._topic}-{one.partition_index}   compacted up to {max(0, one.first_dirty_offset):,} of "
+            f"{one.target_offset:,}   {_bytes(one.size_bytes)}   {'at work' if one.is_being_cleaned else 'waiting'}"
+            for one in progress.values()
+            if _is_open(one)
+        ]
+        print("".join(f"{line}\n" for line in lines), end="", flush=True)
+        self._drawn = len(lines)
+
+    def clear(self) -> None:
+        if self._drawn:
+            print(f"\x1b[{self._drawn}A\x1b[J", end="", flush=True)
+            self._drawn = 0
+
+
+def _table(topic: str, begun: Progress, now: Progress) -> list[str]:
+    """Of every partition that was compacted: its size before and after, and how many records went."""
+    rows = [("partition", "before", "after", "records removed")]
+    done = [index for index, one in sorted(now.items()) if one.error_code == ErrorCode.NONE]
+    rows += [
+        (
+            f"{topic}-{index}",
+            _bytes(begun[index].size_bytes),
+            _bytes(now[index].size_bytes),
+            _removed(begun[index].records_removed, now[index].records_removed),
+        )
+        for index in done
+    ]
+    if not done:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return [
+        "   ".join([row[0].ljust(widths[0]), *(row[column].rjust(widths[column]) for column in (1, 2, 3))])
+        for row in rows
+    ]
+
+
+def _removed(before: int, after: int) -> str:
+    return f"{after - before:,}" if after >= before else "unknown: the broker was restarted"
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count} B"
+
+
+def _notes(topic: str, begun: Progress) -> Iterable[str]:
+    for index, one in sorted(begun.items()):
+        waiting = one.log_end_offset - one.target_offset
+        if one.error_code == ErrorCode.NONE and waiting > 0:
+            yield (
+                f"{topic}-{index}: the last {waiting:,} offsets stay as they are for now: min.compaction.lag.ms has "
+                "not passed, or a transaction is open"
+            )
+
+
+def _problems(topic: str, now: Progress) -> Iterable[str]:
+    same: dict[str, list[int]] = defaultdict(list)
+    for index, one in sorted(now.items()):
+        if one.error_code != ErrorCode.NONE:
+            same[one.error_message or ErrorCode(one.error_code).name].append(index)
+        elif _is_open(one):
+            same["it is not done in time; the broker goes on compacting"].append(index)
+    for sentence, indexes in same.items():
+        yield f"{_named(topic, indexes, now)}: {sentence}"
+
+
+def _named(topic: str, indexes: Collection[int], all_of: Collection[int]) -> str:
+    if len(indexes) == len(all_of):
+        return topic
+    return ", ".join(f"{topic}-{index}" for index in indexes)
