@@ -12,7 +12,9 @@ One is made for each pass, over all of its segments: a transaction may begin in 
 import heapq
 from collections.abc import Iterable
 
-from kaspar.records import BatchHeader, ControlType
+from kaspar.records import BatchHeader, ControlType, Octets, control_type, iter_batch
+from kaspar.storage.file_names import TRANSACTION_INDEX
+from kaspar.storage.log import Log
 from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 
@@ -73,3 +75,24 @@ class CleanedTransactions:
         while self._ahead and self._ahead[0][0] <= offset:
             _, transaction = heapq.heappop(self._ahead)
             self._aborted.setdefault(transaction.producer_id, transaction)
+
+
+def aborted_between(owner: Log, begin: int, end: int) -> list[AbortedTransaction]:
+    """The aborted transactions with records from `begin` up to, not including, `end`. Their markers may come later."""
+    found: list[AbortedTransaction] = []
+    segments = owner.segments
+    for segment in segments.all[max(0, segments.slot_of(begin)) :]:
+        if segment.aborted_count:
+            index = segment.aborted
+            if index is None:
+                index = TransactionIndex.load(owner.directory.files, segment.path(TRANSACTION_INDEX))
+            if index.collect(begin, end, found):
+                break
+    return found
+
+
+def control_type_of(data: Octets, position: int, header: BatchHeader) -> ControlType | None:
+    """What the control batch at `position` says; None if compaction has emptied it."""
+    for record in iter_batch(data, position, header):
+        return control_type(record)
+    return None

@@ -1,0 +1,211 @@
+"""Writes a group of old segments anew as one: without the records that a later one of the same key has made old.
+
+The new segment's files end in `.cleaned` until they take the place of the old ones. Everything in them is synced
+before they are handed over; whatever goes wrong on the way, none of them is left.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kaspar.base.errors import MalformedBytes
+from kaspar.records import BatchHeader, read_header
+from kaspar.records.compaction import BatchFate, BatchFilter, IndexPoints, KeyMap
+from kaspar.storage.cleaning.errors import DamagedSegment
+from kaspar.storage.cleaning.pieces import Piece, pieces
+from kaspar.storage.cleaning.throttle import Pace
+from kaspar.storage.cleaning.transactions import CleanedTransactions, aborted_between, control_type_of
+from kaspar.storage.file_names import CLEANED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TRANSACTION_INDEX
+from kaspar.storage.files import Bytes, Files, sync_file, unlink_if_there, write_all
+from kaspar.storage.indexes import OffsetIndex, TimeIndex, create_index_file
+from kaspar.storage.log import Log
+from kaspar.storage.producer_state import ProducerEntry
+from kaspar.storage.segment import CLOSED, Segment
+from kaspar.storage.transaction_index import TransactionIndex
+
+_LARGEST_RELATIVE_OFFSET = 0x7FFF_FFFF
+_LARGEST_POSITION = 0x7FFF_FFFF
+
+
+class Rewritten(NamedTuple):
+    segment: Segment
+    """As it will be once its files have lost their `.cleaned`."""
+    records_read: int
+    bytes_read: int
+    records_kept: int
+    bytes_kept: int
+    records_without_key: int
+
+
+def rewrite(
+    owner: Log,
+    segments: Sequence[Segment],
+    keys: KeyMap,
+    transactions: CleanedTransactions,
+    pace: Pace,
+    *,
+    now_ms: int,
+) -> Rewritten:
+    """One new segment from `segments`, which follow one another and are not written to. `keys` is filled, and
+    `transactions` has seen every segment before them. Raises CleaningStopped, DamagedSegment or OSError.
+    """
+    new = NewSegment(owner.directory.files, owner.folder, segments[0].base_offset, owner.config.index_interval_bytes)
+    try:
+        new.create(now_ms)
+        transactions.index = new.aborted
+        rewriting = _Rewriting(owner, keys, transactions, pace, new, now_ms)
+        for segment in segments:
+            rewriting.add(segment)
+        return rewriting.finish()
+    except BaseException:
+        new.discard()
+        raise
+    finally:
+        transactions.index = None
+
+
+class _Rewriting:
+    def __init__(
+        self, owner: Log, keys: KeyMap, transactions: CleanedTransactions, pace: Pace, new: "NewSegment", now_ms: int
+    ) -> None:
+        self._owner = owner
+        self._transactions = transactions
+        self._pace = pace
+        self._new = new
+        self._now_ms = now_ms
+        self._bytes_read = 0
+        self._marker_producers: dict[int, int] = {}
+        last_data_offsets = []
+        for entry in owner.active_producers():
+            last_offset = _last_data_offset(entry)
+            if last_offset >= 0:
+                last_data_offsets.append(last_offset)
+            else:
+                self._marker_producers[entry.producer_id] = entry.producer_epoch
+        self._filter = BatchFilter(
+            keys, last_data_offsets, keys.latest_offset + 1, now_ms, owner.config.delete_retention_ms
+        )
+
+    def add(self, segment: Segment) -> None:
+        owner = self._owner
+        slot = owner.segments.slot_of(segment.base_offset)
+        ends = owner.segments.base_offsets[slot + 1 : slot + 2]
+        end = ends[0] if ends else owner.log_end_offset
+        self._transactions.add_aborted(aborted_between(owner, segment.base_offset, end))
+        with contextlib.closing(pieces(owner, segment, self._pace)) as whole_pieces:
+            for piece in whole_pieces:
+                try:
+                    self._filter_piece(piece)
+                except MalformedBytes as error:
+                    raise DamagedSegment(segment.path(LOG), piece.position, str(error)) from error
+                self._bytes_read += piece.end
+                kept = self._filter.take()
+                if kept:
+                    self._new.append(kept)
+                    self._pace.spent(len(kept))
+
+    def finish(self) -> Rewritten:
+        return Rewritten(
+            segment=self._new.finish(),
+            records_read=self._filter.records_read,
+            bytes_read=self._bytes_read,
+            records_kept=self._filter.records_kept,
+            bytes_kept=self._new.size,
+            records_without_key=self._filter.records_without_key,
+        )
+
+    def _filter_piece(self, piece: Piece) -> None:
+        position = 0
+        while (position := self._filter.filter_plain(piece.data, position, piece.end)) < piece.end:
+            header = read_header(piece.data, position)
+            self._filter.filter_batch(piece.data, position, header, self._fate_of(piece.data, position, header))
+            position += header.size
+
+    def _fate_of(self, data: bytes, position: int, header: BatchHeader) -> BatchFate:
+        if not header.is_control:
+            return BatchFate(drops_records=self._transactions.is_aborted(header))
+        ends_nothing = self._transactions.has_nothing_to_end(header, control_type_of(data, position, header))
+        delete_horizon_ms = header.delete_horizon_ms
+        return BatchFate(
+            drops_records=ends_nothing and delete_horizon_ms is not None and delete_horizon_ms <= self._now_ms,
+            ends_nothing=ends_nothing,
+            # Of a producer with no batch left, a marker is what still tells the epoch.
+            keeps_empty=self._marker_producers.get(header.producer_id) == header.producer_epoch,
+        )
+
+
+def _last_data_offset(entry: ProducerEntry) -> int:
+    """The owner of the log may change the entry at any moment."""
+    batches = tuple(entry.batches)
+    return batches[-1].last_offset if batches else -1
+
+
+class NewSegment:
+    """The files of a segment in the making."""
+
+    def __init__(self, files: Files, folder: str, base_offset: int, index_interval_bytes: int) -> None:
+        self._files = files
+        self._folder = folder
+        self._base_offset = base_offset
+        self._points = IndexPoints(index_interval_bytes)
+        self._index = OffsetIndex()
+        self._time_index = TimeIndex()
+        self._fd = CLOSED
+        self.aborted = TransactionIndex()
+        self.size = 0
+
+    def create(self, now_ms: int) -> None:
+        self._segment = Segment(self._folder, self._base_offset, 0, created_ms=now_ms)
+        self.discard()
+        self._fd = self._files.open(self._path(LOG), create=True)
+        create_index_file(self._files, self._path(OFFSET_INDEX))
+        create_index_file(self._files, self._path(TIME_INDEX))
+
+    def append(self, batches: Bytes) -> None:
+        base_offset = self._base_offset
+        for last_offset, position, max_timestamp, offset_of_max_timestamp in self._points.add(batches, self.size):
+            self._index.append(last_offset - base_offset, position)
+            self._time_index.maybe_append(max_timestamp, offset_of_max_timestamp - base_offset)
+        assert self._points.last_offset - base_offset <= _LARGEST_RELATIVE_OFFSET, "a group spans too many offsets"
+        assert self.size + len(batches) <= _LARGEST_POSITION, "a group is larger than a segment can be"
+        write_all(self._files, self._fd, batches, self.size)
+        self.size += len(batches)
+        self._index.write(self._files, self._path(OFFSET_INDEX), everything=False)
+        self._time_index.write(self._files, self._path(TIME_INDEX), everything=False)
+
+    def finish(self) -> Segment:
+        """Complete and sync every file."""
+        files, segment = self._files, self._segment
+        if self._points.max_timestamp >= 0:
+            relative_offset = self._points.offset_of_max_timestamp - self._base_offset
+            self._time_index.maybe_append(self._points.max_timestamp, relative_offset)
+        self._index.write(files, self._path(OFFSET_INDEX), everything=True)
+        self._time_index.write(files, self._path(TIME_INDEX), everything=True)
+        self.aborted.write(files, self._path(TRANSACTION_INDEX))
+        files.fsync(self._fd)
+        self._close()
+        sync_file(files, self._path(OFFSET_INDEX))
+        sync_file(files, self._path(TIME_INDEX))
+        if len(self.aborted):
+            sync_file(files, self._path(TRANSACTION_INDEX))
+        segment.size = self.size
+        segment.max_timestamp = self._points.max_timestamp
+        segment.offset_of_max_timestamp = max(self._points.offset_of_max_timestamp, self._base_offset)
+        segment.aborted_count = len(self.aborted)
+        return segment
+
+    def discard(self) -> None:
+        """Leave none of the files behind."""
+        with contextlib.suppress(OSError):
+            self._close()
+        for suffix in SEGMENT_SUFFIXES:
+            with contextlib.suppress(OSError):
+                unlink_if_there(self._files, self._path(suffix))
+
+    def _path(self, suffix: str) -> str:
+        return self._segment.path(suffix) + CLEANED
+
+    def _close(self) -> None:
+        if self._fd != CLOSED:
+            fd, self._fd = self._fd, CLOSED
+            self._files.close(fd)
