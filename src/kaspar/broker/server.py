@@ -173,6 +173,7 @@ class Broker:
             listener.start()
         self._start_http()
         Upkeep(self).start()
+        self.cleaning.start()
         self.state = BrokerState.RUNNING
         log.info(
             "the broker is ready",
