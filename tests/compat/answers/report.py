@@ -26,7 +26,9 @@ longer there.
 
 ## APIs that are not announced
 
-A client looks at ApiVersions before it uses an API, so it sees what it would see with an older Kafka.
+A client looks at ApiVersions before it uses an API, so it sees what it would see with an older Kafka. One API is
+Kaspar's own and is not announced either: CompactTopics (key 10000), which `kaspar compact` uses. Kafka closes the
+connection of whoever asks for it.
 """
 
 

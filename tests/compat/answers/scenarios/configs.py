@@ -249,6 +249,15 @@ _INCREMENTAL = [
     _change(
         "a value out of bounds for this broker", setting(_THREADS, "-1", SET), kind=BROKER, on="1", then=[_SEE_BROKER]
     ),
+    _change("no cleaner threads", setting(_THREADS, "0", SET), kind=BROKER, on="1", then=[_SEE_BROKER]),
+    _change("three times as many cleaner threads", setting(_THREADS, "3", SET), kind=BROKER, on="", then=[_SEE_BROKER]),
+    _change(
+        "less than a megabyte for each cleaner thread",
+        setting("log.cleaner.dedupe.buffer.size", "1048576", SET),
+        kind=BROKER,
+        on="1",
+        then=[_SEE_BROKER],
+    ),
     _change(
         "a per-broker setting for all brokers",
         setting("listeners", "PLAINTEXT://x:1", SET),
