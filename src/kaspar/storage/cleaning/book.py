@@ -198,6 +198,7 @@ class CleanerBook:
 
     def _note(self, one: Log, first_dirty_offset: int) -> None:
         book = self._book_of(one.directory)
+        book.topic_ids[one.topic_partition] = one.topic_id
         book.first_dirty_offsets[one.topic_partition] = first_dirty_offset
         self._write(book)
 

@@ -89,10 +89,14 @@ class Cleaner:
                 dirt, now_ms
             )
         except OSError as error:
-            if owner.deleted or isinstance(error, FileNotFoundError):
-                # Retention, too, takes files away that were about to be read.
+            if owner.deleted or (isinstance(error, FileNotFoundError) and not _is_missed(owner, error)):
                 raise CleaningStopped(f"files of {owner.topic_partition} were deleted meanwhile") from error
             raise owner.directory.fail(error, f"cleaning {owner.topic_partition}") from error
+
+
+def _is_missed(owner: Log, error: FileNotFoundError) -> bool:
+    """Whether a file is not there that should be. Retention takes files away that were about to be read."""
+    return any(error.filename == one.path(LOG) and owner.has_segment(one) for one in owner.segments.all)
 
 
 class _Pass:
@@ -129,9 +133,8 @@ class _Pass:
                 unlink_if_there(files, os.path.join(folder, name))
 
     def _groups(self, segments: list[Segment], first_uncleanable_offset: int) -> list[tuple[Segment, ...]]:
-        files = self._owner.directory.files
         sizes = [
-            SegmentSize(one.base_offset, one.size, files.size(one.path(OFFSET_INDEX)), files.size(one.path(TIME_INDEX)))
+            SegmentSize(one.base_offset, one.size, self._size(one, OFFSET_INDEX), self._size(one, TIME_INDEX))
             for one in segments
         ]
         counts = group_sizes(sizes, self._owner.config, first_uncleanable_offset)
@@ -140,6 +143,12 @@ class _Pass:
             groups.append(tuple(segments[:count]))
             segments = segments[count:]
         return groups
+
+    def _size(self, segment: Segment, suffix: str) -> int:
+        try:
+            return self._owner.directory.files.size(segment.path(suffix))
+        except FileNotFoundError:
+            return 0  # an index is a help: the segment does without it, and the new one has its own
 
     def _clean_group(self, group: tuple[Segment, ...], transactions: CleanedTransactions, now_ms: int) -> None:
         owner, statistics = self._owner, self._statistics
@@ -181,10 +190,10 @@ def group_sizes(sizes: list[SegmentSize], config: LogConfig, first_uncleanable_o
     """How many segments after one another become one each: no more than one segment may hold even if nothing is
     removed, by its size, by its indexes, and by the 31 bits that an index has for an offset.
     """
-    ends = [one.base_offset for one in sizes[1:]] + [first_uncleanable_offset]
+    ends = [*(one.base_offset for one in sizes[1:]), first_uncleanable_offset]
     counts: list[int] = []
     base_offset = size = index_size = time_index_size = 0
-    for one, end in zip(sizes, ends, strict=True):
+    for one, end in zip(sizes, ends, strict=False):
         if (
             counts
             and size + one.size <= config.segment_bytes

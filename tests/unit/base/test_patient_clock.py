@@ -1,0 +1,84 @@
+"""A clock for what cannot be undone believes a jump ahead only when the new time has lasted."""
+
+import pytest
+
+from kaspar.base.clock import ManualClock
+from kaspar.base.patient_clock import MOST_JUMP_MS, PATIENCE_MS, PatientClock
+
+NOW_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+YEAR_MS = 365 * 24 * 60 * MINUTE_MS
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(NOW_MS)
+
+
+@pytest.fixture
+def patient(clock: ManualClock) -> PatientClock:
+    return PatientClock(clock)
+
+
+def test_it_goes_as_the_clock_goes(clock: ManualClock, patient: PatientClock) -> None:
+    assert patient.now_ms() == NOW_MS
+    clock.advance(3 * PATIENCE_MS)
+    assert patient.now_ms() == NOW_MS + 3 * PATIENCE_MS
+    assert patient.monotonic() == clock.monotonic()
+
+
+def test_it_follows_small_corrections_at_once(clock: ManualClock, patient: PatientClock) -> None:
+    clock.jump(MOST_JUMP_MS)
+    assert patient.now_ms() == NOW_MS + MOST_JUMP_MS
+
+
+def test_it_follows_a_jump_back_at_once(clock: ManualClock, patient: PatientClock) -> None:
+    clock.jump(-YEAR_MS)
+    assert patient.now_ms() == NOW_MS - YEAR_MS
+
+
+def test_after_a_jump_ahead_it_goes_on_as_if_nothing_had_happened(clock: ManualClock, patient: PatientClock) -> None:
+    clock.jump(YEAR_MS)
+    assert patient.now_ms() == NOW_MS
+    clock.advance(PATIENCE_MS - 1)
+    assert patient.now_ms() == NOW_MS + PATIENCE_MS - 1
+
+
+def test_a_jump_that_has_lasted_is_believed(clock: ManualClock, patient: PatientClock) -> None:
+    clock.jump(YEAR_MS)
+    patient.now_ms()
+    clock.advance(PATIENCE_MS)
+    assert patient.now_ms() == NOW_MS + YEAR_MS + PATIENCE_MS
+    clock.advance(MINUTE_MS)
+    assert patient.now_ms() == clock.now_ms()
+
+
+def test_a_jump_that_is_taken_back_leaves_no_trace(clock: ManualClock, patient: PatientClock) -> None:
+    clock.jump(YEAR_MS)
+    patient.now_ms()
+    clock.advance(PATIENCE_MS // 2)
+    patient.now_ms()
+    clock.jump(-YEAR_MS)
+    assert patient.now_ms() == NOW_MS + PATIENCE_MS // 2
+    clock.jump(YEAR_MS)
+    patient.now_ms()
+    clock.advance(PATIENCE_MS // 2)
+    assert patient.now_ms() == NOW_MS + PATIENCE_MS, "the new jump has lasted for half an hour only"
+
+
+def test_another_jump_ahead_has_to_last_on_its_own(clock: ManualClock, patient: PatientClock) -> None:
+    clock.jump(YEAR_MS)
+    patient.now_ms()
+    clock.advance(PATIENCE_MS - 1)
+    clock.jump(YEAR_MS)
+    patient.now_ms()
+    clock.advance(PATIENCE_MS - 1)
+    assert patient.now_ms() == NOW_MS + 2 * (PATIENCE_MS - 1)
+
+
+def test_a_clock_that_is_wrong_when_the_process_starts_is_met_with_the_same_patience(clock: ManualClock) -> None:
+    clock.jump(YEAR_MS)
+    patient = PatientClock(clock, last_known_ms=NOW_MS)
+    assert patient.now_ms() == NOW_MS
+    clock.advance(PATIENCE_MS)
+    assert patient.now_ms() == clock.now_ms()

@@ -1,0 +1,281 @@
+"""What the cleaner knows of all logs: which is next, how far each is clean, which cannot be cleaned."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kaspar.base.errors import KasparError, Refused
+from kaspar.base.ids import TopicPartition, random_uuid
+from kaspar.storage import Log, LogManager
+from kaspar.storage.checkpoints import UnknownVersion
+from kaspar.storage.cleaning.book import CleanerBook
+from kaspar.storage.cleaning.dirt import Dirt
+from tests.unit.storage.faulty_files import FaultyFiles
+from tests.unit.storage.logs import NOW_MS, append_values, broker_config, log_config, open_manager
+
+CHECKPOINT = "cleaner-offset-checkpoint"
+COMPACTED = log_config(cleanup_policy="compact", segment_bytes=100, min_cleanable_dirty_ratio="0.3")
+MINUTE_MS = 60_000
+
+
+class Logs:
+    """Compacted logs in data folders, and the book about them."""
+
+    def __init__(self, *paths: Path, files: FaultyFiles | None = None) -> None:
+        self.config = broker_config(*paths)
+        self.manager: LogManager = open_manager(self.config, COMPACTED, files)
+        self.book = CleanerBook(self.manager)
+
+    def create(self, topic: str, segments: int) -> Log:
+        """Of so many segments that may be cleaned."""
+        log = self.manager.create(TopicPartition(topic, 0), random_uuid(), COMPACTED)
+        for number in range(segments + 1):
+            append_values(log, b"%d" % number)
+        return log
+
+    def next(self, now_ms: int = NOW_MS, *, leave_out: Iterable[Log] = ()) -> tuple[Log, Dirt] | None:
+        stable = {one.topic_partition: one.log_end_offset for one in self.manager.logs.values() if one not in leave_out}
+        return self.book.next_to_clean(stable, now_ms)
+
+    def next_log(self, now_ms: int = NOW_MS) -> Log | None:
+        found = self.next(now_ms)
+        return None if found is None else found[0]
+
+    def restart(self, *, clean: bool = True) -> None:
+        (self.manager.close if clean else self.manager.abandon)()
+        self.manager = open_manager(self.config, COMPACTED)
+        self.book = CleanerBook(self.manager)
+
+    def get(self, topic: str) -> Log:
+        log = self.manager.get(TopicPartition(topic, 0))
+        assert log is not None
+        return log
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Logs:
+    return Logs(tmp_path)
+
+
+def test_the_filthiest_log_is_next(logs: Logs) -> None:
+    less, more = logs.create("less", 5), logs.create("more", 5)
+    logs.book.done(less, 3)
+    logs.book.done(more, 1)
+    assert logs.next_log() is more
+    assert logs.next_log() is less
+    assert logs.book.max_dirty_ratio == 0.4
+    assert logs.book.last_run_ms == NOW_MS
+
+
+def test_a_log_is_given_to_one_thread_at_a_time(logs: Logs) -> None:
+    log = logs.create("t", 2)
+    assert logs.next_log() is log
+    assert logs.book.in_progress(log)
+    assert logs.next_log() is None
+    assert logs.book.claim(log, log.log_end_offset, NOW_MS) is None
+    logs.book.release(log)
+    assert not logs.book.in_progress(log)
+    assert logs.next_log() is log
+
+
+def test_a_log_that_is_clean_enough_waits(logs: Logs) -> None:
+    log = logs.create("t", 10)
+    logs.book.done(log, 7)
+    assert logs.next_log() is None
+    assert logs.book.max_dirty_ratio == 0.3
+    logs.book.done(log, 6)
+    assert logs.next_log() is log
+
+
+def test_a_log_that_has_waited_for_too_long_comes_before_filthier_ones(logs: Logs) -> None:
+    logs.create("filthy", 4)
+    waiting = logs.create("waiting", 4)
+    waiting.config = log_config(cleanup_policy="compact", segment_bytes=100, max_compaction_lag_ms=MINUTE_MS)
+    logs.book.done(waiting, 3)
+    assert logs.next_log(NOW_MS + 3 * MINUTE_MS) is waiting
+    assert logs.book.max_compaction_delay_ms == 2 * MINUTE_MS
+
+
+def test_a_log_can_be_claimed_whatever_its_ratio_is(logs: Logs) -> None:
+    log = logs.create("t", 10)
+    logs.book.done(log, 9)
+    assert logs.next_log() is None
+    dirt = logs.book.claim(log, log.log_end_offset, NOW_MS)
+    assert dirt is not None
+    assert (dirt.first_dirty_offset, dirt.first_uncleanable_offset) == (9, 10)
+    logs.book.done(log, 10)
+    assert logs.book.claim(log, log.log_end_offset, NOW_MS) is None, "all of it is clean"
+
+
+def test_only_compacted_topics_are_cleaned(logs: Logs) -> None:
+    log = logs.create("t", 2)
+    log.config = log_config(cleanup_policy="delete")
+    assert logs.next_log() is None
+    log.config = log_config(cleanup_policy="compact,delete", segment_bytes=100)
+    assert logs.next_log() is log
+
+
+def test_a_log_is_synced_and_its_recovery_point_written_before_it_is_cleaned(logs: Logs, tmp_path: Path) -> None:
+    log = logs.create("t", 3)
+    assert log.recovery_point == 0
+    logs.next()
+    assert log.recovery_point >= 3
+    assert f"t 0 {log.recovery_point}" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
+
+
+def test_how_far_logs_are_clean_is_written_down_in_kafkas_format(logs: Logs, tmp_path: Path) -> None:
+    log = logs.create("t", 4)
+    logs.book.done(log, 4)
+    assert (tmp_path / CHECKPOINT).read_text() == "0\n1\nt 0 4\n"
+    assert logs.book.first_dirty_offset(log) == 4
+    logs.restart()
+    assert logs.book.first_dirty_offset(logs.get("t")) == 4
+    assert logs.next_log() is None
+
+
+def test_each_directory_has_a_file_of_its_own(tmp_path: Path) -> None:
+    logs = Logs(tmp_path / "one", tmp_path / "two")
+    first, second = logs.create("first", 2), logs.create("second", 2)
+    logs.book.done(first, 1)
+    logs.book.done(second, 2)
+    texts = {(Path(log.directory.path) / CHECKPOINT).read_text() for log in (first, second)}
+    assert texts == {"0\n1\nfirst 0 1\n", "0\n1\nsecond 0 2\n"}
+
+
+@pytest.mark.parametrize("content", ["", "0\n2\nt 0 3\n", "0\n1\nt zero 3\n", "\0" * 20])
+def test_a_damaged_file_counts_as_empty(logs: Logs, tmp_path: Path, content: str) -> None:
+    logs.create("t", 4)
+    logs.manager.close()
+    (tmp_path / CHECKPOINT).write_text(content)
+    logs.restart(clean=False)
+    assert logs.book.first_dirty_offset(logs.get("t")) == 0
+    assert logs.next_log() is logs.get("t")
+
+
+def test_a_file_of_a_version_that_is_not_known_stops_the_start(logs: Logs, tmp_path: Path) -> None:
+    logs.manager.close()
+    (tmp_path / CHECKPOINT).write_text("1\n0\n")
+    with pytest.raises(UnknownVersion, match="is of version 1; this program knows version 0 only"):
+        logs.restart(clean=False)
+    assert (tmp_path / CHECKPOINT).read_text() == "1\n0\n"
+
+
+def test_an_offset_that_cannot_be_right_any_more_is_replaced_in_the_file(logs: Logs, tmp_path: Path) -> None:
+    log = logs.create("t", 4)
+    logs.book.done(log, 1)
+    log.advance_log_start_offset(2)
+    assert logs.book.first_dirty_offset(log) == 2
+    logs.next()
+    assert (tmp_path / CHECKPOINT).read_text() == "0\n1\nt 0 2\n"
+
+
+def test_what_is_written_after_a_truncation_is_dirty(logs: Logs, tmp_path: Path) -> None:
+    log = logs.create("t", 4)
+    logs.book.done(log, 4)
+    log.truncate_to(2, now_ms=NOW_MS)
+    logs.book.truncated(log, 2)
+    append_values(log, b"other")
+    append_values(log, b"others")
+    append_values(log, b"another")
+    assert logs.book.first_dirty_offset(log) == 2
+    assert (tmp_path / CHECKPOINT).read_text() == "0\n1\nt 0 2\n"
+    logs.book.truncated(log, 3)
+    assert logs.book.first_dirty_offset(log) == 2
+
+
+def test_a_deleted_partition_is_forgotten(logs: Logs, tmp_path: Path) -> None:
+    log, other = logs.create("t", 4), logs.create("other", 4)
+    logs.book.done(log, 4)
+    logs.book.done(other, 1)
+    logs.book.failed(log, "damaged")
+    logs.manager.delete([log.topic_partition])
+    logs.book.forget([log.topic_partition])
+    assert (tmp_path / CHECKPOINT).read_text() == "0\n1\nother 0 1\n"
+    assert logs.book.uncleanable() == {}
+
+
+def test_a_topic_with_the_name_of_a_deleted_one_is_dirty_from_its_start(logs: Logs) -> None:
+    """Also if nobody had the time to say so."""
+    log = logs.create("t", 4)
+    logs.book.done(log, 4)
+    logs.manager.delete([log.topic_partition])
+    assert logs.book.first_dirty_offset(logs.create("t", 4)) == 0
+
+
+def test_a_log_that_is_deleted_while_it_is_cleaned_leaves_nothing_in_the_file(logs: Logs, tmp_path: Path) -> None:
+    log, other = logs.create("t", 4), logs.create("other", 4)
+    logs.next(leave_out=[other])
+    logs.manager.delete([log.topic_partition])
+    logs.book.done(log, 4)
+    logs.book.done(other, 1)
+    assert (tmp_path / CHECKPOINT).read_text() == "0\n1\nother 0 1\n"
+
+
+# What cannot be cleaned
+
+
+def test_a_log_that_cannot_be_cleaned_is_not_tried_again_and_told_of(logs: Logs, tmp_path: Path) -> None:
+    log = logs.create("t", 4)
+    logs.next()
+    logs.book.failed(log, "it is damaged at position 7")
+    assert logs.next_log() is None
+    assert logs.book.claim(log, log.log_end_offset, NOW_MS) is None
+    assert logs.book.why_uncleanable(log) == "it is damaged at position 7"
+    assert logs.book.uncleanable() == {str(tmp_path): [log]}
+
+
+def test_it_is_tried_again_after_a_restart_or_a_change_of_the_topics_settings(logs: Logs) -> None:
+    log = logs.create("t", 4)
+    logs.book.failed(log, "damaged")
+    log.config = log_config(cleanup_policy="compact", segment_bytes=100, retention_ms=1)
+    assert logs.book.uncleanable() == {}
+    assert logs.next_log() is log
+    logs.book.failed(log, "damaged")
+    logs.restart()
+    assert logs.next_log() is logs.get("t")
+
+
+# Disks
+
+
+def test_logs_of_a_directory_that_is_offline_are_left_out(tmp_path: Path) -> None:
+    logs = Logs(tmp_path / "one", tmp_path / "two")
+    first, second = logs.create("first", 2), logs.create("second", 2)
+    first.directory.take_offline("gone")
+    assert logs.next_log() is second
+    assert logs.next_log() is None
+    logs.book.done(first, 2)
+
+
+def test_a_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    logs = Logs(tmp_path, files=files)
+    log = logs.create("t", 4)
+    logs.book.done(log, 1)
+    files.bytes_left = 0
+    logs.book.done(log, 4)
+    assert logs.book.first_dirty_offset(log) == 4
+    assert (tmp_path / CHECKPOINT).read_text() == "0\n1\nt 0 1\n"
+
+
+def test_on_a_full_disk_no_log_is_cleaned_that_is_not_written_down_as_synced(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    logs = Logs(tmp_path, files=files)
+    log = logs.create("t", 4)
+    files.bytes_left = 0
+    with pytest.raises(Refused):
+        logs.next()
+    assert not logs.book.in_progress(log)
+    files.recover()
+    assert logs.next_log() is log
+
+
+def test_a_failing_disk_takes_the_directory_offline(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    logs = Logs(tmp_path, files=files)
+    log = logs.create("t", 4)
+    files.fail("rename", 5)
+    with pytest.raises(KasparError):
+        logs.book.done(log, 1)
+    assert not log.directory.online
