@@ -18,9 +18,12 @@ longlong: TypeAlias = builtins.int
 ulonglong: TypeAlias = builtins.int
 Py_ssize_t: TypeAlias = builtins.int
 void: TypeAlias = None
+p_char: TypeAlias = bytes  # a slice of it is a copy
 
 const: Any  # only evaluated, as in const[uchar][::1]
 
+def cast(kind: type[_T], value: object, /) -> _T: ...
+def address(element: object, /) -> object: ...
 @overload
 def declare(kind: type[_T], value: _T = ..., /, *, visibility: str = ...) -> _T: ...
 @overload

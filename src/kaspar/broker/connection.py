@@ -308,9 +308,13 @@ class Connection(asyncio.BufferedProtocol):
     def take_slot(self, *, large: bool = False) -> Slot:
         """`large`: the answer may take megabytes, so only a few such requests are worked on at a time."""
         slot = Slot(self, large=large)
-        self._slots.append(slot)
-        self._large_under_way += large
+        self.line_up(slot)
         return slot
+
+    def line_up(self, slot: Slot) -> None:
+        """Its response comes after those of all requests so far."""
+        self._slots.append(slot)
+        self._large_under_way += slot.large
 
     @property
     def requests_under_way(self) -> int:
@@ -330,6 +334,21 @@ class Connection(asyncio.BufferedProtocol):
         slots = self._slots
         if not slots or not slots[0].filled:
             return
+        if len(slots) == 1:
+            slot = slots.popleft()
+            self._large_under_way -= slot.large
+            if slot.buffers is not None:
+                self._write(slot.buffers)
+            slot.handed_over()
+        else:
+            self._send_filled(slots)
+        if self.closing and not slots:
+            self.transport.close()
+        elif self._paused:
+            self.try_resume()
+
+    def _send_filled(self, slots: deque[Slot]) -> None:
+        """The responses whose turn it is, with one write."""
         out: list[bytes | bytearray | memoryview] = []
         sent: list[Slot] = []
         while slots and slots[0].filled:
@@ -342,12 +361,8 @@ class Connection(asyncio.BufferedProtocol):
             self._write(out)
         for slot in sent:
             slot.handed_over()
-        if self.closing and not slots:
-            self.transport.close()
-        elif self._paused:
-            self.try_resume()
 
-    def _write(self, out: list[bytes | bytearray | memoryview]) -> None:
+    def _write(self, out: Buffers) -> None:
         if self.transport.is_closing():
             return
         if len(out) == 1:

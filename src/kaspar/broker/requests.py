@@ -38,6 +38,8 @@ FETCH: Final = int(ApiKey.FETCH)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 RESPONSES: Final = (Message, PartlyEncoded)
 
+_new = tuple.__new__  # a named tuple's own constructor takes three times as long
+
 
 class Requests:
     def __init__(self, broker: "Broker") -> None:
@@ -79,8 +81,9 @@ class Requests:
     ) -> Buffers | Slot:
         version = header.api_version
         request, _ = codec.read(request_class(api.key), version, frame, header.body_position)
-        context = RequestContext(
-            api.key, version, header.correlation_id, header.client_id, connection.peer, connection.owner.name
+        context = _new(
+            RequestContext,
+            (api.key, version, header.correlation_id, header.client_id, connection.peer, connection.owner.name),
         )
         started = time.perf_counter()
         handler, metrics = self._handlers.get(api.key) or self._load(api)
@@ -89,18 +92,17 @@ class Requests:
             response = encode_response(version, header.correlation_id, answer)
             metrics.inline(version, time.perf_counter() - received, len(frame))
             return response
-        slot = connection.take_slot()
-        local = time.perf_counter() - started
-        delayed = _Delayed(connection, slot, context, metrics, received, started, local, len(frame))
+        delayed = _Delayed(connection, context, metrics, received, started, len(frame))
+        connection.line_up(delayed)
         if isinstance(answer, RequestTicket):
             answer.when_answered(delayed.answered)
-            return slot
+            return delayed
         task = asyncio.get_running_loop().create_task(
             self._finish(delayed, answer), name=f"{api_name(api.key)} of {connection.peer}"
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return slot
+        return delayed
 
     def _load(self, api: ServedApi) -> tuple[Handler, RequestMetrics]:
         loaded = self._handlers[api.key] = (api.load(), self._broker.metrics.requests.of(api_name(api.key)))
@@ -114,7 +116,7 @@ class Requests:
             # The controller refused all of it: the metadata store is full, or the broker stops. The client asks again.
             delayed.refused(refusal)
         except Exception as problem:
-            delayed.failed(problem)
+            delayed.fail(problem)
         else:
             delayed.answered(response)
 
@@ -136,73 +138,59 @@ class Requests:
                 await asyncio.wait(late)
 
 
-class _Delayed:
-    """A request whose answer has yet to come: where it goes, and what is measured of it."""
+class _Delayed(Slot):
+    """The place of a response that has yet to come, and what is measured of its request."""
 
-    __slots__ = (
-        "_connection",
-        "_context",
-        "_local",
-        "_metrics",
-        "_ready",
-        "_received",
-        "_request_bytes",
-        "_slot",
-        "_started",
-    )
+    __slots__ = ("_context", "_metrics", "_ready", "_received", "_request_bytes", "_started", "_waits_since")
 
     def __init__(
         self,
         connection: Connection,
-        slot: Slot,
         context: RequestContext,
         metrics: RequestMetrics,
         received: float,
         started: float,
-        local: float,
         request_bytes: int,
     ) -> None:
-        self._connection = connection
-        self._slot = slot
+        super().__init__(connection)
         self._context = context
         self._metrics = metrics
         self._received = received
         self._started = started
-        self._local = local
-        self._request_bytes = request_bytes
+        self._waits_since = time.perf_counter()
         self._ready = 0.0
+        self._request_bytes = request_bytes
 
     def answered(self, answer: Message | PartlyEncoded) -> None:
         try:
             response = encode_response(self._context.version, self._context.correlation_id, answer)
         except Exception as problem:
-            self.failed(problem)
+            self.fail(problem)
             return
         self._ready = time.perf_counter()
-        self._slot.fill(response, sent=self._sent)
+        self.fill(response)
 
     def refused(self, refusal: Refused) -> None:
         self._connection.refuse(f"{api_name(self._context.api_key)} could not be carried out: {refusal.message}")
 
-    def failed(self, problem: Exception) -> None:
-        self._connection.owner.request_failed(self._connection, problem)
-
-    def _sent(self) -> None:
-        now = time.perf_counter()
+    def handed_over(self) -> None:
         self._metrics.delayed(
             self._context.version,
-            queue=self._started - self._received,
-            local=self._local,
-            remote=self._ready - self._started - self._local,
-            throttle=0.0,
-            response_queue=now - self._ready,
-            send=0.0,
-            request_bytes=self._request_bytes,
+            self._started - self._received,
+            self._waits_since - self._started,
+            self._ready - self._waits_since,
+            0.0,
+            time.perf_counter() - self._ready,
+            0.0,
+            self._request_bytes,
         )
 
 
 def encode_response(version: int, correlation_id: int, response: Message | PartlyEncoded) -> Buffers:
-    message, encoded = response if isinstance(response, PartlyEncoded) else (response, None)
+    if isinstance(response, PartlyEncoded):
+        message, encoded = response
+    else:
+        message, encoded = response, None
     out = start_response(message.SCHEMA.api_key, version, correlation_id)
     codec.write_into(out, message, version, encoded)
     set_frame_size(out)

@@ -10,7 +10,7 @@ import uvloop
 
 from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
-from kaspar.broker.memory import keep_freed_memory
+from kaspar.broker.memory import keep_freed_memory, seldom_look_for_garbage
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings, warnings_about
 
@@ -51,6 +51,7 @@ async def _serve(settings: BrokerSettings, ready: Callable[[Broker], None]) -> i
             await asyncio.wait((starting,))
             return 0
         starting.result()
+        seldom_look_for_garbage()
         ready(broker)
         await asyncio.wait((stop_asked, broker.failure), return_when=asyncio.FIRST_COMPLETED)
         stop_asked.cancel()

@@ -21,7 +21,7 @@ from kaspar.coordination import Action, Decision, Now, ProducerIdAndEpoch, Reply
 from kaspar.protocol.schema import Message
 from kaspar.records import Codec, Record, build_batch
 from kaspar.replication.partition import Partition
-from kaspar.storage import prepare
+from kaspar.storage import PreparedBatch, prepare, prepare_plain
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -205,8 +205,7 @@ class ActiveShard(Generic[S]):
         encoded = [Record(wall_ms, *shard.encode(record)) for record in records]
         config = partition.log.config
         if producer is None:
-            batch = build_batch(encoded, codec=self._codec)
-            prepared = prepare(batch, 0, len(batch), config, wall_ms)
+            prepared = self._prepared(build_batch(encoded, codec=self._codec), wall_ms)
         else:
             batch = build_batch(
                 encoded,
@@ -232,6 +231,11 @@ class ActiveShard(Generic[S]):
                 f"coordinator cannot take them in: {problem!r}"
             ) from problem
 
+    def _prepared(self, batch: bytearray, now_ms: int) -> PreparedBatch:
+        log = self.partition.log
+        plain = None if log.plain_terms is None else prepare_plain(batch, 0, len(batch), log.plain_terms, now_ms)
+        return plain or prepare(batch, 0, len(batch), log.config, now_ms)
+
     def _refuse(self, decision: Decision, refusal: Refused, now: Now) -> None:
         """The log took nothing of it."""
         code = coordinator_code(refusal.code)
@@ -252,7 +256,8 @@ class ActiveShard(Generic[S]):
 
     def _deliver(self, replies: list[Reply], actions: list[Action]) -> None:
         for ticket, message in replies:
-            _request(ticket).answer(message)
+            assert isinstance(ticket, RequestTicket)
+            ticket.answer(message)
         for action in actions:
             self._perform(self.index, action)
 

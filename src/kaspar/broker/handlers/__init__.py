@@ -32,8 +32,7 @@ Answer = Response | Awaitable[Response]
 Handler = Callable[["Broker", "RequestContext", Any], Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """Who asks, and in which words: what a handler may need to know beyond the request itself."""
 
     api_key: ApiKey

@@ -121,8 +121,7 @@ class Reader:
         return layout.unpack_from(self.source, at)
 
     def uuid(self) -> UUID:
-        at: cython.Py_ssize_t = self._take(16)
-        return uuid_of(bytes(self.source[at : at + 16]))
+        return uuid_of(self._octets(16))
 
     @cython.ccall
     @cython.exceptval(check=True)
@@ -177,6 +176,14 @@ class Reader:
             raise MalformedBytes(f"a null array before position {self.position}, where null may not be")
         return count
 
+    @cython.cfunc
+    def _octets(self, length: cython.Py_ssize_t) -> bytes:
+        start: cython.Py_ssize_t = self._take(length)
+        if cython.compiled:  # straight from memory: a slice of the source would be another object, as dear as the copy
+            return cython.cast(cython.p_char, cython.address(self.view[0]))[start : start + length]
+        return bytes(self.source[start : start + length])
+
+    @cython.ccall
     def nullable_string(self, compact: cython.bint) -> str | None:
         length: cython.longlong = self.uvarint() - 1 if compact else self.int16()
         if length < 0:
@@ -185,11 +192,11 @@ class Reader:
             return None
         if length > MAX_STRING_BYTES:
             raise MalformedBytes(f"a string of {length} bytes, and {MAX_STRING_BYTES} is the most")
-        start: cython.Py_ssize_t = self._take(length)
-        raw: bytes = bytes(self.source[start : start + length])
+        raw: bytes = self._octets(length)
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
+            start: cython.Py_ssize_t = self.position - length
             raise MalformedBytes(f"the string at position {start} is not UTF-8: {error.reason}") from None
 
     def string(self, compact: cython.bint) -> str:
@@ -200,10 +207,7 @@ class Reader:
 
     def nullable_bytes(self, compact: cython.bint) -> bytes | None:
         length: cython.longlong = self.bytes_length(compact)
-        if length < 0:
-            return None
-        start: cython.Py_ssize_t = self._take(length)
-        return bytes(self.source[start : start + length])
+        return None if length < 0 else self._octets(length)
 
     def tagged_fields(self) -> Sequence[tuple[int, int, int]]:
         """The tagged fields of a struct as (tag, start, end), ordered by tag; the position moves behind them."""
@@ -239,6 +243,7 @@ class Reader:
             raise MalformedBytes(f"{self.end - self.position} bytes too many at position {self.position}")
 
 
+@cython.ccall
 def write_uvarint(out: bytearray, value: cython.longlong) -> None:
     while value >= 0x80:
         out.append((value & 0x7F) | 0x80)
@@ -246,6 +251,7 @@ def write_uvarint(out: bytearray, value: cython.longlong) -> None:
     out.append(value)
 
 
+@cython.ccall
 def write_array_length(out: bytearray, count: cython.longlong, compact: cython.bint) -> None:
     """The length before an array, bytes or records: -1 for null."""
     if compact:
