@@ -368,11 +368,8 @@ class LogManager:
 
     def _write_checkpoints(self, directory: LogDirectory, logs: list[Log]) -> None:
         points = {one.topic_partition: one.recovery_point for one in logs}
-        starts = {
-            one.topic_partition: one.log_start_offset
-            for one in logs
-            if one.log_start_offset > one.segments.base_offsets[0]
-        }
+        # Also where the first segment begins there: its name may not be durable yet.
+        starts = {one.topic_partition: one.log_start_offset for one in logs if one.log_start_offset > 0}
         checkpoints.write_offsets(self._files, directory.path, RECOVERY_POINT_CHECKPOINT, points)
         self._written_points[directory.path] = points
         checkpoints.write_offsets(self._files, directory.path, LOG_START_OFFSET_CHECKPOINT, starts)

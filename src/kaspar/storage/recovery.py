@@ -173,7 +173,7 @@ class _Loading:
         for segment in self.segments:
             if segment.base_offset not in self.content.indexes:
                 log.warning("an index is missing and is made anew", file=segment.path(OFFSET_INDEX))
-                self._scan(segment, 0, [])
+                self._scan(segment, 0, segment.base_offset, [])
         end = self.known.recovery_point
         active = self.segments[-1]
         # A clean stop leaves a snapshot at the end of the log. Without it, the checkpoint may be of another folder.
@@ -223,7 +223,7 @@ class _Loading:
                 rolled_last and not self._index_is_sound(segments[slot])
             ):
                 log.info("an index is made anew", file=segments[slot].path(OFFSET_INDEX))
-                self._scan(segments[slot], 0, [])
+                self._scan(segments[slot], 0, segments[slot].base_offset, [])
             self._repair_aborted(slot, segments[slot + 1].base_offset)
         position, checked_from, kept = self._known_part(segments[first], recovery_point)
         # A snapshot above the place where the check begins, but not above the recovery point, saves reading to there.
@@ -243,8 +243,9 @@ class _Loading:
                 sound = False
                 continue
             if slot > first:
-                position, kept, aborted = 0, [], self.aborted.kept(slot, segment.base_offset)
-            end, sound = self._scan(segment, position, kept, aborted)
+                position, checked_from = 0, segment.base_offset
+                kept, aborted = [], self.aborted.kept(slot, segment.base_offset)
+            end, sound = self._scan(segment, position, checked_from, kept, aborted)
         self.log_end_offset = end
         if end < self.remembered_up_to:
             # Even synced records are gone, so the snapshot knows of batches that are no more.
@@ -258,13 +259,15 @@ class _Loading:
     def _known_part(self, segment: Segment, recovery_point: int) -> tuple[int, int, list[tuple[int, int]]]:
         """Where to begin to check a segment: position, offset, and the index entries before it, which may be kept.
 
-        The index helps to find the place only if its last entry below the recovery point names a valid batch.
+        The index helps to find the place only if its last entry below the recovery point names a valid batch, and only
+        as far as the time index reaches: what that lacks is found by reading the batches.
         """
         try:
             index = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX))
         except FileNotFoundError:
             return 0, segment.base_offset, []
-        index = index.kept_below(recovery_point - segment.base_offset)
+        timed = [relative for _, relative in self._sound_times(segment)]
+        index = index.kept_below(min(recovery_point - segment.base_offset, timed[-1] + 1 if timed else 0))
         if not len(index) or not index.is_sound(segment.size):
             return 0, segment.base_offset, []
         position, relative = index.positions[-1], index.offsets[-1]
@@ -280,10 +283,16 @@ class _Loading:
         return 0, segment.base_offset, []
 
     def _scan(
-        self, segment: Segment, position: int, kept: list[tuple[int, int]], aborted: TransactionIndex | None = None
+        self,
+        segment: Segment,
+        position: int,
+        checked_from: int,
+        kept: list[tuple[int, int]],
+        aborted: TransactionIndex | None = None,
     ) -> tuple[int, bool]:
-        """Check a segment from `position` on and make its indexes anew. With `aborted`, what is known of those so far,
-        cut what is not valid; without, the segment was synced and stays as it is.
+        """Check a segment from `position` on, where the batch at `checked_from` begins, and make its indexes anew. With
+        `aborted`, what is known of those so far, cut what is not valid; without, the segment was synced and stays as it
+        is.
 
         The offset where its batches end, and whether all of it was valid.
         """
@@ -293,7 +302,7 @@ class _Loading:
             offsets.append(relative, at)
         max_timestamp, offset_of_max = -1, segment.base_offset
         if position:
-            max_timestamp, offset_of_max = self._known_times(segment, kept[-1][0] if kept else -1, times)
+            max_timestamp, offset_of_max = self._known_times(segment, checked_from - segment.base_offset, times)
         last_entry = kept[-1][1] if kept else 0
         end = segment.base_offset
         fd = files.open(segment.path(LOG), write=True)
@@ -339,15 +348,29 @@ class _Loading:
             if decided is not None and (entry := decided.index_entry) is not None:
                 aborted.append(entry)
 
-    def _known_times(self, segment: Segment, last_relative_offset: int, times: TimeIndex) -> tuple[int, int]:
-        """Take over the time index up to where the check begins. What it lacks, the batches there do not need."""
+    def _known_times(self, segment: Segment, first_checked: int, times: TimeIndex) -> tuple[int, int]:
+        """Take over the time index up to where the check begins, which is at a batch of the offset index: it got the
+        largest timestamp before that batch when the batch was indexed.
+        """
         max_timestamp, offset_of_max = -1, segment.base_offset
-        for timestamp, relative in TimeIndex().entries(self.files, segment.path(TIME_INDEX)):
-            if relative > last_relative_offset or timestamp <= max_timestamp:
-                break
-            max_timestamp, offset_of_max = timestamp, segment.base_offset + relative
-            times.maybe_append(timestamp, relative)
+        for timestamp, relative in self._sound_times(segment):
+            if relative < first_checked:
+                max_timestamp, offset_of_max = timestamp, segment.base_offset + relative
+                times.maybe_append(timestamp, relative)
         return max_timestamp, offset_of_max
+
+    def _sound_times(self, segment: Segment) -> list[tuple[int, int]]:
+        """The entries of a time index up to one that cannot follow those before it."""
+        sound: list[tuple[int, int]] = []
+        try:
+            entries = TimeIndex().entries(self.files, segment.path(TIME_INDEX))
+        except FileNotFoundError:
+            return sound
+        for timestamp, relative in entries:
+            if sound and (timestamp <= sound[-1][0] or relative <= sound[-1][1]):
+                break
+            sound.append((timestamp, relative))
+        return sound
 
     def _cut_tail(self, segment: Segment, fd: int, scan: BatchScan, *, cut: bool) -> None:
         log.warning(

@@ -56,7 +56,10 @@ def _first_in(owner: "Log", segments: Segments, timestamp: int) -> TimestampAndO
     files = owner.directory.files
     for segment in segments.all:
         if segment.size and segment.largest_timestamp(files) >= timestamp:
-            return _first_in_segment(owner, segment, timestamp)
+            found = _first_in_segment(owner, segment, timestamp)
+            # The record with that time may be deleted, or gone from a batch that compaction has emptied.
+            if found is not None:
+                return found
     return None
 
 

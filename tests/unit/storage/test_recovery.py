@@ -151,6 +151,22 @@ def test_rebuilt_indexes_are_those_that_were_written(tmp_path: Path) -> None:
     assert after == before
 
 
+@pytest.mark.parametrize("rising", [1, 100, 400, 590])
+def test_the_largest_timestamp_of_a_segment_survives_a_crash(tmp_path: Path, rising: int) -> None:
+    """Retention goes by it. It may be that of an early batch, and the indexes are written page by page."""
+    folder = LogFolder(tmp_path, log_config(index_interval_bytes=0))
+    for number in range(600):
+        append_values(folder.log, b"x", timestamp=NOW_MS + (number * 10 if number < rising else -5_000))
+    folder.log.flush()
+    append_values(folder.log, b"not synced", timestamp=NOW_MS - 6_000)
+    largest = NOW_MS + (rising - 1) * 10
+    log = folder.reopen(clean=False)
+    assert log.segments.all[0].largest_timestamp(log.directory.files) == largest
+    found = log.offset_for_timestamp(largest)
+    assert found is not None
+    assert found.offset == rising - 1
+
+
 def test_leader_epochs_are_found_in_the_batches_after_a_crash(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     assert not (Path(folder.log.folder) / "leader-epoch-checkpoint").exists()
