@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaspar.base.errors import Refused, StorageFailure
 from kaspar.base.log import get_log
-from kaspar.base.patient_clock import PatientClock
 from kaspar.config.kinds import MAX_LONG
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
@@ -32,7 +31,6 @@ MOST_SLEEP_S: Final = 3600.0
 class Upkeep:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._patient_clock = PatientClock(broker.clock, broker.logs.last_alive_ms)
 
     def start(self) -> None:
         broker = self._broker
@@ -96,7 +94,7 @@ class Upkeep:
                 self._broker.syncing.ask(partition)
 
     async def _retain(self) -> None:
-        now_ms = self._patient_clock.now_ms()
+        now_ms = self._broker.patient_clock.now_ms()
         deleted = 0
         for partition in tuple(self._broker.partitions):
             if not partition.offline:

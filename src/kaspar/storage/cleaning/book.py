@@ -4,7 +4,7 @@ Up to where is written to `cleaner-offset-checkpoint` in each log directory, in 
 counts as empty: everything is dirty then, which costs a cleaning and no record.
 
 A log that could not be cleaned, because it is damaged, is left alone until the broker starts anew or the topic's
-settings change. For any thread.
+settings change. For any thread; what does not say otherwise may wait for the disk.
 """
 
 import threading
@@ -162,27 +162,21 @@ class CleanerBook:
         return noted if noted is not None and start <= noted <= one.log_end_offset else start
 
     def in_progress(self, one: Log) -> bool:
-        with self._lock:
-            return one in self._in_progress
+        """Never waits."""
+        return one in self._in_progress
 
     def why_uncleanable(self, one: Log) -> str | None:
-        """None if the log can be cleaned, as far as is known."""
-        with self._lock:
-            found = self._uncleanable.get(one.topic_partition)
-            if found is None:
-                return None
-            if found.log is not one or found.config is not one.config:
-                del self._uncleanable[one.topic_partition]
-                return None
-            return found.reason
+        """None if the log can be cleaned, as far as is known. Never waits."""
+        found = self._uncleanable.get(one.topic_partition)
+        return found.reason if found is not None and found.log is one and found.config is one.config else None
 
     def uncleanable(self) -> dict[str, list[Log]]:
         """The logs that cannot be cleaned, by the path of their directory."""
         found: dict[str, list[Log]] = {}
         with self._lock:
-            for one in [entry.log for entry in self._uncleanable.values()]:
-                if self.why_uncleanable(one) is not None and not one.deleted:
-                    found.setdefault(one.directory.path, []).append(one)
+            for entry in self._uncleanable.values():
+                if self.why_uncleanable(entry.log) is not None and not entry.log.deleted:
+                    found.setdefault(entry.log.directory.path, []).append(entry.log)
         return found
 
     # The checkpoint
