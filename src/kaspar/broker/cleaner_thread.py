@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import MalformedBytes, Refused, StorageFailure
 from kaspar.base.log import get_log
+from kaspar.broker.cleaner_jobs import CleanerJobs
 from kaspar.storage import Log
 from kaspar.storage.cleaning.cleaner import Cleaned, Cleaner, CleanerSettings, CleaningStatistics
 from kaspar.storage.cleaning.dirt import Dirt
@@ -28,11 +29,12 @@ LONGEST_REST_S: Final = 3600.0
 
 
 class CleanerThread(threading.Thread):
-    def __init__(self, number: int, cleaning: "Cleaning") -> None:
+    def __init__(self, number: int, cleaning: "Cleaning", jobs: CleanerJobs) -> None:
         super().__init__(name=f"kaspar-cleaner-{number}", daemon=True)
         self.last: CleaningStatistics | None = None
         """What the last cleaning of this thread has read, written and taken."""
         self._cleaning = cleaning
+        self._jobs = jobs
         self._cleaner: Cleaner | None = None
         self._made_with: CleanerSettings | None = None
         self._stopping = False
@@ -72,15 +74,16 @@ class CleanerThread(threading.Thread):
         try:
             return self._clean(one, dirt)
         finally:
-            self._cleaning.let_go(one)
+            self._jobs.let_go(one)
 
     def _choose(self) -> tuple[Log, Dirt] | None:
         try:
-            return self._cleaning.choose()
+            with self._jobs.choosing:
+                return self._jobs.choose(self._cleaning.logs_to_clean(), self._cleaning.now_ms())
         except CleaningStopped:
             raise
         except StorageFailure as failure:
-            self._cleaning.directory_failed(None, failure)
+            self._cleaning.directory_failed(failure)
         except Refused as refusal:
             log.warning("the cleaner could not look for logs to clean", reason=refusal.message)
         except Exception as problem:
@@ -89,7 +92,7 @@ class CleanerThread(threading.Thread):
         return None
 
     def _clean(self, one: Log, dirt: Dirt) -> bool:
-        cleaning = self._cleaning
+        cleaning, book = self._cleaning, self._jobs.book
         started = time.perf_counter()
         size_before = one.size
         try:
@@ -100,15 +103,18 @@ class CleanerThread(threading.Thread):
                 on_owner=cleaning.on_owner,
                 stopped=lambda: self._stopping or not cleaning.may_go_on(one),
             )
+            book.done(one, result.next_dirty_offset)
             cleaning.cleaned(one, result)
         except CleaningStopped:
-            cleaning.stopped(one)
+            book.release(one)
             log.info("gave up cleaning a log", partition=one.topic_partition)
             return not cleaning.may_go_on(one)  # whatever was in the way of one that is still here may be gone later
         except StorageFailure as failure:
-            cleaning.directory_failed(one, failure)
+            book.release(one)
+            cleaning.directory_failed(failure)
             return True
         except Refused as refusal:
+            book.release(one)
             cleaning.no_space(one, refusal)
             return True
         except (DamagedSegment, MalformedBytes) as damage:
@@ -127,12 +133,12 @@ class CleanerThread(threading.Thread):
         """With the settings of this moment."""
         settings = self._cleaning.settings()
         if self._cleaner is None or settings != self._made_with:
-            self._cleaner = Cleaner(settings, self._cleaning.throttle)
+            self._cleaner = Cleaner(settings, self._jobs.throttle)
             self._made_with = settings
         return self._cleaner
 
     def _uncleanable(self, one: Log, reason: str) -> None:
-        self._cleaning.uncleanable(one, reason)
+        self._jobs.book.failed(one, reason)
         log.error("a partition cannot be cleaned, and is left as it is", partition=one.topic_partition, reason=reason)
 
     @staticmethod

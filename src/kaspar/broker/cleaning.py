@@ -10,7 +10,7 @@ Rules:
 """
 
 import concurrent.futures
-import threading
+import importlib
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -27,12 +27,11 @@ from kaspar.replication.state import Role
 from kaspar.storage import Log
 
 if TYPE_CHECKING:
+    from kaspar.broker.cleaner_jobs import CleanerJobs, Compaction, LogsToClean
     from kaspar.broker.cleaner_thread import CleanerThread
     from kaspar.broker.server import Broker
     from kaspar.storage.cleaning.book import CleanerBook
     from kaspar.storage.cleaning.cleaner import Cleaned, CleanerSettings
-    from kaspar.storage.cleaning.dirt import Dirt
-    from kaspar.storage.cleaning.throttle import Throttle
 
 log = get_log(__name__)
 T = TypeVar("T")
@@ -52,25 +51,6 @@ class CleanerTotals:
     records_removed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """How far a partition is that somebody wants compacted now."""
-
-    target_offset: int
-    first_dirty_offset: int
-    is_being_cleaned: bool
-    records_removed: int = 0
-    """Since the broker started."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogsToClean:
-    """What the loop tells a thread that looks for a log to clean."""
-
-    last_stable_offsets: dict[TopicPartition, int]
-    on_request: list[Log]
-
-
 def is_compacted(one: Log) -> bool:
     return "compact" in one.config.cleanup_policy
 
@@ -82,7 +62,7 @@ class Cleaning:
         self.totals = CleanerTotals()
         self.threads: list[CleanerThread] = []
         self._broker = broker
-        self._cleaner: _Cleaner | None = None
+        self._jobs: CleanerJobs | None = None
         self._running = False
         self._abandoned = False
         self._records_removed: Counter[TopicPartition] = Counter()
@@ -92,7 +72,7 @@ class Cleaning:
     @property
     def book(self) -> "CleanerBook | None":
         """None while nobody has needed the cleaner."""
-        return None if self._cleaner is None else self._cleaner.book
+        return None if self._jobs is None else self._jobs.book
 
     # -- starting, changing, stopping --------------------------------------------------------------------------------
 
@@ -102,14 +82,14 @@ class Cleaning:
 
     def topics_changed(self, topics: Collection[str]) -> None:
         """Some topics are new here, gone, or have other settings: the cleaner may be needed from now on."""
-        if self._running and self._cleaner is None and self._switched_on() and self._any_compacted(topics):
-            self._begin()
+        if self._running and self._jobs is None and self._switched_on() and self._any_compacted(topics):
+            self._broker.spawn(self._begin_unasked(), name="start of the log cleaner")
 
     def reconfigure(self) -> None:
         """The broker's settings have changed."""
-        if self._cleaner is not None:
-            self._cleaner.throttle.bytes_per_second = _rate(self._broker.config)
-            self._adjust_threads()
+        if self._jobs is not None:
+            self._jobs.throttle.bytes_per_second = _rate(self._broker.config)
+            self._adjust_threads(self._jobs)
             self.wake()
         else:
             self.topics_changed(tuple(self._broker.partitions.by_name))
@@ -122,21 +102,31 @@ class Cleaning:
         hosted = (self._broker.partitions.by_name.get(topic) for topic in topics)
         return any(is_compacted(one.log) for each in hosted if each is not None for one in each.partitions.values())
 
-    def _begin(self) -> "_Cleaner":
-        self._cleaner = _Cleaner.of(self._broker)
-        self._adjust_threads()
-        return self._cleaner
+    async def _begin(self) -> "CleanerJobs | None":
+        """What is loaded for it takes 20 ms: so a thread does that. None if the broker stops meanwhile."""
+        await self._broker.run_blocking(importlib.import_module, "kaspar.broker.cleaner_thread")
+        from kaspar.broker.cleaner_jobs import CleanerJobs
+        from kaspar.storage.cleaning.book import CleanerBook
+        from kaspar.storage.cleaning.throttle import Throttle
 
-    def _adjust_threads(self) -> None:
+        if self._jobs is None and self._running:
+            throttle = Throttle(_rate(self._broker.config), self._broker.clock)
+            self._jobs = CleanerJobs(CleanerBook(self._broker.logs), throttle)
+            self._adjust_threads(self._jobs)
+        return self._jobs
+
+    async def _begin_unasked(self) -> None:
+        await self._begin()
+
+    def _adjust_threads(self, jobs: "CleanerJobs") -> None:
         from kaspar.broker.cleaner_thread import CleanerThread
 
-        assert self._cleaner is not None
         wanted = self._broker.config.log_cleaner_threads
         surplus, self.threads = self.threads[wanted:], self.threads[:wanted]
         for thread in surplus:
             thread.ask_to_stop()
         for number in range(len(self.threads), wanted):
-            thread = CleanerThread(number, self)
+            thread = CleanerThread(number, self, jobs)
             self.threads.append(thread)
             thread.start()
 
@@ -159,14 +149,14 @@ class Cleaning:
 
     async def give_up(self, partitions: Collection[Partition]) -> None:
         """Return when no thread looks at these logs any more; the broker no longer has them, so none will again."""
-        if self._cleaner is None:
+        if self._jobs is None:
             return
-        gone = [partition.topic_partition for partition in partitions]
+        gone = {partition.topic_partition: partition.log for partition in partitions}
         for topic_partition in gone:
             self._requested.pop(topic_partition, None)
             self._no_space_until.pop(topic_partition, None)
             self._records_removed.pop(topic_partition, None)
-        await self._broker.run_blocking(self._cleaner.forget, gone, {id(each.log) for each in partitions})
+        await self._broker.run_blocking(self._jobs.take_away, gone)
 
     # -- what the threads ask for ------------------------------------------------------------------------------------
 
@@ -183,28 +173,16 @@ class Cleaning:
         )
 
     @property
-    def throttle(self) -> "Throttle":
-        assert self._cleaner is not None
-        return self._cleaner.throttle
-
-    @property
     def backoff_s(self) -> float:
         return self._broker.config.log_cleaner_backoff_ms / 1000
 
     def now_ms(self) -> int:
-        return self._broker.clock.now_ms()
+        """By the clock that is slow to believe a jump ahead: what cleaning removes does not come back."""
+        return self._broker.logs.patient_clock.now_ms()
 
-    def choose(self) -> "tuple[Log, Dirt] | None":
-        """The log that most needs to be cleaned, which from now on is this thread's. Called by threads."""
-        assert self._cleaner is not None
-        with self._cleaner.choosing:
-            logs = self._on_loop(self._logs_to_clean)
-            return self._cleaner.choose(logs, self.now_ms())
-
-    def let_go(self, one: Log) -> None:
-        """The thread is done with the log. Called by threads."""
-        assert self._cleaner is not None
-        self._cleaner.let_go(one)
+    def logs_to_clean(self) -> "LogsToClean":
+        """Called by threads."""
+        return self._on_loop(self._logs_to_clean)
 
     def may_go_on(self, one: Log) -> bool:
         """Whether the log is still here to be compacted. Called by threads, often."""
@@ -222,31 +200,15 @@ class Cleaning:
         self._on_loop(action)
 
     def cleaned(self, one: Log, result: "Cleaned") -> None:
-        """Write down what a cleaning has brought. Called by threads."""
-        assert self._cleaner is not None
-        self._cleaner.book.done(one, result.next_dirty_offset)
+        """Count what a cleaning has brought. Called by threads."""
         self._on_loop(lambda: self._count(one, result))
 
     def no_space(self, one: Log, refusal: Refused) -> None:
         """The disk is full: that is no failure, and the log is tried again later. Called by threads."""
-        assert self._cleaner is not None
-        self._cleaner.book.release(one)
         self._on_loop(lambda: self._wait_for_space(one, refusal))
 
-    def stopped(self, one: Log) -> None:
-        """The cleaning was given up. Called by threads."""
-        assert self._cleaner is not None
-        self._cleaner.book.release(one)
-
-    def uncleanable(self, one: Log, reason: str) -> None:
-        """The log is damaged: it stays as it is, and is not tried again. Called by threads."""
-        assert self._cleaner is not None
-        self._cleaner.book.failed(one, reason)
-
-    def directory_failed(self, one: Log | None, failure: StorageFailure) -> None:
+    def directory_failed(self, failure: StorageFailure) -> None:
         """Called by threads."""
-        if one is not None:
-            self.stopped(one)
         self._on_loop(lambda: self._broker.log_directory_failed(failure))
 
     def met_a_bug(self, problem: Exception) -> None:
@@ -275,8 +237,9 @@ class Cleaning:
 
     # -- what the loop does for them ---------------------------------------------------------------------------------
 
-    def _logs_to_clean(self) -> LogsToClean:
-        assert self._cleaner is not None
+    def _logs_to_clean(self) -> "LogsToClean":
+        from kaspar.broker.cleaner_jobs import LogsToClean
+
         now = time.monotonic()
         for topic_partition in [each for each, (until, _) in self._no_space_until.items() if until <= now]:
             del self._no_space_until[topic_partition]
@@ -314,19 +277,21 @@ class Cleaning:
 
     # -- compact now -------------------------------------------------------------------------------------------------
 
-    async def compact(self, partition: Partition, target_offset: int) -> Compaction:
+    async def compact(self, partition: Partition, target_offset: int) -> "Compaction":
         """Compact a partition up to an offset, or as far as can be now (-1), whatever its dirty ratio. Returns at once;
         asking again tells how far it is. Refused says why it cannot be.
         """
         one = partition.log
         self._check_compactable(one)
-        cleaner = self._cleaner or self._begin()
+        jobs = self._jobs or await self._begin()
+        if jobs is None:
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker stops")
         stable = partition.last_stable_offset
         if target_offset < 0 and stable > one.segments.base_offsets[-1]:
             # The active segment is never cleaned: what could be cleaned of it has to be in another.
             one.roll(now_ms=self.now_ms())
         progress = await self._broker.run_blocking(
-            cleaner.progress, one, target_offset, stable, self.now_ms(), self.may_go_on
+            jobs.progress, one, target_offset, stable, self.now_ms(), self.may_go_on
         )
         requested = self._requested.get(one.topic_partition, -1)
         if progress.first_dirty_offset < progress.target_offset > requested and self.may_go_on(one):
@@ -353,75 +318,6 @@ class Cleaning:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{waits[1]}; it is tried again later")
 
 
-class _Cleaner:
-    """What all cleaner threads share once there are some: the book, the throttle, and who is at work on what."""
-
-    def __init__(self, book: "CleanerBook", throttle: "Throttle") -> None:
-        self.book = book
-        self.throttle = throttle
-        self.choosing = threading.Lock()
-        """Held while logs are looked at that no thread has taken yet."""
-        self._at_work: set[int] = set()
-        self._changed = threading.Condition()
-
-    @classmethod
-    def of(cls, broker: "Broker") -> "_Cleaner":
-        from kaspar.storage.cleaning.book import CleanerBook
-        from kaspar.storage.cleaning.throttle import Throttle
-
-        return cls(CleanerBook(broker.logs), Throttle(_rate(broker.config), broker.clock))
-
-    def choose(self, logs: LogsToClean, now_ms: int) -> "tuple[Log, Dirt] | None":
-        """`choosing` is held."""
-        found = self._on_request(logs, now_ms) or self.book.next_to_clean(logs.last_stable_offsets, now_ms)
-        if found is not None:
-            with self._changed:
-                self._at_work.add(id(found[0]))
-        return found
-
-    def _on_request(self, logs: LogsToClean, now_ms: int) -> "tuple[Log, Dirt] | None":
-        for one in logs.on_request:
-            dirt = self.book.claim(one, logs.last_stable_offsets[one.topic_partition], now_ms)
-            if dirt is not None:
-                return one, dirt
-        return None
-
-    def progress(
-        self,
-        one: Log,
-        target_offset: int,
-        last_stable_offset: int,
-        now_ms: int,
-        may_go_on: Callable[[Log], bool],
-    ) -> Compaction:
-        """How far a log is on its way to an offset, or to as far as it can be compacted now (-1). In a thread."""
-        from kaspar.storage.cleaning.dirt import dirt_of
-
-        with self.choosing:  # so that nobody takes it away meanwhile
-            if not may_go_on(one):
-                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{one.topic_partition} is no longer here")
-            if (reason := self.book.why_uncleanable(one)) is not None:
-                raise Refused(ErrorCode.CORRUPT_MESSAGE, f"{one.topic_partition} cannot be cleaned: {reason}")
-            first_dirty = self.book.first_dirty_offset(one)
-            if target_offset < 0:
-                target_offset = dirt_of(one, first_dirty, last_stable_offset, now_ms).first_uncleanable_offset
-            return Compaction(target_offset, first_dirty, self.book.in_progress(one))
-
-    def let_go(self, one: Log) -> None:
-        with self._changed:
-            self._at_work.discard(id(one))
-            self._changed.notify_all()
-
-    def forget(self, partitions: list[TopicPartition], logs: set[int]) -> None:
-        """In a thread: when it returns, nobody is at work on these logs any more, or looks at them."""
-        with self.choosing:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._at_work & logs)
-            self.book.forget(partitions)
-
-
 def _rate(config: BrokerConfig) -> float:
-    from kaspar.storage.cleaning.throttle import UNLIMITED
-
     rate = config.log_cleaner_io_max_bytes_per_second
-    return UNLIMITED if rate >= MAX_DOUBLE else max(rate, 1.0)
+    return float("inf") if rate >= MAX_DOUBLE else max(rate, 1.0)

@@ -4,7 +4,7 @@ What cleaning itself does is told by a stand-in, so that a test decides when it 
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +12,8 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset, TopicPartition
+from kaspar.broker.cleaner_jobs import Compaction
 from kaspar.broker.cleaner_numbers import CleanerNumbers
-from kaspar.broker.cleaning import Compaction
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import (
     AlterConfigs,
@@ -26,6 +26,7 @@ from kaspar.metadata.events import (
 )
 from kaspar.replication.partition import Partition
 from kaspar.storage import Log
+from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.cleaner import Cleaned, Cleaner, CleaningStatistics, OnOwner
 from kaspar.storage.cleaning.dirt import Dirt
 from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
@@ -107,7 +108,7 @@ def test_a_broker_without_compacted_logs_has_no_cleaner_threads(tmp_path: Path, 
             assert broker.cleaning.book is None
             assert list(cleaner_threads()) == []
             (partition,) = await compacted_topic(broker)
-            assert list(cleaner_threads()) == ["kaspar-cleaner-0"]
+            await until(lambda: list(cleaner_threads()) == ["kaspar-cleaner-0"])
             dirty(partition)
             await until(lambda: cleanings.of == [TopicPartition("t", 0)])
         assert list(cleaner_threads()) == []
@@ -179,7 +180,10 @@ def test_threads_come_and_go_with_their_setting(tmp_path: Path, cleanings: Clean
 def test_memory_is_split_between_the_threads_and_the_throttle_is_one_for_all(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, log_cleaner_threads="2", **NEVER) as broker:
-            await compacted_topic(broker)
+            (partition,) = await compacted_topic(broker)
+            await compact(broker, partition)
+            first, second = (thread._jobs.throttle for thread in broker.cleaning.threads)
+            assert first is second
             await set_for(
                 broker,
                 ResourceType.BROKER,
@@ -192,7 +196,7 @@ def test_memory_is_split_between_the_threads_and_the_throttle_is_one_for_all(tmp
             settings = broker.cleaning.settings()
             assert (settings.dedupe_buffer_size, settings.io_buffer_size) == (4_000_000, 100_000)
             assert settings.io_buffer_load_factor == 0.5
-            assert broker.cleaning.throttle.bytes_per_second == 1234.5
+            assert first.bytes_per_second == 1234.5
 
     run(scenario())
 
@@ -260,17 +264,15 @@ def test_a_bug_while_logs_are_looked_at_does_not_end_the_thread(
 ) -> None:
     async def scenario() -> None:
         async with running(tmp_path, **AT_ONCE) as broker:
-            (partition,) = await compacted_topic(broker)
-            book = broker.cleaning.book
-            assert book is not None
-            real, bugs = book.next_to_clean, iter([ZeroDivisionError("a bug")])
+            real, bugs = CleanerBook.next_to_clean, iter([ZeroDivisionError("a bug")])
 
-            def looks(*arguments: object) -> object:
+            def looks(book: CleanerBook, stable: Mapping[TopicPartition, int], now_ms: int) -> tuple[Log, Dirt] | None:
                 for bug in bugs:
                     raise bug
-                return real(*arguments)  # type: ignore[arg-type]
+                return real(book, stable, now_ms)
 
-            monkeypatch.setattr(book, "next_to_clean", looks)
+            monkeypatch.setattr(CleanerBook, "next_to_clean", looks)
+            (partition,) = await compacted_topic(broker)
             dirty(partition)
             await until(lambda: len(cleanings.of) == 1)
 

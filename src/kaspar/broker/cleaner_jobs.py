@@ -1,0 +1,88 @@
+"""What all cleaner threads share: the book, the throttle, and who is at work on which log.
+
+Rules:
+- `choosing` is held while logs are looked at that no thread has taken: by a thread that looks for work, by whoever asks
+  how far a log is, and by whoever takes logs away. So nobody looks at files of a log that is on its way out.
+- Nothing here is for the event loop: every call may wait for another thread, or for the disk.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.storage import Log
+from kaspar.storage.cleaning.book import CleanerBook
+from kaspar.storage.cleaning.dirt import Dirt, dirt_of
+from kaspar.storage.cleaning.throttle import Throttle
+
+
+@dataclass(frozen=True, slots=True)
+class LogsToClean:
+    """What the loop tells a thread that looks for a log to clean."""
+
+    last_stable_offsets: dict[TopicPartition, int]
+    on_request: list[Log]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """How far a partition is that somebody wants compacted now."""
+
+    target_offset: int
+    first_dirty_offset: int
+    is_being_cleaned: bool
+    records_removed: int = 0
+    """Since the broker started."""
+
+
+class CleanerJobs:
+    def __init__(self, book: CleanerBook, throttle: Throttle) -> None:
+        self.book = book
+        self.throttle = throttle
+        self.choosing = threading.Lock()
+        self._at_work: set[int] = set()
+        self._changed = threading.Condition()
+
+    def choose(self, logs: LogsToClean, now_ms: int) -> tuple[Log, Dirt] | None:
+        """The log that most needs to be cleaned, which is the caller's until `let_go`. `choosing` is held."""
+        found = self._on_request(logs, now_ms) or self.book.next_to_clean(logs.last_stable_offsets, now_ms)
+        if found is not None:
+            with self._changed:
+                self._at_work.add(id(found[0]))
+        return found
+
+    def _on_request(self, logs: LogsToClean, now_ms: int) -> tuple[Log, Dirt] | None:
+        for one in logs.on_request:
+            dirt = self.book.claim(one, logs.last_stable_offsets[one.topic_partition], now_ms)
+            if dirt is not None:
+                return one, dirt
+        return None
+
+    def let_go(self, one: Log) -> None:
+        with self._changed:
+            self._at_work.discard(id(one))
+            self._changed.notify_all()
+
+    def take_away(self, logs: dict[TopicPartition, Log]) -> None:
+        """When it returns, nobody is at work on these logs any more, or looks at them, or remembers them."""
+        gone = {id(one) for one in logs.values()}
+        with self.choosing:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._at_work & gone)
+            self.book.forget(logs)
+
+    def progress(
+        self, one: Log, target_offset: int, last_stable_offset: int, now_ms: int, is_ours: Callable[[Log], bool]
+    ) -> Compaction:
+        """How far a log is on its way to an offset, or to as far as it can be compacted now (-1)."""
+        with self.choosing:
+            if not is_ours(one):
+                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{one.topic_partition} is no longer here")
+            if (reason := self.book.why_uncleanable(one)) is not None:
+                raise Refused(ErrorCode.CORRUPT_MESSAGE, f"{one.topic_partition} cannot be cleaned: {reason}")
+            first_dirty = self.book.first_dirty_offset(one)
+            if target_offset < 0:
+                target_offset = dirt_of(one, first_dirty, last_stable_offset, now_ms).first_uncleanable_offset
+            return Compaction(target_offset, first_dirty, self.book.in_progress(one))
