@@ -1,6 +1,7 @@
 """The wall clock is set forward and back: no session and no transaction ends of it, and those that should end still do.
 
-The broker's wall clock alone jumps; time goes on as ever. So whatever is measured with the wall clock shows.
+The broker's wall clock alone jumps; time goes on as ever. So whatever is measured with the wall clock shows. And no
+record is deleted for its age because a clock was wrong for a while.
 """
 
 import random
@@ -19,11 +20,14 @@ from tests.chaos.pipeline import COORDINATION
 from tests.peers.lone_members import LoneConsumerMember, LoneMember
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
+from tests.peers.raw_client import EARLIEST
 from tests.peers.raw_offsets import commit, committed
 from tests.peers.raw_transactions import RawProducer
 
 TOPIC = "orders"
+FLEETING = "clicks"
 HOUR, DAY = 3600, 86_400
+YEAR = 365 * DAY
 JUMPS = [HOUR, -HOUR, DAY, -DAY, 5 * DAY]  # shorter than what is kept for days
 SETTLE_SECONDS = 1.0  # longer than it takes the broker's timers to come round
 LONG_SESSION_MS = 20_000
@@ -96,6 +100,30 @@ def test_what_is_to_time_out_does_so_after_a_jump(broker: ObservedBroker, clock:
         wait_until(lambda: _fates(broker) == {b"abandoned": Fate.ABORTED}, "the transaction is aborted", seconds=15)
         threading.Event().wait(SETTLE_SECONDS)
         assert silent.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_clock_that_is_a_year_ahead_for_a_while_deletes_no_record(
+    start_broker: StartBroker, clock: FaultyClock
+) -> None:
+    """Neither one that jumps while the broker runs, nor one that is wrong when it starts. What is old by the time that
+    has really passed goes meanwhile.
+    """
+    often = {"log.retention.check.interval.ms": "100"}
+    broker = start_broker(overrides=often, environment=clock.environment)
+    with broker.client() as client:
+        assert client.create_topic(TOPIC, configs={"retention.ms": str(7 * DAY * 1000)}) == 0
+        assert client.create_topic(FLEETING, configs={"retention.ms": "1"}) == 0
+        assert client.produce(TOPIC, [b"kept"]).error_code == ErrorCode.NONE
+    for life in (1, 2):
+        clock.set_ahead(YEAR)
+        wait_until(lambda: len(broker.log_lines("the clock has jumped ahead")) == life, "the jump is seen")  # noqa: B023
+        with broker.client() as client:
+            last = client.produce(FLEETING, [b"gone"]).base_offset
+            wait_until(lambda: client.offset_at(FLEETING, EARLIEST)[1] > last, "retention goes on")  # noqa: B023
+            assert client.read_values(TOPIC) == [b"kept"]
+        if life == 1:
+            broker.kill()
+            broker.start()
 
 
 def _fates(broker: ObservedBroker) -> dict[bytes, Fate]:

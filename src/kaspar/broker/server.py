@@ -14,7 +14,6 @@ from kaspar.base.clock import Clock, SystemClock
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
-from kaspar.base.patient_clock import PatientClock
 from kaspar.broker.appends import AppendQueues
 from kaspar.broker.cleaning import Cleaning
 from kaspar.broker.coordination.coordinators import Coordinators
@@ -79,7 +78,6 @@ class Broker:
     def __init__(self, settings: BrokerSettings, *, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
-        self.patient_clock = PatientClock(self.clock)
         self.broker_id = BrokerId(settings.config.node_id)
         self.state = BrokerState.NOT_RUNNING
         self.metrics = BrokerMetrics(version=__version__, start_time_ms=self.clock.now_ms())
@@ -231,7 +229,6 @@ class Broker:
             self._start_cancelled = True
             await asyncio.gather(loading, return_exceptions=True)
             raise
-        self.patient_clock = PatientClock(self.clock, self.logs.last_alive_ms)
 
     def _say_progress(self, loaded: Loaded) -> None:
         """Called by the threads that load logs."""

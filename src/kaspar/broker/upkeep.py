@@ -94,7 +94,7 @@ class Upkeep:
                 self._broker.syncing.ask(partition)
 
     async def _retain(self) -> None:
-        now_ms = self._broker.patient_clock.now_ms()
+        now_ms = self._broker.logs.patient_clock.now_ms()
         deleted = 0
         for partition in tuple(self._broker.partitions):
             if not partition.offline:

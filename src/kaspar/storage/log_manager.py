@@ -21,6 +21,7 @@ from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import Offset, TopicPartition, random_uuid, uuid_to_text
 from kaspar.base.log import get_log
+from kaspar.base.patient_clock import PatientClock
 from kaspar.config import BrokerConfig, LogConfig
 from kaspar.storage import checkpoints, folder_metadata
 from kaspar.storage.directory_lock import DirectoryLock
@@ -73,8 +74,8 @@ class LogManager:
         self._doomed_folders: list[tuple[int | None, LogDirectory, str]] = []
         self._changing = threading.Lock()
         self._checkpointing = threading.Lock()
-        # When the last broker wrote a checkpoint here; None if there was none.
-        self.last_alive_ms: int | None = None
+        self.patient_clock = PatientClock(clock)
+        """For what cannot be undone; from `load` on it remembers when a broker last ran here."""
         # The recovery points in the checkpoint of each directory.
         self._written_points: dict[str, dict[TopicPartition, int]] = {}
 
@@ -131,7 +132,7 @@ class LogManager:
 
     def load(self, config_of: ConfigOf, progress: LoadProgress | None = None) -> None:
         """Load every partition of every directory, several at a time. After a crash this reads what was not synced."""
-        self.last_alive_ms = self._last_checkpoint_ms()
+        self.patient_clock = PatientClock(self._clock, self._last_checkpoint_ms())
         threads = self._config.num_recovery_threads_per_data_dir
         online = [opened.directory for opened in self._opened.values() if opened.directory.offline is None]
         with ThreadPoolExecutor(threads * len(online), thread_name_prefix="log-recovery") as pool:
@@ -371,6 +372,9 @@ class LogManager:
         # Also where the first segment begins there: its name may not be durable yet.
         starts = {one.topic_partition: one.log_start_offset for one in logs if one.log_start_offset > 0}
         checkpoints.write_offsets(self._files, directory.path, RECOVERY_POINT_CHECKPOINT, points)
+        # The next start goes by it. The system would note its own time, which may be one that is not believed.
+        path = os.path.join(directory.path, RECOVERY_POINT_CHECKPOINT)
+        self._files.set_modified_ms(path, self.patient_clock.now_ms())
         self._written_points[directory.path] = points
         checkpoints.write_offsets(self._files, directory.path, LOG_START_OFFSET_CHECKPOINT, starts)
 

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset
+from kaspar.base.patient_clock import PATIENCE_MS, PatientClock
 from kaspar.storage import Log
 from tests.unit.broker.running import create_topic, run, running, until
 from tests.unit.replication.partitions import append
+from tests.unit.storage.logs import NOW_MS
 
 OFTEN = {"log_retention_check_interval_ms": "1"}
+DAY_MS = 86_400_000
 
 
 def test_a_partition_that_has_no_space_to_roll_keeps_no_other_from_its_retention(
@@ -76,5 +80,70 @@ def test_retention_leaves_a_partition_alone_that_is_being_deleted(
             await looked.wait()
             await broker.run_blocking(lambda: None)
             assert partition.log.log_start_offset == 0
+
+    run(scenario())
+
+
+def test_a_clock_that_jumps_ahead_deletes_nothing_before_the_new_time_has_lasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, **OFTEN) as broker:
+            clock = ManualClock(NOW_MS)
+            broker.logs.patient_clock = PatientClock(clock)
+            (partition,) = await create_topic(broker, "t", retention_ms=str(DAY_MS))
+            real = Log.retention_start_offset
+            looks = []
+
+            def look(log: Log, now_ms: int, high_watermark: int) -> Offset:
+                looks.append(now_ms)
+                return real(log, now_ms, high_watermark)
+
+            monkeypatch.setattr(Log, "retention_start_offset", look)
+            append(partition)
+            clock.jump(365 * DAY_MS)
+            looks.clear()
+            await until(lambda: len(looks) > 2)
+            assert partition.log.log_start_offset == 0
+            clock.advance(PATIENCE_MS)
+            await until(lambda: partition.log.log_start_offset == 1)
+
+    run(scenario())
+
+
+def test_where_logs_begin_is_written_down_as_soon_as_segments_are_deleted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, **OFTEN) as broker:
+            (partition,) = await create_topic(broker, "t", retention_ms="1")
+            append(partition)
+            checkpoint = tmp_path / "log-start-offset-checkpoint"
+            await until(lambda: "t 0 1" in checkpoint.read_text())
+            assert partition.log.log_start_offset == 1
+
+    run(scenario())
+
+
+def test_a_compacted_topic_gives_up_what_lies_below_its_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, **OFTEN) as broker:
+            (partition,) = await create_topic(broker, "t", cleanup_policy="compact", retention_ms="1")
+            append(partition)
+            partition.log.roll(now_ms=NOW_MS)
+            append(partition)
+            partition.log.log_start_offset = 1
+            await until(lambda: partition.log.segments.base_offsets == (1,))
+
+    run(scenario())
+
+
+def test_a_compacted_segment_that_nobody_appends_to_ends_after_max_compaction_lag(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, log_cleaner_backoff_ms="1") as broker:
+            (idle,) = await create_topic(broker, "idle", cleanup_policy="compact", max_compaction_lag_ms="1000")
+            (unhurried,) = await create_topic(broker, "unhurried", cleanup_policy="compact")
+            append(unhurried)
+            append(idle)
+            await until(lambda: idle.log.segments.base_offsets[-1] == 1)
+            assert unhurried.log.segments.base_offsets == (0,)
 
     run(scenario())

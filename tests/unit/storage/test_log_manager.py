@@ -326,3 +326,14 @@ def test_settings_are_looked_up_by_topic(tmp_path: Path) -> None:
     manager.load(config_of)
     assert [log.config.segment_bytes for _, log in sorted(manager.logs.items())] == [CONFIG.segment_bytes, 77]
     manager.close()
+
+
+def test_a_jump_of_the_clock_that_is_not_believed_is_not_believed_by_the_next_start_either(tmp_path: Path) -> None:
+    year_ms = 365 * 86_400_000
+    clock = ManualClock(NOW_MS)
+    manager = open_manager(broker_config(tmp_path), log_config(), clock=clock)
+    clock.jump(year_ms)
+    manager.checkpoint()
+    manager.abandon()
+    manager = open_manager(broker_config(tmp_path), log_config(), clock=clock)
+    assert manager.patient_clock.now_ms() == NOW_MS
