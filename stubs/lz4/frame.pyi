@@ -3,6 +3,7 @@
 from kaspar.records.codec import Octets
 
 BLOCKSIZE_MAX64KB: int
+BLOCKSIZE_MAX1MB: int
 COMPRESSIONLEVEL_MINHC: int
 
 class LZ4FrameCompressor:
@@ -16,3 +17,5 @@ class LZ4FrameDecompressor:
     needs_input: bool
     unused_data: bytes | None
     def decompress(self, data: Octets, max_length: int = ...) -> bytes: ...
+
+def get_frame_info(frame: Octets) -> dict[str, object]: ...

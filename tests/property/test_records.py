@@ -5,10 +5,12 @@ example has a deadline, since the machine may be busy.
 """
 
 import importlib
+import random
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import lz4.frame
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AiokafkaBuilder
@@ -22,6 +24,7 @@ from kaspar.records import Codec, Record, build_batch, check_batch, check_cost_n
 from kaspar.records.batch import core as loaded_core
 from kaspar.records.batch import iter_headers
 from kaspar.records.inflate import inflate
+from tests.unit.protocol.mutation import mutate
 
 interpreted = importlib.import_module("kaspar.records.core")
 
@@ -198,3 +201,31 @@ def test_torn_batch_never_checks(records: list[Record], codec: Codec, data: st.D
         set_crc(torn, 0)
         with pytest.raises(Refused):
             check_batch(torn, 0, size)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.binary(max_size=40), max_size=4), st.integers(1, 3000), st.randoms(use_true_random=False))
+def test_lz4_is_inflated_block_by_block_as_the_library_inflates_whole_frames(
+    words: list[bytes], repetitions: int, chance: random.Random
+) -> None:
+    stream = lz4.frame.LZ4FrameCompressor(block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False)
+    frame = stream.begin() + stream.compress(b"".join(words) * repetitions) + stream.flush()
+    header, blocks = frame[:7], frame[7:]
+    for damaged in (frame, header + mutate(blocks, chance), header + mutate(blocks, chance)):
+        assert inflated_or_nothing(damaged) == inflated_whole_or_nothing(damaged)
+
+
+def inflated_or_nothing(frame: bytes) -> bytes | None:
+    try:
+        return b"".join(inflate(Codec.LZ4, frame))
+    except Refused:
+        return None
+
+
+def inflated_whole_or_nothing(frame: bytes) -> bytes | None:
+    library = lz4.frame.LZ4FrameDecompressor()
+    try:
+        data = library.decompress(frame)
+    except RuntimeError:
+        return None
+    return data if library.eof and not library.unused_data else None

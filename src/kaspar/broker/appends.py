@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kaspar.base.clock import Clock
 from kaspar.base.errors import KasparError
 from kaspar.replication.partition import Partition
-from kaspar.storage import Appended, PreparedBatch, prepare, runs_inline
+from kaspar.storage import Appended, PreparedBatch, prepare, prepare_inline
 
 Done = Callable[[Appended | KasparError, PreparedBatch | None], None]
 Failed = Callable[[Exception], None]
@@ -72,10 +72,12 @@ class AppendQueues:
 
     async def _work_off(self, partition: Partition) -> None:
         queue = self.queues[partition]
+        tried = True  # the first is here because it takes long; those behind it may not
         while queue:
             job = queue[0]
+            was_tried, tried = tried, False
             try:
-                outcome, prepared = await self._append(partition, job)
+                outcome, prepared = await self._append(partition, job, tried=was_tried)
                 queue.popleft()
                 self.let_go(len(job.batch))
                 job.done(outcome, prepared)
@@ -86,14 +88,18 @@ class AppendQueues:
                 job.failed(problem)
         del self.queues[partition]
 
-    async def _append(self, partition: Partition, job: _Job) -> tuple[Appended | KasparError, PreparedBatch | None]:
+    async def _append(
+        self, partition: Partition, job: _Job, *, tried: bool
+    ) -> tuple[Appended | KasparError, PreparedBatch | None]:
         batch, size = job.batch, len(job.batch)
         config = partition.log.config
         now_ms = self._clock.now_ms()
         try:
-            if runs_inline(batch, 0, size, config):
-                prepared = prepare(batch, 0, size, config, now_ms)
-            else:
+            prepared = None
+            if not tried:
+                await asyncio.sleep(0)  # what lined up is worked off in as many turns of the loop: others wait too
+                prepared = prepare_inline(batch, 0, size, config, now_ms)
+            if prepared is None:
                 loop = asyncio.get_running_loop()
                 prepared = await loop.run_in_executor(self._executor, prepare, batch, 0, size, config, now_ms)
             if job.check is not None:

@@ -16,7 +16,7 @@ from kaspar.broker.transaction_terms import TransactionTerms
 from kaspar.broker.verification import TransactionSupport, is_fenced, verify_transaction
 from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.replication.partition import Partition
-from kaspar.storage import Appended, PreparedBatch, prepare, runs_inline
+from kaspar.storage import Appended, PreparedBatch, prepare_inline
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -151,7 +151,15 @@ class UnverifiedBatches:
         appends, partition, batch = self._broker.appends, unverified.partition, unverified.batch
         config = partition.log.config
         check = self.check_of(unverified.terms)
-        if partition in appends.queues or not runs_inline(batch, 0, len(batch), config):
+        now_ms = self._broker.clock.now_ms()
+        prepared = None
+        try:
+            if partition not in appends.queues:
+                prepared = prepare_inline(batch, 0, len(batch), config, now_ms)
+        except KasparError as problem:
+            self._finish(unverified, problem, None)
+            return True
+        if prepared is None:
             self._lanes[partition, unverified.producer.producer_id].writing = True
             appends.let_go(len(batch))  # from here on it counts as one that waits for its checks
             appends.add(
@@ -163,9 +171,7 @@ class UnverifiedBatches:
                 check=check,
             )
             return False
-        now_ms = self._broker.clock.now_ms()
         try:
-            prepared = prepare(batch, 0, len(batch), config, now_ms)
             if check is not None:
                 check()
             appended = partition.append_as_leader(prepared, acks_all=unverified.acks_all, now_ms=now_ms)

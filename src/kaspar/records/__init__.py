@@ -24,16 +24,17 @@ from kaspar.records.control import (
     control_type,
     read_end_transaction_marker,
 )
-from kaspar.records.cost import INLINE_CHECK_NS, check_cost_ns, checks_inline
+from kaspar.records.cost import INLINE_CHECK_NS, QUICK_RECORDS, check_cost_ns, checks_inline
 from kaspar.records.inflate import INFLATED_BYTES_LIMIT
 from kaspar.records.reader import iter_batch, iter_records
 from kaspar.records.record import Header, Record
-from kaspar.records.refusals import NotOneBatch
+from kaspar.records.refusals import NotOneBatch, TakesTooLong
 
 __all__ = [
     "HEADER_SIZE",
     "INFLATED_BYTES_LIMIT",
     "INLINE_CHECK_NS",
+    "QUICK_RECORDS",
     "BatchHeader",
     "CheckedBatch",
     "Codec",
@@ -44,6 +45,7 @@ __all__ = [
     "Octets",
     "PlainTerms",
     "Record",
+    "TakesTooLong",
     "TimestampType",
     "build_batch",
     "build_end_transaction_marker",

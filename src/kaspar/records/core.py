@@ -6,6 +6,8 @@ every number that wraps around in C is masked, since interpreted integers do not
 name: records/batch.py loads one form of it, once, for the whole process.
 """
 
+from collections.abc import Callable
+
 import cython
 from crc32c import crc32c
 
@@ -13,17 +15,17 @@ from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.records.codec import Codec, Octets
 from kaspar.records.inflate import inflate
 from kaspar.records.record import Header, Record
-from kaspar.records.refusals import NotOneBatch
+from kaspar.records.refusals import NotOneBatch, TakesTooLong
 
 IS_COMPILED: bool = cython.compiled
 
-# On which terms a batch is plain: the most bytes it may have, how many milliseconds its records may be older and newer
-# than the clock, and whether they need keys.
-PlainTerms = tuple[int, int, int, bool]
+# On which terms a batch is plain: the most bytes and the most records it may have, how many milliseconds its records
+# may be older and newer than the clock, and whether they need keys.
+PlainTerms = tuple[int, int, int, int, bool]
 
 # The batch's buffer, start and end, then last_offset_delta, max_timestamp, producer_id, producer_epoch, base_sequence,
 # is_transactional, and -1, since the log gives it no time: in the order in which a log takes them.
-PlainBatch = tuple[bytearray, int, int, int, int, int, int, int, bool, int]
+PlainBatch = tuple[bytearray | memoryview, int, int, int, int, int, int, int, bool, int]
 
 _CODECS = tuple(Codec)
 
@@ -418,11 +420,18 @@ class CheckedBatch(BatchHeader):
 
 @cython.ccall
 @cython.locals(data="const unsigned char[::1]")
-def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> CheckedBatch:
+def check_batch(
+    buffer: Octets,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    out_of_time: Callable[[], bool] | None = None,
+) -> CheckedBatch:
     """Check the one batch that a producer sent in `buffer[start:end]`, all of it, and refuse it as Kafka does.
 
     Part of a further batch after it is left out, as Kafka does, which `end` of the answer shows. What depends on the
     topic or the sender (sizes, times, keys, offsets, sequences, control batches) is for the caller to judge.
+
+    `out_of_time` is asked after each piece that was inflated; if it says so, the check ends with TakesTooLong.
     """
     data = buffer
     if start < 0 or end > len(buffer):
@@ -470,6 +479,8 @@ def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t
         for piece in inflate(_CODECS[codec], memoryview(buffer)[start + 61 : end]):
             if not walk.feed(piece):
                 break
+            if out_of_time is not None and out_of_time():
+                raise TakesTooLong
     if not walk.finish():
         raise Refused(ErrorCode.INVALID_RECORD, walk.explain())
 
@@ -484,8 +495,9 @@ def check_batch(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     return checked
 
 
+@cython.locals(data="const unsigned char[::1]")
 def check_plain_batch(
-    buffer: bytearray,
+    buffer: bytearray | memoryview,
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
     terms: PlainTerms,
@@ -495,11 +507,15 @@ def check_plain_batch(
     for a closer look: it is too large, compressed, not the whole of `buffer[start:end]`, in a transaction or a control
     batch, its time, keys or sequence may be refused, or its header has to be changed.
     """
+    data = buffer
     max_bytes: cython.Py_ssize_t = terms[0]
-    before_max_ms: cython.longlong = terms[1]
-    after_max_ms: cython.longlong = terms[2]
-    needs_keys: cython.bint = terms[3]
-    if end - start > max_bytes or end - start < 61 or buffer[start + 22] & 0x07:
+    max_count: cython.longlong = terms[1]
+    before_max_ms: cython.longlong = terms[2]
+    after_max_ms: cython.longlong = terms[3]
+    needs_keys: cython.bint = terms[4]
+    if start < 0 or end > len(buffer):
+        raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
+    if end - start > max_bytes or end - start < 61 or data[start + 22] & 0x07 or _int32(data, start + 57) > max_count:
         return None
     checked: CheckedBatch = check_batch(buffer, start, end)
     if (

@@ -1,4 +1,4 @@
-"""Why records are refused, where the code alone does not say it."""
+"""Why records are refused, where the code alone does not say it, and when their check has come to no end."""
 
 from kaspar.base.errors import ErrorCode, Refused
 
@@ -8,3 +8,7 @@ class NotOneBatch(Refused):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
+class TakesTooLong(Exception):
+    """Whoever asked for a check gave it less time than it takes. Nothing is known of the batch."""

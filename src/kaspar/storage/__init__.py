@@ -18,7 +18,7 @@ from kaspar.storage.log_manager import LogManager
 from kaspar.storage.producer_state import ProducerEntry
 from kaspar.storage.time_lookup import TimestampAndOffset
 from kaspar.storage.transaction_index import AbortedTransaction
-from kaspar.storage.validator import RecordError, RecordsRefused, prepare, prepare_plain, runs_inline
+from kaspar.storage.validator import RecordError, RecordsRefused, prepare, prepare_inline, prepare_plain
 from kaspar.storage.verification import Verification
 
 __all__ = [
@@ -43,6 +43,6 @@ __all__ = [
     "Verification",
     "WouldBlock",
     "prepare",
+    "prepare_inline",
     "prepare_plain",
-    "runs_inline",
 ]

@@ -3,6 +3,8 @@
 Pure and thread-safe: nothing here knows a log. What depends on one (sequences, offsets, rolling) comes at the append.
 """
 
+import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
@@ -10,9 +12,12 @@ from kaspar.config import LogConfig
 from kaspar.config.kinds import MAX_LONG
 from kaspar.records import (
     HEADER_SIZE,
+    INLINE_CHECK_NS,
+    QUICK_RECORDS,
     CheckedBatch,
     Codec,
     PlainTerms,
+    TakesTooLong,
     TimestampType,
     check_batch,
     check_plain_batch,
@@ -32,6 +37,9 @@ _CONTROL = 0x20
 _NO_TIMESTAMP = -1
 _CODEC_POSITION = 22
 _SURELY_QUICK_BYTES = 16 << 10
+_PLAIN_BYTES = 4 << 20
+_GIVE_UP_NS = INLINE_CHECK_NS * 8 // 10  # the last piece goes on a little
+_REFUSED_INLINE = 500  # records, each of which has to be read to say which of them are refused, and why
 _CODECS = {
     "none": Codec.NONE,
     "uncompressed": Codec.NONE,
@@ -57,8 +65,29 @@ class RecordsRefused(Refused):
         self.record_errors = record_errors
 
 
-def runs_inline(buffer: bytes | bytearray | memoryview, start: int, end: int, config: LogConfig) -> bool:
-    """Whether `prepare` takes less than about a millisecond on this batch, so that an event loop may do it itself."""
+def prepare_inline(
+    buffer: bytearray | memoryview, start: int, end: int, config: LogConfig, now_ms: int
+) -> PreparedBatch | None:
+    """The same as `prepare` if that takes less than about a millisecond, so that an event loop may do it itself.
+
+    None if it takes longer, and then nothing has happened: `prepare` is to be called in a thread.
+    """
+    if not _may_run_inline(buffer, start, end, config):
+        return None
+    out_of_time = None
+    if end - start > _SURELY_QUICK_BYTES and buffer[start + _CODEC_POSITION] & _CODEC_MASK:
+        deadline = time.thread_time_ns() + _GIVE_UP_NS
+
+        def out_of_time() -> bool:
+            return time.thread_time_ns() > deadline
+
+    try:
+        return prepare(buffer, start, end, config, now_ms, out_of_time)
+    except TakesTooLong:
+        return None
+
+
+def _may_run_inline(buffer: bytes | bytearray | memoryview, start: int, end: int, config: LogConfig) -> bool:
     if end - start < HEADER_SIZE:
         return True
     codec = buffer[start + _CODEC_POSITION] & _CODEC_MASK
@@ -77,17 +106,20 @@ def plain_terms(config: LogConfig) -> PlainTerms | None:
     ):
         return None
     return (
-        min(config.max_message_bytes, _SURELY_QUICK_BYTES),
+        min(config.max_message_bytes, _PLAIN_BYTES),
+        QUICK_RECORDS,
         config.message_timestamp_before_max_ms,
         config.message_timestamp_after_max_ms,
         "compact" in config.cleanup_policy,
     )
 
 
-def prepare_plain(buffer: bytearray, start: int, end: int, terms: PlainTerms, now_ms: int) -> PreparedBatch | None:
-    """What `runs_inline` and `prepare` say together about the batches that come most often, at a third of their cost:
-    small, not compressed, in no transaction, and such as need no change. None for all others, good or bad, and then
-    nothing has happened: those two say what is to be done with them.
+def prepare_plain(
+    buffer: bytearray | memoryview, start: int, end: int, terms: PlainTerms, now_ms: int
+) -> PreparedBatch | None:
+    """What `prepare_inline` says about the batches that come most often, at a third of its cost: not compressed, soon
+    checked, in no transaction, and such as need no change. None for all others, good or bad, and then nothing has
+    happened: `prepare_inline` says what is to be done with them.
     """
     try:
         plain = check_plain_batch(buffer, start, end, terms, now_ms)
@@ -96,11 +128,21 @@ def prepare_plain(buffer: bytearray, start: int, end: int, terms: PlainTerms, no
     return None if plain is None else _new(PreparedBatch, plain)
 
 
-def prepare(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig, now_ms: int) -> PreparedBatch:
-    """Check the one batch in `buffer[start:end]`. Only its timestamps may be patched in place."""
+def prepare(
+    buffer: bytearray | memoryview,
+    start: int,
+    end: int,
+    config: LogConfig,
+    now_ms: int,
+    out_of_time: Callable[[], bool] | None = None,
+) -> PreparedBatch:
+    """Check the one batch in `buffer[start:end]`. Only its timestamps may be patched in place.
+
+    Raises TakesTooLong, with nothing done, when `out_of_time` says so.
+    """
     if end - start > config.max_message_bytes:
         _check_size(buffer, start, end, config)
-    checked = check_batch(buffer, start, end)
+    checked = check_batch(buffer, start, end, out_of_time)
     attributes = checked.attributes
     if checked.base_offset != 0:
         raise Refused(
@@ -121,6 +163,8 @@ def prepare(buffer: bytearray | memoryview, start: int, end: int, config: LogCon
         or (attributes & _LOG_APPEND_TIME)
         or (create_time and _has_wrong_time(checked, config, now_ms))
     ):
+        if out_of_time is not None and checked.count > _REFUSED_INLINE:
+            raise TakesTooLong
         _refuse_records(buffer, checked, config, now_ms)
 
     if config.compression_type != "producer" and _CODECS[config.compression_type] != attributes & _CODEC_MASK:

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.records import Codec, Octets, Record, TimestampType, build_batch
+from kaspar.records import Codec, Octets, Record, TakesTooLong, TimestampType, build_batch
 from tests.unit.records.batches import (
     NOW_MS,
     batch_of,
@@ -240,6 +240,15 @@ def test_place_outside_the_buffer_is_the_callers_mistake(core: ModuleType) -> No
             core.check_batch(batch, start, end)
 
 
+def test_check_is_given_up_between_two_pieces_when_time_is_out(core: ModuleType) -> None:
+    batch = build_batch([Record(NOW_MS, None, bytes(1000))] * 1000, codec=Codec.LZ4)  # sixteen blocks
+    asked = iter([False] * 5 + [True] * 100)
+    with pytest.raises(TakesTooLong):
+        core.check_batch(batch, 0, len(batch), lambda: next(asked))
+    assert len(list(asked)) == 99
+    assert core.check_batch(batch, 0, len(batch), lambda: False).count == 1000
+
+
 def test_large_batch_is_checked_in_several_threads_at_once(core: ModuleType) -> None:
     """Above a certain size the walk gives the GIL away, and shares nothing."""
     batch = bytes(build_batch([Record(NOW_MS, b"k", b"v" * 10_000)] * 60))
@@ -254,7 +263,7 @@ def test_large_batch_is_checked_in_several_threads_at_once(core: ModuleType) -> 
     assert counts == [60] * 4
 
 
-TERMS = (1000, 5000, 5000, False)
+TERMS = (1000, 10, 5000, 5000, False)
 
 
 def test_plain_batch_is_handed_on_with_what_a_log_wants_to_know(core: ModuleType) -> None:
@@ -262,16 +271,17 @@ def test_plain_batch_is_handed_on_with_what_a_log_wants_to_know(core: ModuleType
     buffer = bytearray(b"....") + batch
     end = len(buffer)
     expected = (buffer, 4, end, 2, NOW_MS + 2, 7, 2, 9, False, -1)
-    assert core.check_plain_batch(buffer, 4, end, (len(batch), 0, 2, True), NOW_MS) == expected
+    assert core.check_plain_batch(buffer, 4, end, (len(batch), 3, 0, 2, True), NOW_MS) == expected
 
 
 @pytest.mark.parametrize(
     ("batch", "terms"),
     [
-        (build_batch(some_records(1)), (60, 5000, 5000, False)),
-        (build_batch(some_records(1)), (1000, -1, 5000, False)),
-        (build_batch(some_records(1)), (1000, 5000, -1, False)),
-        (batch_of(plain_record(0)), (1000, 5000, 5000, True)),
+        (build_batch(some_records(1)), (60, 10, 5000, 5000, False)),
+        (build_batch(some_records(2)), (1000, 1, 5000, 5000, False)),
+        (build_batch(some_records(1)), (1000, 10, -1, 5000, False)),
+        (build_batch(some_records(1)), (1000, 10, 5000, -1, False)),
+        (batch_of(plain_record(0)), (1000, 10, 5000, 5000, True)),
         (build_batch(some_records(1), codec=Codec.LZ4), TERMS),
         (build_batch(some_records(1), control=True), TERMS),
         (build_batch(some_records(1), producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), TERMS),
@@ -284,9 +294,16 @@ def test_plain_batch_is_handed_on_with_what_a_log_wants_to_know(core: ModuleType
     ],
 )
 def test_batch_that_asks_for_a_closer_look_is_not_plain(
-    core: ModuleType, batch: bytearray, terms: tuple[int, int, int, bool]
+    core: ModuleType, batch: bytearray, terms: tuple[int, int, int, int, bool]
 ) -> None:
     assert core.check_plain_batch(batch, 0, len(batch), terms, NOW_MS) is None
+
+
+def test_plain_batch_is_found_in_a_view_too(core: ModuleType) -> None:
+    view = memoryview(b"...." + build_batch(some_records(2)))
+    assert core.check_plain_batch(view, 4, len(view), TERMS, NOW_MS)[:4] == (view, 4, len(view), 1)
+    with pytest.raises(ValueError, match="no such place"):
+        core.check_plain_batch(view, 4, len(view) + 1, TERMS, NOW_MS)
 
 
 def test_batch_that_is_bad_is_refused_as_any_other_check_refuses_it(core: ModuleType) -> None:

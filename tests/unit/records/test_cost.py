@@ -1,5 +1,7 @@
 """Small honest batches are checked on the event loop; whatever could take longer is not, however small it looks."""
 
+import random
+
 import pytest
 
 from kaspar.records import Codec, Record, build_batch, check_cost_ns, checks_inline
@@ -27,6 +29,13 @@ def test_batch_of_very_many_records_is_not() -> None:
 @pytest.mark.parametrize(("codec", "size"), [(Codec.GZIP, 5_000), (Codec.LZ4, 150_000), (Codec.SNAPPY, 250_000)])
 def test_compressed_batch_that_could_be_a_bomb_is_not(codec: Codec, size: int) -> None:
     assert not checks_inline(batch_of(bytes(size), attributes=codec), 0, 61 + size)
+
+
+@pytest.mark.skipif(not core.IS_COMPILED, reason="the interpreted form takes longer")
+def test_megabyte_of_usual_lz4_is_tried_inline() -> None:
+    noise = random.Random(1).randbytes(600)
+    batch = build_batch([Record(NOW_MS, b"key", noise + bytes(400))] * 1000, codec=Codec.LZ4)
+    assert checks_inline(batch, 0, len(batch))
 
 
 def test_tiny_zstd_bomb_is_not() -> None:

@@ -20,6 +20,7 @@ from kaspar.records.inflate import CHUNK_BYTES, count_zstd_blocks, inflate
 from tests.unit.records.batches import batch_of, compressed, plain_record
 
 DATA = b"".join(b"record %d " % number for number in range(20_000))
+IN_64_KIB = [DATA[start : start + 65536] for start in range(0, len(DATA), 65536)]
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
@@ -37,9 +38,21 @@ def zstd(data: bytes, **options: Any) -> bytes:
     return zstandard.ZstdCompressor(**options).compress(data)
 
 
-def lz4_frame(data: bytes, **options: bool) -> bytes:
+def lz4_frame(data: bytes, **options: Any) -> bytes:
     stream = lz4.frame.LZ4FrameCompressor(**options)
     return stream.begin() + stream.compress(data) + stream.flush()
+
+
+LZ4_USUAL = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""The header that Kafka's and librdkafka's producers write."""
+
+
+def lz4_of(*blocks: bytes, stored: bool = False) -> bytes:
+    frame = LZ4_USUAL
+    for data in blocks:
+        block = data if stored else bytes(cramjam.lz4.compress_block(data, store_size=False))
+        frame += struct.pack("<I", len(block) | stored << 31) + block
+    return frame + bytes(4)
 
 
 def inflated(codec: Codec, payload: bytes) -> bytes:
@@ -56,6 +69,9 @@ def inflated(codec: Codec, payload: bytes) -> bytes:
         (Codec.SNAPPY, XERIAL + block(DATA[:1000]) + block(DATA[1000:])),
         (Codec.SNAPPY, XERIAL + block(DATA[:1000]) + XERIAL + block(DATA[1000:])),
         (Codec.LZ4, lz4_frame(DATA, block_linked=False)),
+        (Codec.LZ4, lz4_frame(DATA, block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX1MB)),
+        (Codec.LZ4, lz4_of(*IN_64_KIB)),
+        (Codec.LZ4, lz4_of(*IN_64_KIB, stored=True)),
         (Codec.LZ4, lz4_frame(DATA, block_linked=False, block_checksum=True, content_checksum=True)),
         (Codec.ZSTD, zstd(DATA)),
         (Codec.ZSTD, zstd(DATA, write_checksum=True)),
@@ -85,6 +101,13 @@ def test_every_form_that_kafka_reads_is_inflated(codec: Codec, payload: bytes) -
         (Codec.LZ4, DATA),
         (Codec.LZ4, lz4_frame(DATA, block_linked=True)),
         (Codec.LZ4, lz4_frame(DATA, block_linked=False)[:-1]),
+        (Codec.LZ4, LZ4_USUAL[:6]),
+        (Codec.LZ4, LZ4_USUAL[:6] + b"\x83" + lz4_of(b"more")[7:]),
+        (Codec.LZ4, LZ4_USUAL),
+        (Codec.LZ4, lz4_of(DATA[:65537])),
+        (Codec.LZ4, lz4_of(DATA[:65537], stored=True)),
+        (Codec.LZ4, lz4_of(b"more") + b"more"),
+        (Codec.LZ4, LZ4_USUAL + b"\x01\0\0\0\xf0" + bytes(4)),
         (Codec.LZ4, lz4_frame(DATA, block_linked=False) + b"more"),
         (Codec.ZSTD, DATA),
         (Codec.ZSTD, zstd(DATA)[:-1]),

@@ -1,6 +1,7 @@
 """What a producer's batch must pass, and what a topic's settings make of it."""
 
 import os
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from kaspar.records import (
     ControlType,
     EndTransactionMarker,
     Record,
+    TakesTooLong,
     build_batch,
     build_end_transaction_marker,
     crc_matches,
@@ -18,7 +20,7 @@ from kaspar.records import (
     place_batch,
     read_header,
 )
-from kaspar.storage import PreparedBatch, RecordsRefused, prepare, runs_inline
+from kaspar.storage import PreparedBatch, RecordsRefused, prepare, prepare_inline
 from tests.unit.storage.logs import NOW_MS, log_config, make_batch
 
 HOUR_MS = 3_600_000
@@ -138,8 +140,32 @@ def test_a_batch_that_grows_too_large_by_recompression_is_refused() -> None:
 def test_what_takes_long_is_not_for_the_event_loop() -> None:
     config = log_config()
     small = make_batch()
-    assert runs_inline(small, 0, len(small), config)
-    assert not runs_inline(small, 0, len(small), log_config(compression_type="gzip"))
+    assert prepare_inline(small, 0, len(small), config, NOW_MS) == prepared(small)
+    assert prepare_inline(small, 0, len(small), log_config(compression_type="gzip"), NOW_MS) is None
     large = make_batch([os.urandom(50_000)], codec=Codec.GZIP)
-    assert not runs_inline(large, 0, len(large), config)
-    assert runs_inline(b"short", 0, 5, config)
+    assert prepare_inline(large, 0, len(large), config, NOW_MS) is None
+    with pytest.raises(Refused):
+        prepare_inline(bytearray(b"short"), 0, 5, config, NOW_MS)
+
+
+def test_bomb_that_looks_like_an_ordinary_batch_is_given_up_soon() -> None:
+    """A batch of lz4, which is tried on the event loop, that holds 200 MB of zeros."""
+    bomb = make_batch([bytes(200_000_000)], codec=Codec.LZ4)
+    untouched = bytes(bomb)
+    started = time.thread_time_ns()
+    assert prepare_inline(bomb, 0, len(bomb), log_config(), NOW_MS) is None
+    inline_ns = time.thread_time_ns() - started
+    assert bomb == untouched
+    started = time.thread_time_ns()
+    assert prepared(bomb).last_offset_delta == 0
+    assert inline_ns < (time.thread_time_ns() - started) / 2
+
+
+def test_who_is_refused_among_very_many_is_not_for_the_event_loop() -> None:
+    batch = make_batch([bytes(50)] * 1000, codec=Codec.LZ4)
+    config = log_config(message_timestamp_before_max_ms="0", message_timestamp_after_max_ms="0")
+    late = NOW_MS + 1
+    with pytest.raises(TakesTooLong):
+        prepare(batch, 0, len(batch), config, late, lambda: False)
+    with pytest.raises(RecordsRefused):
+        prepare(batch, 0, len(batch), config, late)

@@ -42,7 +42,7 @@ from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec, NotOneBatch
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
-from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare, prepare_plain, runs_inline
+from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare_inline, prepare_plain
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -114,14 +114,20 @@ class ProduceHandler:
                         pending.verify_later(hosted, partition, bytearray(frame[start:end]), terms, answers, index)
                         continue
                     config = partition.log.config
-                    if partition in appends.queues or not runs_inline(frame, start, end, config):
+                    batch = None
+                    if partition not in appends.queues:
+                        plain_terms = partition.log.plain_terms
+                        if plain_terms is not None:
+                            batch = prepare_plain(frame, start, end, plain_terms, now_ms)
+                        if batch is None:
+                            batch = prepare_inline(frame, start, end, config, now_ms)
+                    if batch is None:
                         if pending is None:
                             pending = PendingProduce(
                                 self, connection, request, version, correlation_id, results, received
                             )
                         pending.check_later(hosted, partition, bytearray(frame[start:end]), answers, index, check)
                         continue
-                    batch = prepare(frame, start, end, config, now_ms)
                     if check is not None:
                         check()
                     appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
