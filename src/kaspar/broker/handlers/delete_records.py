@@ -1,4 +1,7 @@
-"""DeleteRecords: everything before an offset is gone for readers, at once; the segments follow."""
+"""DeleteRecords: everything before an offset is gone for readers, at once; the segments follow.
+
+Where the log begins now is written down before the answer, so that no crash brings back what was said to be deleted.
+"""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,20 +23,23 @@ UP_TO_HIGH_WATERMARK: Final = -1
 NO_LOW_WATERMARK: Final = -1
 
 
-def handle(broker: "Broker", context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def handle(broker: "Broker", context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """A partition that is named more than once is answered once, and its last offset counts."""
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         partitions = wanted.setdefault(topic.name, {})
         partitions.update((partition.partition_index, partition) for partition in topic.partitions)
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=name, partitions=tuple(_delete(broker, name, partition) for partition in partitions.values())
-            )
-            for name, partitions in wanted.items()
+    topics = tuple(
+        DeleteRecordsTopicResult(
+            name=name, partitions=tuple(_delete(broker, name, partition) for partition in partitions.values())
         )
+        for name, partitions in wanted.items()
     )
+    try:
+        await broker.run_blocking(broker.logs.checkpoint)
+    except StorageFailure as failure:
+        broker.log_directory_failed(failure)
+    return DeleteRecordsResponse(topics=topics)
 
 
 def _delete(broker: "Broker", topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
