@@ -51,7 +51,7 @@ class CleanerNumbers:
             max_compaction_delay_secs=book.max_compaction_delay_ms // 1000,
             dead_thread_count=sum(thread.is_dead for thread in threads),
             max_dirty_percent=int(100 * book.max_dirty_ratio),
-            time_since_last_run_ms=max(0, broker.clock.now_ms() - book.last_run_ms) if book.last_run_ms else 0,
+            time_since_last_run_ms=max(0, cleaning.now_ms() - book.last_run_ms) if book.last_run_ms else 0,
             uncleanable=tuple(_uncleanable(path, book) for path in paths),
             totals=cleaning.totals,
         )

@@ -289,7 +289,7 @@ class Cleaning:
         stable = partition.last_stable_offset
         if target_offset < 0 and stable > one.segments.base_offsets[-1]:
             # The active segment is never cleaned: what could be cleaned of it has to be in another.
-            one.roll(now_ms=self.now_ms())
+            one.roll(now_ms=self._broker.clock.now_ms())
         progress = await self._broker.run_blocking(
             jobs.progress, one, target_offset, stable, self.now_ms(), self.may_go_on
         )

@@ -10,7 +10,14 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import Refused, StorageFailure
 from kaspar.records.compaction import SLOT_BYTES
 from kaspar.storage import Log
-from kaspar.storage.cleaning.cleaner import Cleaned, Cleaner, CleanerSettings, SegmentSize, group_sizes
+from kaspar.storage.cleaning.cleaner import (
+    MOST_SEGMENTS_IN_A_GROUP,
+    Cleaned,
+    Cleaner,
+    CleanerSettings,
+    SegmentSize,
+    group_sizes,
+)
 from kaspar.storage.cleaning.dirt import Dirt, dirt_of
 from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
 from kaspar.storage.cleaning.throttle import UNLIMITED, Throttle
@@ -279,3 +286,9 @@ def test_segments_are_merged_as_long_as_their_offsets_have_31_bits() -> None:
     assert group_sizes(sized(1, 1, offsets_each=10), config, most + 1) == [2]
     assert group_sizes(sized(1, 1, offsets_each=10), config, most + 2) == [1, 1]
     assert group_sizes(sized(1, 0, offsets_each=10), config, most + 2) == [2], "what is empty adds no offset"
+
+
+def test_only_so_many_segments_are_merged_at_once_that_the_owner_does_not_stand_still() -> None:
+    sizes = sized(*[1] * (2 * MOST_SEGMENTS_IN_A_GROUP + 6))
+    groups = group_sizes(sizes, log_config(segment_bytes=1000), 10 * len(sizes))
+    assert groups == [MOST_SEGMENTS_IN_A_GROUP, MOST_SEGMENTS_IN_A_GROUP, 6]
