@@ -9,6 +9,7 @@ A batch that is rebuilt keeps its offsets, its producer and sequences, its leade
 of its records; the records that went leave gaps between the offsets of the others.
 """
 
+import contextlib
 import mmap
 import secrets
 from array import array
@@ -25,17 +26,19 @@ from kaspar.records.inflate import INFLATED_BYTES_LIMIT, inflate
 
 if TYPE_CHECKING:
     from kaspar.records import compaction_core as core
+    from kaspar.records import rebuilding_core
 else:
     core = load("kaspar.records.compaction_core")
+    rebuilding_core = load("kaspar.records.rebuilding_core")
 
-__all__ = ["BatchFate", "BatchFilter", "IndexPoints", "KeyMap", "core", "whole_batches"]
+__all__ = ["BatchFate", "BatchFilter", "IndexPoints", "KeyMap", "core", "rebuilding_core", "whole_batches"]
 
-whole_batches = core.whole_batches
-IndexPoints = core.IndexPoints
+whole_batches = rebuilding_core.whole_batches
+IndexPoints = rebuilding_core.IndexPoints
 
 SLOT_BYTES = 24  # as many as in Kafka, so that log.cleaner.dedupe.buffer.size means the same
-_WORD_BYTES = 8
 _SMALLEST_RECORD_SIZE = 7
+_LARGE_PAGES_FROM_BYTES = 4 * 1024 * 1024  # keys lie anywhere, and with small pages each costs a search for its page
 
 # A batch that inflates to more is inflated a second time when it has to be rebuilt, so that a compression bomb takes
 # time and not memory.
@@ -43,24 +46,31 @@ _HELD_BYTES = 8 * 1024 * 1024
 
 
 class KeyMap:
-    """The last offset of each key, in one block of memory that is taken page by page as keys come.
+    """The last offset of each key, in one block of memory of which no more is used than the keys need.
 
     `latest_offset` is that of the last record or batch that was mapped: of everything before it, from where the filling
     began, the map knows every key.
     """
 
     def __init__(self, memory_bytes: int, load_factor: float = 0.9) -> None:
-        self.slot_count = memory_bytes // SLOT_BYTES
-        self.capacity = int(self.slot_count * load_factor)
+        self._slot_count = memory_bytes // SLOT_BYTES
+        self.capacity = int(self._slot_count * load_factor)
         if self.capacity < 1:
             raise ValueError(f"{memory_bytes} bytes are too few for the hash and offset of a single key")
         self.clear()
 
-    def clear(self) -> None:
-        """Forget every key, and hash the next ones in another way."""
-        self._memory = mmap.mmap(-1, self.slot_count * SLOT_BYTES)
-        slots = memoryview(self._memory).cast("Q")
-        self.table = core.KeyTable(slots, self.capacity, (secrets.randbits(64), secrets.randbits(64)))
+    def clear(self, most_keys: int | None = None) -> None:
+        """Forget every key, and hash the next ones in another way. There will be no more than `most_keys`, if that is
+        known: a small table is a fast one."""
+        slot_count, capacity = self._slot_count, self.capacity
+        if most_keys is not None and 2 * most_keys < capacity:
+            slot_count = capacity = 2 * most_keys + 1
+        memory = mmap.mmap(-1, slot_count * SLOT_BYTES)
+        if len(memory) >= _LARGE_PAGES_FROM_BYTES:
+            with contextlib.suppress(OSError):
+                memory.madvise(mmap.MADV_HUGEPAGE)
+        seed = (secrets.randbits(64), secrets.randbits(64))
+        self.table = core.KeyTable(memoryview(memory).cast("Q"), capacity, seed)
 
     def __len__(self) -> int:
         return self.table.count
@@ -103,7 +113,7 @@ class KeyMap:
         table = self.table
         mapped = 0
         for records in _records_of(data, position, header):
-            mapped += table.map_records(records, 0, header.base_offset, first_offset)
+            mapped += table.map_records(records, header.base_offset, first_offset)
             if table.is_full:
                 return False
             if table.is_damaged:
@@ -139,62 +149,69 @@ class BatchFilter:
     ) -> None:
         """`last_data_offsets`: of the last batch of each producer; that one, and the batch that ends before
         `end_offset`, stay even if they are empty."""
-        self._last_data_offsets = array("q", sorted(last_data_offsets))
-        self._filter = core.RecordFilter(
-            keys.table, memoryview(self._last_data_offsets), end_offset, now_ms, delete_retention_ms
+        self._judge = core.RecordJudge(keys.table, now_ms)
+        self._rebuilder = rebuilding_core.BatchRebuilder(
+            memoryview(array("q", sorted(last_data_offsets))), end_offset, now_ms + delete_retention_ms
         )
 
     @property
     def records_read(self) -> int:
-        return self._filter.records_read
+        return self._judge.records_read
 
     @property
     def records_kept(self) -> int:
-        return self._filter.records_kept
+        return self._judge.records_kept
 
     @property
     def records_without_key(self) -> int:
-        return self._filter.records_without_key
+        return self._judge.records_without_key
 
     def take(self) -> memoryview:
         """The batches that stay, of those that were filtered since the last time. To be used before the next ones are
         filtered, which take their place."""
-        return self._filter.seal()
+        return self._rebuilder.take()
 
     def filter_plain(self, data: Octets, start: int, end: int) -> int:
         """Filter the whole batches in `data[start:end]`, up to one that has to be judged: where that one begins."""
-        position = self._filter.filter_plain(data, start, end)
-        if self._filter.is_damaged:
+        judge = self._judge
+        position = judge.judge_plain(data, start, end)
+        if judge.is_damaged:
             raise _unreadable(data, position)
+        self._rebuilder.add_plain(data, start, position, judge.stays, judge.facts)
         return position
 
     def filter_batch(self, data: Octets, position: int, header: BatchHeader, fate: BatchFate) -> None:
         """Filter the one batch at `position`."""
-        if header.codec is Codec.NONE or header.count == 0 or fate.drops_records:
-            self._filter.filter_batch(data, position, fate.drops_records, fate.ends_nothing, fate.keeps_empty)
-        else:
+        judge = self._judge
+        if header.codec is not Codec.NONE and header.count and not fate.drops_records:
             self._filter_compressed(data, position, header)
-        if self._filter.is_damaged:
+            return
+        judge.judge_batch(data, position, fate.drops_records)
+        if judge.is_damaged:
             raise _unreadable(data, position)
+        self._rebuilder.add_batch(data, position, judge.stays, judge.facts, fate.ends_nothing, fate.keeps_empty)
 
     def _filter_compressed(self, data: Octets, position: int, header: BatchHeader) -> None:
-        if not 0 <= header.count <= INFLATED_BYTES_LIMIT // _SMALLEST_RECORD_SIZE:
+        judge, rebuilder = self._judge, self._rebuilder
+        if not 0 < header.count <= INFLATED_BYTES_LIMIT // _SMALLEST_RECORD_SIZE:
             raise _unreadable(data, position)
-        self._filter.begin(data, position)
+        judge.begin(data, position)
         held: list[Octets] = []
         held_bytes = 0
         for records in _records_of(data, position, header):
-            if not self._filter.judge(records):
-                return
+            if not judge.judge(records):
+                raise _unreadable(data, position)
             held_bytes += len(records)
             if held_bytes <= _HELD_BYTES:
                 held.append(records)
             else:
                 held.clear()
-        if self._filter.conclude(data, position):
+        if not judge.finish():
+            raise _unreadable(data, position)
+        if rebuilder.begin(data, position, judge.facts):
             again = held if held_bytes <= _HELD_BYTES else _records_of(data, position, header)
-            kept = b"".join(deflate(header.codec, map(self._filter.copy, again)))
-            self._filter.put_rebuilt(data, position, kept)
+            kept = (rebuilder.copy(records, judge.stays) for records in again)
+            rebuilder.put_rebuilt(data, position, b"".join(deflate(header.codec, kept)))
 
 
 def _records_of(data: Octets, position: int, header: BatchHeader) -> Iterator[Octets]:
@@ -212,7 +229,7 @@ def _records_of(data: Octets, position: int, header: BatchHeader) -> Iterator[Oc
             if held < wanted:  # joined once the next record is whole, so that a large one is not copied again and again
                 continue
             records = piece if len(pieces) == 1 else b"".join(pieces)
-            end, wanted = core.whole_records(records)
+            end, wanted = rebuilding_core.whole_records(records)
             if end < 0:
                 raise _unreadable(data, position)
             if end:

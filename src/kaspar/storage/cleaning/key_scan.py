@@ -28,7 +28,7 @@ def fill(keys: KeyMap, owner: Log, begin: int, end: int, pace: Pace) -> KeyScan:
     """Forget what the map knew and fill it with the keys from `begin` up to, not including, `end`. How far it came says
     `keys.latest_offset`: to `end - 1`, unless it is full.
     """
-    keys.clear()
+    keys.clear(max(0, end - begin))
     keys.latest_offset = begin - 1
     if end <= begin:
         return KeyScan(0, 0)
