@@ -14,6 +14,8 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset, TopicPartition
 from kaspar.broker.cleaner_jobs import Compaction
 from kaspar.broker.cleaner_numbers import CleanerNumbers
+from kaspar.broker.handlers import SERVED
+from kaspar.broker.handlers.api_versions import announced
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import (
     AlterConfigs,
@@ -24,6 +26,7 @@ from kaspar.metadata.events import (
     ResourceType,
     TopicReference,
 )
+from kaspar.protocol.api_keys import ApiKey
 from kaspar.replication.partition import Partition
 from kaspar.storage import Log
 from kaspar.storage.cleaning.book import CleanerBook
@@ -279,6 +282,22 @@ def test_a_bug_while_logs_are_looked_at_does_not_end_the_thread(
     run(scenario())
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_died_is_seen(tmp_path: Path, cleanings: Cleanings) -> None:
+    def dies(one: Log, stopped: Callable[[], bool]) -> None:
+        raise SystemExit
+
+    async def scenario() -> None:
+        cleanings.does = dies
+        async with running(tmp_path, **AT_ONCE) as broker:
+            (partition,) = await compacted_topic(broker)
+            assert CleanerNumbers.of(broker).dead_thread_count == 0
+            dirty(partition)
+            await until(lambda: CleanerNumbers.of(broker).dead_thread_count == 1)
+
+    run(scenario())
+
+
 def test_a_full_disk_makes_a_log_wait_and_no_other(tmp_path: Path, cleanings: Cleanings) -> None:
     def fails(one: Log, stopped: Callable[[], bool]) -> None:
         if one.topic_partition.partition == 0:
@@ -439,3 +458,8 @@ def test_an_open_transaction_is_left_alone(tmp_path: Path, cleanings: Cleanings)
             assert partition.log.segment_count == 2, "nothing in the active segment could be cleaned: it stays"
 
     run(scenario())
+
+
+def test_the_api_for_it_is_served_and_not_announced() -> None:
+    assert ApiKey.COMPACT_TOPICS in SERVED
+    assert ApiKey.COMPACT_TOPICS not in {api.api_key for api in announced(SERVED)}
