@@ -11,12 +11,12 @@ from kaspar.base import compiled
 FORMS = ["compiled", "interpreted"]
 
 
-def core_in_form(form: str) -> ModuleType:
+def core_in_form(form: str, module: str = "kaspar.records.core") -> ModuleType:
     if form == "interpreted":
-        return importlib.import_module("kaspar.records.core")
+        return importlib.import_module(module)
     if os.environ.get("KASPAR_INTERPRETED") == "1":
         pytest.skip("KASPAR_INTERPRETED=1 leaves out the compiled form")
-    core = compiled.load("kaspar.records.core")
+    core = compiled.load(module)
     if not core.IS_COMPILED:
         pytest.skip("there is no compiled form here")
     return core
