@@ -44,7 +44,7 @@ from kaspar.protocol.messages.produce import (
     TopicProduceData,
 )
 from kaspar.protocol.schema import Message
-from kaspar.records import Codec, Record, build_batch, iter_records
+from kaspar.records import Codec, Record, build_batch, iter_headers, iter_records
 
 NAMES_TOPICS = 12  # the last version of Produce and Fetch that says topics by name
 LATEST = -1
@@ -218,15 +218,18 @@ class RawClient:
         return answer.responses[0].partitions[0]
 
     def read_all(self, topic: str, *, partition: int = 0, offset: int = 0) -> Iterator[Record]:
-        """Every record from `offset` up to the high watermark."""
+        """Every record from `offset` up to the high watermark. A batch that compaction has emptied is passed by."""
         while True:
-            read = self.fetch(topic, offset, partition=partition)
-            assert read.error_code == 0, f"a fetch of {topic}-{partition} at {offset} gives error {read.error_code}"
-            yield from read.records
-            if not read.records:
-                assert offset >= read.high_watermark, f"nothing came at {offset}, below {read.high_watermark}"
+            found = self.fetch_bytes(topic, offset, partition=partition)
+            assert found.error_code == 0, f"a fetch of {topic}-{partition} at {offset} gives error {found.error_code}"
+            data = _whole_batches(found.records or b"")
+            yield from (record for record in iter_records(data) if record.offset >= offset)
+            ends = [header.next_offset for _, header in iter_headers(data, 0, len(data))]
+            if not ends:
+                assert offset >= found.high_watermark, f"nothing came at {offset}, below {found.high_watermark}"
                 return
-            offset = read.records[-1].offset + 1
+            assert ends[-1] > offset, f"nothing new came at {offset}"
+            offset = ends[-1]
 
     def read_values(self, topic: str, *, partition: int = 0, offset: int = 0) -> list[bytes | None]:
         return [record.value for record in self.read_all(topic, partition=partition, offset=offset)]
@@ -259,11 +262,15 @@ def fetch_request(
 
 
 def _whole_records(data: bytes) -> Iterator[Record]:
-    """The records of the whole batches; a batch that a limit cut off comes again with the next fetch."""
+    return iter_records(_whole_batches(data))
+
+
+def _whole_batches(data: bytes) -> bytes:
+    """Without a batch that a limit cut off: it comes again with the next fetch."""
     end = 0
     while end + 12 <= len(data):
         (length,) = struct.unpack_from(">i", data, end + 8)
         if end + 12 + length > len(data):
             break
         end += 12 + length
-    return iter_records(data[:end])
+    return data[:end]
