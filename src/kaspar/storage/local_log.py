@@ -317,11 +317,13 @@ class LocalLog:
                     raise
                 raise self.directory.fail(error, f"writing an index of {self.topic_partition}") from error
 
-    def _sync_segments(self, begin: int) -> None:
-        """Sync every file that holds offsets from `begin` on, and the names of new files."""
+    def _sync_segments(self, begin: int, end: int) -> None:
+        """Sync every file that holds offsets from `begin` up to `end`, and the names of new files."""
         files = self.directory.files
         segments = self.segments
         for segment in segments.all[segments.slot_of(begin) :]:
+            if segment.base_offset >= end:
+                break
             try:
                 handle = self.directory.readers.acquire(segment, segment.path(LOG))
             except FileNotFoundError:

@@ -424,18 +424,20 @@ class Log(ShrinkingLog):
 
     # Durability
 
-    def flush(self) -> Offset:
-        """Sync everything appended so far; returns the new recovery point. Blocks: in a thread.
+    def flush(self, up_to: int | None = None) -> Offset:
+        """Sync everything appended so far; returns the new recovery point. Blocks: in a thread. With `up_to`, where a
+        segment begins, later segments are left alone.
 
         Many appends share one sync: what is appended while it runs is for the next one.
         """
         with self._flushing:
             self.directory.check_online()
             truncations = self._truncations
-            self.unflushed_since_ms = -1
-            target = self.log_end_offset
+            if up_to is None:
+                self.unflushed_since_ms = -1
+            target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
             try:
-                self._sync_segments(self.recovery_point)
+                self._sync_segments(self.recovery_point, target)
                 self._persist_leader_epochs()
             except OSError as error:
                 if self.deleted:

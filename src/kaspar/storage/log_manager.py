@@ -347,11 +347,13 @@ class LogManager:
                     self._guarded(directory, [one for one in logs if one.directory is directory])
 
     def secure(self, one: Log, offset: int) -> None:
-        """Sync a log at least up to `offset`, and write down that it is: a start will not look there for damage."""
+        """Sync a log up to `offset`, where a segment begins, and write down that it is: a start will not look for damage
+        there. What is being appended to is not synced, for that could hold up whoever appends.
+        """
         if self._written_point(one) >= offset:
             return
         if one.recovery_point < offset:
-            one.flush()
+            one.flush(offset)
         self.checkpoint()
         if self._written_point(one) < offset:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no checkpoint could be written in {one.directory.path}")

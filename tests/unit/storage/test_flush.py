@@ -151,3 +151,17 @@ def test_a_power_cut_takes_nothing_that_was_flushed_in_a_new_segment(seed: int) 
     folder.manager.abandon()
     files.crash(random.Random(seed))
     assert read_values(folder.open_again())[:2] == [(0, b"a"), (1, b"b")]
+
+
+def test_a_sync_up_to_a_segment_leaves_later_ones_alone(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    log = LogFolder(tmp_path, log_config(segment_bytes=100), files).log
+    for value in (b"a", b"b", b"c"):
+        append_values(log, value)
+    assert log.flush(2) == 2
+    assert (log.recovery_point, log.unflushed_messages) == (2, 1)
+    assert log.unflushed_since_ms == NOW_MS, "the rest still waits for its time"
+    partial = files.calls["fsync"]
+    assert log.flush(1) == 2, "a recovery point never goes back"
+    assert log.flush() == 3
+    assert files.calls["fsync"] > partial
