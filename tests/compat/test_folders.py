@@ -46,7 +46,7 @@ def test_a_folder_opens_in_the_other_broker(tmp_path: Path, writer: str, reader:
     with reads:
         _with_topic(reads)
     target = reads.data_dir / PARTITION
-    _replace(wrote.data_dir / PARTITION, target)
+    replace_files(wrote.data_dir / PARTITION, target)
     before = {segment.name: segment.read_bytes() for segment in segments(target)}
     log_before = len(reads.log_text())
 
@@ -78,7 +78,7 @@ def test_transactions_stay_what_they_are_in_the_other_broker(tmp_path: Path, wri
     with reads:
         _with_topic(reads, topic, transactional_folder.TOPIC_CONFIG)
     folder = f"{topic}-0"
-    _replace(wrote.data_dir / folder, reads.data_dir / folder)
+    replace_files(wrote.data_dir / folder, reads.data_dir / folder)
     indexes = {file.name: file.read_bytes() for file in (wrote.data_dir / folder).glob("*.txnindex")}
     assert sum(map(len, indexes.values())) == 34 * transactional_folder.ABORTED
 
@@ -106,7 +106,7 @@ def _with_topic(broker: BrokerProcess, topic: str = TOPIC, config: dict[str, str
     return driver
 
 
-def _replace(source: Path, target: Path) -> None:
+def replace_files(source: Path, target: Path) -> None:
     """The files of one folder in place of another's, which keeps its own topic id."""
     identity = (target / "partition.metadata").read_text()
     assert topic_id(source) not in identity

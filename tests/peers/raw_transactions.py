@@ -35,7 +35,7 @@ from kaspar.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from kaspar.records import Record, build_batch
+from kaspar.records import Codec, Record, build_batch
 from tests.peers.raw_client import RawClient
 
 # Of each API the last version that knows nothing of transactions v2, and the first that does.
@@ -121,10 +121,16 @@ class RawProducer:
     def batch(self, topic: str, values: Sequence[bytes], *, partition: int = 0) -> bytes:
         """The next batch of the transaction, its sequence counted."""
         now_ms = time.time_ns() // 1_000_000
+        return self.batch_of(topic, [Record(now_ms, None, value) for value in values], partition=partition)
+
+    def batch_of(
+        self, topic: str, records: Sequence[Record], *, partition: int = 0, codec: Codec = Codec.NONE
+    ) -> bytes:
         sequence = self._sequences.get((topic, partition), 0)
-        self._sequences[topic, partition] = sequence + len(values)
+        self._sequences[topic, partition] = sequence + len(records)
         built = build_batch(
-            [Record(now_ms, None, value) for value in values],
+            records,
+            codec=codec,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             base_sequence=sequence,
@@ -140,7 +146,10 @@ class RawProducer:
 
     def write(self, topic: str, *values: bytes, partition: int = 0) -> PartitionProduceResponse:
         """Insists until the transaction before this one has ended."""
-        batch = self.batch(topic, values, partition=partition)
+        return self.write_batch(topic, self.batch(topic, values, partition=partition), partition=partition)
+
+    def write_batch(self, topic: str, batch: bytes, *, partition: int = 0) -> PartitionProduceResponse:
+        """Likewise."""
         return until_settled(lambda: self.send(topic, batch, partition=partition))
 
     def commit_offset(self, group: str, topic: str, offset: int, *, partition: int = 0) -> int:
