@@ -52,6 +52,12 @@ class Member(NamedTuple):
         """Empty if it has none: Kafka tells a null from an empty one, and means the same."""
         return self.subscribed_topic_regex or ""
 
+    def moved(
+        self, epoch: int, previous: int, state: MemberState, assigned: OwnedPartitions, pending: OwnedPartitions
+    ) -> "Member":
+        """Its current assignment is another; what it asked for is the same. `_replace` takes three times as long."""
+        return tuple.__new__(Member, (self.member_id, epoch, previous, state, *self[_FIRST:_BEHIND], assigned, pending))
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
@@ -59,3 +65,8 @@ class Member(NamedTuple):
         """At which epoch it got a partition that it has, or has to give up. None: it has not."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.pending_revocation.get(topic_id, {}).get(partition) if epoch is None else epoch
+
+
+# Where the fields of what it asked for begin and end.
+_FIRST: Final[int] = Member._fields.index("instance_id")
+_BEHIND: Final[int] = Member._fields.index("assigned")

@@ -153,12 +153,12 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
 
 
 def with_current(member: Member, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
-    return member._replace(
-        member_epoch=value.member_epoch,
-        previous_member_epoch=value.previous_member_epoch,
-        state=MemberState.of(value.state),
-        assigned=_read_owned(value.assigned_partitions, value.member_epoch),
-        pending_revocation=_read_owned(value.partitions_pending_revocation, value.member_epoch),
+    return member.moved(
+        value.member_epoch,
+        value.previous_member_epoch,
+        MemberState.of(value.state),
+        _read_owned(value.assigned_partitions, value.member_epoch),
+        _read_owned(value.partitions_pending_revocation, value.member_epoch),
     )
 
 

@@ -95,6 +95,8 @@ class MemberUpdate:
         """
         subscribers, old, new = self.state.pattern_subscribers, member.pattern, updated.pattern
         change = PatternChange.NONE
+        if not (subscribers or new):
+            return change  # nobody has one: nearly always
         if new != old:
             change = PatternChange.UNRESOLVED
             if old and subscribers.get(old) == 1:

@@ -109,13 +109,7 @@ def _without_unsubscribed(member: Member, goal: Goal) -> Member:
 def _at_epoch(
     member: Member, epoch: int, state: MemberState, assigned: OwnedPartitions, pending_revocation: OwnedPartitions
 ) -> Member:
-    return member._replace(
-        member_epoch=epoch,
-        previous_member_epoch=member.member_epoch,
-        state=state,
-        assigned=assigned,
-        pending_revocation=pending_revocation,
-    )
+    return member.moved(epoch, member.member_epoch, state, assigned, pending_revocation)
 
 
 def _may_own(owned: Iterable[RequestTopicPartitions] | None, partitions: OwnedPartitions) -> bool:

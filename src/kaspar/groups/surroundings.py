@@ -84,6 +84,8 @@ class Surroundings:
 
     def session_timeout_ms(self, group_id: str) -> int:
         settings = self.settings
+        if group_id not in self.group_configs:
+            return settings.group_consumer_session_timeout_ms
         return self._of_group(
             group_id,
             "consumer.session.timeout.ms",
@@ -94,6 +96,8 @@ class Surroundings:
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         settings = self.settings
+        if group_id not in self.group_configs:
+            return settings.group_consumer_heartbeat_interval_ms
         return self._of_group(
             group_id,
             "consumer.heartbeat.interval.ms",
@@ -104,6 +108,8 @@ class Surroundings:
 
     def assignment_interval_ms(self, group_id: str) -> int:
         settings = self.settings
+        if group_id not in self.group_configs:
+            return settings.group_consumer_assignment_interval_ms
         return self._of_group(
             group_id,
             "consumer.assignment.interval.ms",
@@ -114,8 +120,7 @@ class Surroundings:
 
     def _of_group(self, group_id: str, name: str, of_broker: int, lowest: int, highest: int) -> int:
         """A group's own value counts as far as the broker's bounds let it: they may have been narrowed since."""
-        configs = self.group_configs.get(group_id)
-        own = configs.get(name) if configs else None
+        own = self.group_configs[group_id].get(name)
         return of_broker if own is None else min(max(int(own), lowest), highest)
 
     @property

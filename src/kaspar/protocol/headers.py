@@ -18,11 +18,12 @@ SIZE_BYTES = 4  # of the length before each frame
 _new = tuple.__new__
 _FRAME_SIZE = struct.Struct(">I")
 _START = struct.Struct(">hhih")
-_CORRELATION_ID = struct.Struct(">i")
+_SIZE_AND_CORRELATION_ID = struct.Struct(">Ii")
 _CLIENT_ID_AT = _START.size
 
 # For each API key, the first version with flexible headers.
 _FIRST_FLEXIBLE = {int(key): first if first >= 0 else 0x8000 for key, (_, _, first) in KNOWN_VERSIONS.items()}
+_FIRST_FLEXIBLE_RESPONSE = _FIRST_FLEXIBLE | {int(ApiKey.API_VERSIONS): 0x8000}
 
 
 class RequestHeader(NamedTuple):
@@ -38,7 +39,7 @@ def request_header_is_flexible(api_key: int, api_version: int) -> bool:
 
 
 def response_header_is_flexible(api_key: int, api_version: int) -> bool:
-    return api_key != ApiKey.API_VERSIONS and api_version >= _FIRST_FLEXIBLE.get(api_key, 0x8000)
+    return api_version >= _FIRST_FLEXIBLE_RESPONSE.get(api_key, 0x8000)
 
 
 def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader:
@@ -89,8 +90,7 @@ def read_response_header(api_key: int, api_version: int, buffer: wire.Buffer, po
 
 def start_response(api_key: int, api_version: int, correlation_id: int) -> bytearray:
     """A buffer that starts with room for the frame's length and the response header: the body goes behind them."""
-    out = bytearray(SIZE_BYTES)
-    out += _CORRELATION_ID.pack(correlation_id)
+    out = bytearray(_SIZE_AND_CORRELATION_ID.pack(0, correlation_id))
     if response_header_is_flexible(api_key, api_version):
         out.append(0)
     return out

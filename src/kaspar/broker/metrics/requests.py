@@ -2,8 +2,8 @@
 
 Nearly every request is answered in the same breath it arrives in: it waits in no queue, for nobody and for no
 throttle, and its local time is its total time. Such a request is told with `inline()`, which writes one duration and
-one size; the zeros of the other five times are put in when the metrics page is read. Every other request is told with
-`delayed()`.
+one size. Every other request is told with `delayed()`, which writes those times that are not zero, and the total. The
+zeros of both are put in when the metrics page is read.
 
 Kafka counts each fetch twice, as Fetch and as FetchConsumer or FetchFollower. Here the broker tells the second, and
 the first is their sum, made when it is read.
@@ -22,14 +22,16 @@ FETCH: Final = "Fetch"
 FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
 
+LOCAL_TIME: Final = "LocalTimeMs"
+TOTAL_TIME: Final = "TotalTimeMs"
 REQUEST_TIMES: Final = (
     "RequestQueueTimeMs",
-    "LocalTimeMs",
+    LOCAL_TIME,
     "RemoteTimeMs",
     "ThrottleTimeMs",
     "ResponseQueueTimeMs",
     "ResponseSendTimeMs",
-    "TotalTimeMs",
+    TOTAL_TIME,
 )
 
 
@@ -76,7 +78,9 @@ class RequestMetrics:
         Histogram.record() is written out here too: a rebalance answers hundreds of them at once.
         """
         self._versions[version] += 1
-        self._request_bytes.record(request_bytes)
+        sizes = self._request_bytes
+        sizes.sum += request_bytes
+        sizes.buckets[DIRECT_BUCKETS[request_bytes] if request_bytes < DIRECT_VALUES else bucket_of(request_bytes)] += 1
         times = self._delayed
         if not times:
             # Whole at once, because a reader in another thread may be looking.
@@ -84,9 +88,10 @@ class RequestMetrics:
         total = queue + local + remote + throttle + response_queue + send
         in_order = (queue, local, remote, throttle, response_queue, send, total)
         for histogram, seconds in zip(times.values(), in_order, strict=True):
-            micros = int(seconds * 1e6)
-            histogram.buckets[DIRECT_BUCKETS[micros] if 0 <= micros < DIRECT_VALUES else bucket_of(micros)] += 1
-            histogram.sum += seconds
+            if seconds or not total:
+                micros = int(seconds * 1e6)
+                histogram.buckets[DIRECT_BUCKETS[micros] if 0 <= micros < DIRECT_VALUES else bucket_of(micros)] += 1
+                histogram.sum += seconds
 
     def error(self, code: ErrorCode, count: int = 1) -> None:
         """The response carries this error code, `count` times."""
@@ -112,16 +117,19 @@ class RequestMetrics:
 
     def times(self) -> dict[str, Distribution]:
         """For each of REQUEST_TIMES, how it is spread over all requests."""
-        delayed = self._delayed
+        delayed = self._delayed or {name: Histogram() for name in REQUEST_TIMES}
         inline = self._inline_time.distribution()
-        result: dict[str, Distribution] = {}
-        for name in REQUEST_TIMES:
-            waited = delayed[name].distribution() if delayed else Histogram().distribution()
-            if name in ("LocalTimeMs", "TotalTimeMs"):
-                result[name] = inline + waited
-            else:
-                result[name] = waited.with_zeros(count=inline.count, window_count=inline.window_count)
-        return result
+        waited = {name: histogram.distribution() for name, histogram in delayed.items()}
+        both = inline + waited[TOTAL_TIME]
+        return {name: self._with_zeros(name, inline, waited[name], both) for name in REQUEST_TIMES}
+
+    @staticmethod
+    def _with_zeros(name: str, inline: Distribution, waited: Distribution, both: Distribution) -> Distribution:
+        """`both` are the total times of all requests: each has one. Those that come while this is read are left out."""
+        told = inline + waited if name in (LOCAL_TIME, TOTAL_TIME) else waited
+        return told.with_zeros(
+            count=max(both.count - told.count, 0), window_count=max(both.window_count - told.window_count, 0)
+        )
 
 
 @dataclass(frozen=True, slots=True)
