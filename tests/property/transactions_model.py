@@ -74,7 +74,8 @@ class CommittedReader:
                 aborting.add(upcoming.pop(0).producer_id)
             records = list(iter_records(data, start, start + header.size))
             if header.is_control:
-                if read_end_transaction_marker(records[0]).control_type is ControlType.ABORT:
+                # Compaction may leave the batch of a marker without its record.
+                if records and read_end_transaction_marker(records[0]).control_type is ControlType.ABORT:
                     aborting.discard(header.producer_id)
             elif not (header.is_transactional and header.producer_id in aborting):
                 self.seen += [(record.offset, record.value) for record in records if record.offset >= offset]
