@@ -150,7 +150,7 @@ class GroupShard:
         decision.if_refused = refused
         return decision
 
-    def sync(self, request: SyncGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, now: Now) -> Decision:
         group = self._groups.get(request.group_id)
         if group is None or group.is_empty:
             raise unknown_member(request.group_id, request.member_id)
@@ -173,7 +173,7 @@ class GroupShard:
         group = self._groups.get(request.group_id)
         return classic_requests.heartbeat(group, request, now) if type(group) is ClassicGroup else None
 
-    def leave(self, request: LeaveGroupRequest, client: Client, ticket: Ticket, now: Now) -> Decision:
+    def leave(self, request: LeaveGroupRequest, ticket: Ticket, now: Now) -> Decision:
         group = self._groups.get(request.group_id)
         if isinstance(group, ClassicGroup):
             return classic_requests.leave(group, request, ticket, now)

@@ -214,9 +214,8 @@ class Shell:
                 for each, assignment in (assignments or {}).items()
             ),
         )
-        client = self.client(5)
         return self.submit(
-            lambda shard, ticket, now: shard.sync(request, client, ticket, now),
+            lambda shard, ticket, now: shard.sync(request, ticket, now),
             lambda code: SyncGroupResponse(error_code=code, assignment=b""),
         )
 
@@ -240,9 +239,8 @@ class Shell:
                 for member_id, instance_id in identities
             ),
         )
-        client = self.client(5)
         return self.submit(
-            lambda shard, ticket, now: shard.leave(request, client, ticket, now),
+            lambda shard, ticket, now: shard.leave(request, ticket, now),
             lambda code: LeaveGroupResponse(error_code=code),
         )
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.coordination.tickets import translated
 from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_client import client_of
 from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kaspar.protocol.schema import Message
 
@@ -21,9 +20,8 @@ def handle(broker: "Broker", context: RequestContext, request: LeaveGroupRequest
         return _refused(ErrorCode.INVALID_GROUP_ID)
     several = context.version >= FIRST_WITH_SEVERAL_MEMBERS
     lifted = request if several else replace(request, members=(MemberIdentity(member_id=request.member_id),))
-    client = client_of(context)
     answer = broker.groups.runtime.submit(
-        request.group_id, lambda shard, ticket, now: shard.leave(lifted, client, ticket, now), _refused
+        request.group_id, lambda shard, ticket, now: shard.leave(lifted, ticket, now), _refused
     )
     return answer if several else translated(answer, _lowered)
 

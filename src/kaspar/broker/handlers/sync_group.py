@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_client import client_of
 from kaspar.groups.classic_answers import sync_refused
 from kaspar.protocol.messages.sync_group import SyncGroupRequest
 
@@ -19,9 +18,8 @@ def handle(broker: "Broker", context: RequestContext, request: SyncGroupRequest)
         return sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return sync_refused(ErrorCode.INVALID_GROUP_ID)
-    client = client_of(context)
     return broker.groups.runtime.submit(
         request.group_id,
-        lambda shard, ticket, now: shard.sync(request, client, ticket, now),
+        lambda shard, ticket, now: shard.sync(request, ticket, now),
         sync_refused,
     )
