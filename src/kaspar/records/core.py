@@ -145,6 +145,11 @@ class RecordWalk:
     _headers_left: cython.longlong
 
     def __init__(self, count: cython.longlong, base_timestamp: cython.longlong) -> None:
+        self._begin(count, base_timestamp)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _begin(self, count: cython.longlong, base_timestamp: cython.longlong) -> cython.void:
         self.count = count
         self.index = 0
         self.min_timestamp = 0x7FFF_FFFF_FFFF_FFFF
@@ -418,7 +423,6 @@ class CheckedBatch(BatchHeader):
     has_keyless = cython.declare(cython.bint, visibility="readonly")
 
 
-@cython.ccall
 @cython.locals(data="const unsigned char[::1]")
 def check_batch(
     buffer: Octets,
@@ -436,6 +440,19 @@ def check_batch(
     data = buffer
     if start < 0 or end > len(buffer):
         raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
+    return _check_batch(data, buffer, start, end, out_of_time)
+
+
+@cython.cfunc
+@cython.locals(data="const unsigned char[::1]")
+def _check_batch(
+    data: Octets,
+    buffer: Octets,
+    start: cython.Py_ssize_t,
+    end: cython.Py_ssize_t,
+    out_of_time: Callable[[], bool] | None,
+) -> CheckedBatch:
+    """`data` is `buffer`, seen in the way that is quick to read; to make such a view takes its time."""
     size: cython.Py_ssize_t = _whole_batch_size(data, start, end)
     if size <= 0:
         raise _no_batch(size)
@@ -472,7 +489,8 @@ def check_batch(
         # A strange code, but it is what Kafka's broker answers.
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"no codec has the number {codec}")
 
-    walk: RecordWalk = RecordWalk(count, checked.base_timestamp)
+    walk: RecordWalk = RecordWalk.__new__(RecordWalk)
+    walk._begin(count, checked.base_timestamp)
     if codec == 0:
         walk._walk_with_or_without_gil(data, start + 61, end)
     else:
@@ -517,7 +535,7 @@ def check_plain_batch(
         raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
     if end - start > max_bytes or end - start < 61 or data[start + 22] & 0x07 or _int32(data, start + 57) > max_count:
         return None
-    checked: CheckedBatch = check_batch(buffer, start, end)
+    checked: CheckedBatch = _check_batch(data, buffer, start, end, None)
     if (
         checked.attributes & _NOT_PLAIN
         or checked.end != end

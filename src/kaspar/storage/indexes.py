@@ -73,10 +73,15 @@ class OffsetIndex:
         slot = bisect_left(self.offsets, relative_offset)
         return OffsetIndex(self.offsets[:slot], self.positions[:slot])
 
+    @property
+    def has_full_page(self) -> bool:
+        """Whether there is so much in memory only that a write is worth it."""
+        return (len(self.offsets) - self._written) * OFFSET_ENTRY_SIZE >= _PAGE
+
     def write(self, files: Files, path: str, *, everything: bool) -> None:
         """Bring the file up to date: with `everything` to the last entry, otherwise only once a page is full."""
         pending = len(self.offsets) - self._written
-        if pending and (everything or pending * OFFSET_ENTRY_SIZE >= _PAGE):
+        if pending and (everything or self.has_full_page):
             pack = _OFFSET_ENTRY.pack
             end = len(self.offsets)
             added = b"".join(map(pack, self.offsets[self._written : end], self.positions[self._written : end]))
@@ -119,9 +124,13 @@ class TimeIndex:
             self.last_relative_offset = relative_offset
             self.count += 1
 
+    @property
+    def has_full_page(self) -> bool:
+        return len(self._pending) * TIME_ENTRY_SIZE >= _PAGE
+
     def write(self, files: Files, path: str, *, everything: bool) -> None:
         pending = self._pending
-        if pending and (everything or len(pending) * TIME_ENTRY_SIZE >= _PAGE):
+        if pending and (everything or self.has_full_page):
             _write_entries(files, path, b"".join(pending), (self.count - len(pending)) * TIME_ENTRY_SIZE)
             self._pending = ()
 

@@ -166,8 +166,10 @@ class Segment:
         assert self.time_index is not None
         self.index.append(last_offset - self.base_offset, position)
         self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
-        self.index.write(files, self.path(OFFSET_INDEX), everything=False)
-        self.time_index.write(files, self.path(TIME_INDEX), everything=False)
+        if self.index.has_full_page:
+            self.index.write(files, self.path(OFFSET_INDEX), everything=False)
+        if self.time_index.has_full_page:
+            self.time_index.write(files, self.path(TIME_INDEX), everything=False)
 
     def loaded_aborted(self, files: Files) -> TransactionIndex:
         """For the owner, who goes on to change it."""
