@@ -254,6 +254,22 @@ def test_a_cleaning_may_end_before_any_change_to_a_file(fault: str) -> None:
         subject.manager.abandon()
 
 
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_power_cut_does_not_undo_what_a_cleaning_went_by(committed: bool) -> None:
+    """The marker of a transaction was in the active segment, and nobody had asked for a sync."""
+    for seed in range(20):
+        subject = CompactedLog(log_config(cleanup_policy="compact", min_cleanable_dirty_ratio=0))
+        subject.checkpoint()
+        subject.append([(b"anna", b"1")])
+        subject.append([(b"anna", b"2")], producer_id=20, transactional=True)
+        subject.log.roll(now_ms=subject.now_ms)
+        subject.end_transaction(20, committed=committed, version_2=False)
+        assert subject.clean()
+        subject.cut_the_power(random.Random(seed))
+        subject.check()
+        assert [batch.aborts for batch in subject.history.batches] == [None, None, not committed]
+
+
 def test_tombstones_and_markers_go_when_their_time_has_come() -> None:
     """KIP-534: a pass marks them, and one after `delete.retention.ms` takes them."""
     subject = CompactedLog(log_config(cleanup_policy="compact", delete_retention_ms=1_000, min_cleanable_dirty_ratio=0))

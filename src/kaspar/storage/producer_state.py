@@ -334,6 +334,10 @@ class ProducerState:
             first = decided if first is None else min(first, decided)
         self.first_unstable_offset = first
 
+    def have_ended_transactions(self) -> bool:
+        """Whether any producer that is known here has. For any thread."""
+        return any(entry.coordinator_epoch >= 0 for entry in list(self.entries.values()))
+
     def has_late_transaction(self, now_ms: int, after_ms: int) -> bool:
         """Whether the producer of the oldest open transaction has written nothing for `after_ms`."""
         producer_id = next(iter(self._ongoing.values()), None)

@@ -75,7 +75,7 @@ class CleanerBook:
                 return None
             chosen = max(due, key=lambda entry: (entry[1].must_clean, entry[1].ratio))
             self._in_progress.add(chosen[0])
-        return self._secured(*chosen)
+        return self._secured(*chosen, last_stable_offsets[chosen[0].topic_partition])
 
     def claim(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
         """A log to be cleaned whatever its ratio is. None if another thread cleans it, it cannot be cleaned, or all of
@@ -86,7 +86,7 @@ class CleanerBook:
             if dirt is None or not dirt.dirty_bytes:
                 return None
             self._in_progress.add(one)
-        return self._secured(one, dirt)[1]
+        return self._secured(one, dirt, last_stable_offset)[1]
 
     def _dirt_of(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
         if (
@@ -107,10 +107,14 @@ class CleanerBook:
             self._note(one, dirt.first_dirty_offset)
         return dirt
 
-    def _secured(self, one: Log, dirt: Dirt) -> tuple[Log, Dirt]:
-        """A start must never check offsets that cleaning has thinned out for gaps."""
+    def _secured(self, one: Log, dirt: Dirt, last_stable_offset: int) -> tuple[Log, Dirt]:
+        """A start must never check offsets that cleaning has thinned out for gaps. And no power cut may take back the
+        end of a transaction by which it is decided what goes: its marker may be in the active segment.
+        """
         try:
             self._logs.secure(one, dirt.first_uncleanable_offset)
+            if one.recovery_point < last_stable_offset and one.producers.have_ended_transactions():
+                one.flush()
         except BaseException:
             self.release(one)
             raise
