@@ -32,9 +32,32 @@ class Compaction:
 
     target_offset: int
     first_dirty_offset: int
-    is_being_cleaned: bool
+    percent: int
+    """Of the cleaning that is under way; -1 if there is none."""
     records_removed: int = 0
     """Since the broker started."""
+
+
+class Meter:
+    """How far one thread is with its cleaning: what it has moved, of what it has to read. Asks the throttle of all."""
+
+    def __init__(self, throttle: Throttle) -> None:
+        self._throttle = throttle
+        self._moved = 0
+        self._expected = 1
+
+    def begin(self, dirt: Dirt) -> None:
+        """The dirty part is read twice."""
+        self._moved, self._expected = 0, max(1, dirt.clean_bytes + 2 * dirt.dirty_bytes)
+
+    def spent(self, count: int, stopped: Callable[[], bool]) -> None:
+        self._moved += count
+        self._throttle.spent(count, stopped)
+
+    @property
+    def percent(self) -> int:
+        """What is written is not known in advance, so it is not counted on."""
+        return min(99, 100 * self._moved // self._expected)
 
 
 class CleanerJobs:
@@ -42,15 +65,16 @@ class CleanerJobs:
         self.book = book
         self.throttle = throttle
         self.choosing = threading.Lock()
-        self._at_work: set[int] = set()
+        self._at_work: dict[int, Meter] = {}
         self._changed = threading.Condition()
 
-    def choose(self, logs: LogsToClean, now_ms: int) -> tuple[Log, Dirt] | None:
+    def choose(self, logs: LogsToClean, now_ms: int, meter: Meter) -> tuple[Log, Dirt] | None:
         """The log that most needs to be cleaned, which is the caller's until `let_go`. `choosing` is held."""
         found = self._on_request(logs, now_ms) or self.book.next_to_clean(logs.last_stable_offsets, now_ms)
         if found is not None:
+            meter.begin(found[1])
             with self._changed:
-                self._at_work.add(id(found[0]))
+                self._at_work[id(found[0])] = meter
         return found
 
     def _on_request(self, logs: LogsToClean, now_ms: int) -> tuple[Log, Dirt] | None:
@@ -62,7 +86,7 @@ class CleanerJobs:
 
     def let_go(self, one: Log) -> None:
         with self._changed:
-            self._at_work.discard(id(one))
+            self._at_work.pop(id(one), None)
             self._changed.notify_all()
 
     def take_away(self, logs: dict[TopicPartition, Log]) -> None:
@@ -70,7 +94,7 @@ class CleanerJobs:
         gone = {id(one) for one in logs.values()}
         with self.choosing:
             with self._changed:
-                self._changed.wait_for(lambda: not self._at_work & gone)
+                self._changed.wait_for(lambda: not self._at_work.keys() & gone)
             self.book.forget(logs)
 
     def progress(
@@ -85,4 +109,5 @@ class CleanerJobs:
             first_dirty = self.book.first_dirty_offset(one)
             if target_offset < 0:
                 target_offset = dirt_of(one, first_dirty, last_stable_offset, now_ms).first_uncleanable_offset
-            return Compaction(target_offset, first_dirty, self.book.in_progress(one))
+            meter = self._at_work.get(id(one))
+            return Compaction(target_offset, first_dirty, -1 if meter is None else meter.percent)

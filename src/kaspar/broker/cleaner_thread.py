@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import MalformedBytes, Refused, StorageFailure
 from kaspar.base.log import get_log
-from kaspar.broker.cleaner_jobs import CleanerJobs
+from kaspar.broker.cleaner_jobs import CleanerJobs, Meter
 from kaspar.storage import Log
 from kaspar.storage.cleaning.cleaner import Cleaned, Cleaner, CleanerSettings, CleaningStatistics
 from kaspar.storage.cleaning.dirt import Dirt
@@ -35,6 +35,7 @@ class CleanerThread(threading.Thread):
         """What the last cleaning of this thread has read, written and taken."""
         self._cleaning = cleaning
         self._jobs = jobs
+        self._meter = Meter(jobs.throttle)
         self._cleaner: Cleaner | None = None
         self._made_with: CleanerSettings | None = None
         self._stopping = False
@@ -79,7 +80,7 @@ class CleanerThread(threading.Thread):
     def _choose(self) -> tuple[Log, Dirt] | None:
         try:
             with self._jobs.choosing:
-                return self._jobs.choose(self._cleaning.logs_to_clean(), self._cleaning.now_ms())
+                return self._jobs.choose(self._cleaning.logs_to_clean(), self._cleaning.now_ms(), self._meter)
         except CleaningStopped:
             raise
         except StorageFailure as failure:
@@ -133,7 +134,7 @@ class CleanerThread(threading.Thread):
         """With the settings of this moment."""
         settings = self._cleaning.settings()
         if self._cleaner is None or settings != self._made_with:
-            self._cleaner = Cleaner(settings, self._jobs.throttle)
+            self._cleaner = Cleaner(settings, self._meter)
             self._made_with = settings
         return self._cleaner
 

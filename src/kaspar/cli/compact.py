@@ -153,7 +153,7 @@ class _View:
         self.clear()
         lines = [
             f"  {self._topic}-{one.partition_index}   compacted up to {max(0, one.first_dirty_offset):,} of "
-            f"{one.target_offset:,}   {_bytes(one.size_bytes)}   {'at work' if one.is_being_cleaned else 'waiting'}"
+            f"{one.target_offset:,}   {_bytes(one.size_bytes)}   {_at_work(one.cleaned_percent)}"
             for one in progress.values()
             if _is_open(one)
         ]
@@ -164,6 +164,10 @@ class _View:
         if self._drawn:
             print(f"\x1b[{self._drawn}A\x1b[J", end="", flush=True)
             self._drawn = 0
+
+
+def _at_work(percent: int) -> str:
+    return "waiting" if percent < 0 else f"at work, {percent} %"
 
 
 def _table(topic: str, begun: Progress, now: Progress) -> list[str]:

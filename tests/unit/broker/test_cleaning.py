@@ -14,6 +14,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset, TopicPartition
 from kaspar.broker.cleaner_jobs import Compaction
 from kaspar.broker.cleaner_numbers import CleanerNumbers
+from kaspar.broker.cleaner_thread import CleanerThread
 from kaspar.broker.handlers import SERVED
 from kaspar.broker.handlers.api_versions import announced
 from kaspar.broker.server import Broker
@@ -418,6 +419,31 @@ def test_what_is_asked_for_is_cleaned_whatever_its_ratio_and_before_all_others(
             again = await compact(broker, partition)
             assert again.first_dirty_offset == again.target_offset == begun.target_offset
             assert partition.log.segment_count == 2, "there is nothing to roll"
+
+    run(scenario())
+
+
+def test_how_far_a_cleaning_is_can_be_asked_while_it_runs(tmp_path: Path, cleanings: Cleanings) -> None:
+    half_done, go_on = threading.Event(), threading.Event()
+
+    def reads_the_dirty_part_once(one: Log, stopped: Callable[[], bool]) -> None:
+        (thread,) = (each for each in threading.enumerate() if isinstance(each, CleanerThread))
+        thread._meter.spent(one.size, stopped)
+        half_done.set()
+        go_on.wait(10)
+
+    async def scenario() -> None:
+        cleanings.does = reads_the_dirty_part_once
+        async with running(tmp_path, **NEVER) as broker:
+            (partition,) = await compacted_topic(broker)
+            append(partition)
+            begun = await compact(broker, partition)
+            assert await broker.run_blocking(half_done.wait, 10)
+            assert (await compact(broker, partition, begun.target_offset)).percent == 50
+            go_on.set()
+            await until(lambda: broker.cleaning.totals.runs == 1)
+            await until(lambda: not broker.cleaning.threads[0]._jobs._at_work)
+            assert (await compact(broker, partition, begun.target_offset)).percent == -1
 
     run(scenario())
 

@@ -71,7 +71,7 @@ def test_messages_of_our_own_come_back_as_they_were() -> None:
         log_end_offset=7,
         size_bytes=2**50,
         records_removed=9,
-        is_being_cleaned=True,
+        cleaned_percent=42,
     )
     response = CompactTopicsResponse(topics=(CompactTopicsTopicResult(name="t", partitions=(partition,)),))
     topic = CompactTopicsTopic(name="t", partitions=(CompactTopicsPartition(partition_index=1, target_offset=5),))

@@ -51,5 +51,5 @@ async def _compact(broker: "Broker", topic: str, wanted: CompactTopicsPartition)
         log_end_offset=partition.log.log_end_offset,
         size_bytes=partition.log.size,
         records_removed=progress.records_removed,
-        is_being_cleaned=progress.is_being_cleaned,
+        cleaned_percent=progress.percent,
     )

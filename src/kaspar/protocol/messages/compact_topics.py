@@ -55,7 +55,8 @@ class CompactTopicsPartitionResult(Message):
     size_bytes: int = 0
     records_removed: int = 0
     """Of this partition, by the cleaner, since the broker started."""
-    is_being_cleaned: bool = False
+    cleaned_percent: int = -1
+    """How far the cleaning is that is under way; -1: there is none."""
 
     SCHEMA: ClassVar[Schema] = Schema(versions="0-0", flexible="0+", fields=(
         Field("partition_index", "int32", "0+"),
@@ -66,7 +67,7 @@ class CompactTopicsPartitionResult(Message):
         Field("log_end_offset", "int64", "0+"),
         Field("size_bytes", "int64", "0+"),
         Field("records_removed", "int64", "0+"),
-        Field("is_being_cleaned", "bool", "0+"),
+        Field("cleaned_percent", "int8", "0+"),
     ))
 
 

@@ -20,7 +20,7 @@ from kaspar.storage.cleaning import key_scan
 from kaspar.storage.cleaning.dirt import Dirt
 from kaspar.storage.cleaning.errors import CleaningStopped
 from kaspar.storage.cleaning.rewriting import rewrite
-from kaspar.storage.cleaning.throttle import Pace, Throttle
+from kaspar.storage.cleaning.throttle import Pace, Spending
 from kaspar.storage.cleaning.transactions import CleanedTransactions
 from kaspar.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
 from kaspar.storage.files import unlink_if_there
@@ -77,7 +77,7 @@ class Cleaned:
 
 
 class Cleaner:
-    def __init__(self, settings: CleanerSettings, throttle: Throttle) -> None:
+    def __init__(self, settings: CleanerSettings, throttle: Spending) -> None:
         self._io_buffer_size = settings.io_buffer_size
         self._throttle = throttle
         self._keys = KeyMap(settings.dedupe_buffer_size, settings.io_buffer_load_factor)

@@ -9,12 +9,19 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from kaspar.base.clock import Clock
 from kaspar.storage.cleaning.errors import CleaningStopped
 
 UNLIMITED = float("inf")
 _LONGEST_STEP_SECONDS = 0.1
+
+
+class Spending(Protocol):
+    """Who wants to know of moved bytes: the throttle, or somebody who asks it."""
+
+    def spent(self, count: int, stopped: Callable[[], bool]) -> None: ...
 
 
 class Throttle:
@@ -63,7 +70,7 @@ class Pace:
     """How one thread goes about its work: in pieces of so many bytes, no faster than it may, until it is stopped."""
 
     piece_bytes: int
-    throttle: Throttle
+    throttle: Spending
     stopped: Callable[[], bool] = lambda: False
 
     def spent(self, count: int) -> None:
