@@ -4,6 +4,7 @@ under way at a time, and the buffer for what is half received never outgrows one
 """
 
 import struct
+from collections.abc import Callable
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -68,6 +69,9 @@ class Owner:
 
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
+    async def run_blocking(self, work: Callable[[int], bytes], size: int) -> bytes:
+        return work(size)
+
     def stalled(self, seconds: float) -> None: ...
     def request_failed(self, connection: Connection, problem: Exception) -> None:
         raise problem

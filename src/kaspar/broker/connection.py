@@ -8,30 +8,34 @@ Rules:
 - Later requests are worked on while earlier ones wait; their responses wait in slots until it is their turn.
 - A client that does not read its responses, or has too many requests under way, is not read from until it catches up.
 - Bytes that are not a request close the connection with one log line.
+
+How answers get to the socket, records of segment files above all, is in broker/outgoing.py.
 """
 
 import asyncio
+import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, cast
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, TypeAlias, cast
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
 from kaspar.base.metrics import Counter
+from kaspar.broker import outgoing
 from kaspar.broker.stalls import STALL_SECONDS
+from kaspar.storage import FileSlice
 
 log = get_log(__name__)
 
-Buffers = Sequence[bytes | bytearray | memoryview]
+Buffers: TypeAlias = outgoing.Buffers
 
 SHARED_BUFFER_BYTES: Final = 256 * 1024
 FIRST_GROWTH_BYTES: Final = 64 * 1024
 FRAME_STEP_BYTES: Final = 64 * 1024
 MAX_REQUESTS_UNDER_WAY: Final = 256
 MAX_LARGE_UNDER_WAY: Final = 4  # of those whose answers may take megabytes
-WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 
 _FRAME_SIZE = struct.Struct(">i")
 
@@ -97,6 +101,7 @@ class ConnectionOwner(Protocol):
 
     def opened(self, connection: "Connection") -> None: ...
     def closed(self, connection: "Connection") -> None: ...
+    def run_blocking(self, work: Callable[[int], bytes], size: int) -> Awaitable[bytes]: ...
     def stalled(self, seconds: float) -> None: ...
     def request_failed(self, connection: "Connection", problem: Exception) -> None: ...
 
@@ -105,11 +110,13 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_buffer",
         "_end",
+        "_ending",
         "_large_under_way",
+        "_outgoing",
         "_paused",
         "_slots",
+        "_socket",
         "_start",
-        "_write_paused",
         "client_id",
         "closing",
         "last_active",
@@ -119,9 +126,12 @@ class Connection(asyncio.BufferedProtocol):
     )
 
     transport: asyncio.Transport
+    _outgoing: outgoing.Outgoing
 
-    def __init__(self, owner: ConnectionOwner, peer: str) -> None:
+    def __init__(self, owner: ConnectionOwner, peer: str, sock: socket.socket | None = None) -> None:
+        """`sock`: what the transport writes to, where it may be written to directly."""
         self.owner = owner
+        self._socket = sock
         self.peer = peer
         self.client_id: str | None = None
         self.last_active = time.perf_counter()
@@ -132,18 +142,21 @@ class Connection(asyncio.BufferedProtocol):
         self._slots: deque[Slot] = deque()
         self._large_under_way = 0
         self._paused = False
-        self._write_paused = False
+        self._ending = False
 
     # -- what asyncio calls ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own class is none of asyncio's
-        self.transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        self._outgoing = outgoing.Outgoing(
+            self.transport, self._socket, read_in_thread=self.owner.run_blocking, drained=self._drained
+        )
         self.owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closing = True
         self._buffer = None
+        self._outgoing.drop()
         slots, self._slots = self._slots, deque()
         for slot in slots:
             slot.lost()
@@ -154,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
         closes.
         """
         self.closing = True
-        return bool(self._slots)
+        return bool(self._slots or self._outgoing.queue)
 
     def get_buffer(self, sizehint: int) -> bytearray | memoryview:
         buffer = self._buffer
@@ -169,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
         buffer = self._buffer
         if buffer is None:
             rest = self._take_requests(self.owner.shared_buffer, 0, nbytes)
-            if rest < nbytes and not self.transport.is_closing():
+            if rest < nbytes and not self.is_closing:
                 self._keep(self.owner.shared_buffer, rest, nbytes)
         else:
             self._end += nbytes
@@ -179,12 +192,12 @@ class Connection(asyncio.BufferedProtocol):
             self.owner.stalled(worked)
 
     def pause_writing(self) -> None:
-        self._write_paused = True
+        self._outgoing.transport_is_full()
         self._pause()
 
     def resume_writing(self) -> None:
-        self._write_paused = False
-        self.try_resume()
+        self.last_active = time.perf_counter()
+        self._outgoing.transport_is_empty()
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 
@@ -199,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
         """Work on the whole requests in buffer[position:end]; where the rest begins."""
         owner = self.owner
         handle = owner.requests.handle
-        out: list[bytes | bytearray | memoryview] = []
+        out: list[bytes | bytearray | memoryview | FileSlice] = []
         received = self.last_active
         try:
             while end - position >= 4:
@@ -300,8 +313,21 @@ class Connection(asyncio.BufferedProtocol):
         log.warning(
             "closed a connection", reason=reason, peer=self.peer, client=self.client_id, listener=self.owner.name
         )
+        self.close()
+
+    @property
+    def is_closing(self) -> bool:
+        """No answer is taken any longer."""
+        return self._ending or self.transport.is_closing()
+
+    def close(self) -> None:
+        """Close it when it has sent what it has."""
         self.closing = True
-        self.transport.close()
+        if self._outgoing.queue:
+            self._ending = True
+            self._pause()
+        else:
+            self.transport.close()
 
     # -- responding --------------------------------------------------------------------------------------------------
 
@@ -343,13 +369,13 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._send_filled(slots)
         if self.closing and not slots:
-            self.transport.close()
+            self.close()
         elif self._paused:
             self.try_resume()
 
     def _send_filled(self, slots: deque[Slot]) -> None:
         """The responses whose turn it is, with one write."""
-        out: list[bytes | bytearray | memoryview] = []
+        out: list[bytes | bytearray | memoryview | FileSlice] = []
         sent: list[Slot] = []
         while slots and slots[0].filled:
             slot = slots.popleft()
@@ -363,12 +389,21 @@ class Connection(asyncio.BufferedProtocol):
             slot.handed_over()
 
     def _write(self, out: Buffers) -> None:
-        if self.transport.is_closing():
+        if self._ending or self.transport.is_closing():
             return
-        if len(out) == 1:
-            self.transport.write(out[0])
+        outgoing = self._outgoing
+        if len(out) == 1 and not outgoing.queue:
+            self.transport.write(out[0])  # type: ignore[arg-type]  # a slice never comes alone
+            return
+        outgoing.write(out)
+        if outgoing.queue:
+            self._pause()
+
+    def _drained(self) -> None:
+        if self.closing and (self._ending or not self._slots):
+            self.transport.close()
         else:
-            self.transport.writelines(out)
+            self.try_resume()
 
     # -- back-pressure -----------------------------------------------------------------------------------------------
 
@@ -381,8 +416,8 @@ class Connection(asyncio.BufferedProtocol):
         """Something that held this connection back is gone: take the requests already here, then read on."""
         if (
             not self._paused
-            or self._write_paused
-            or self.transport.is_closing()
+            or self._outgoing.busy
+            or self.is_closing
             or len(self._slots) >= MAX_REQUESTS_UNDER_WAY // 2
             or self._large_under_way >= MAX_LARGE_UNDER_WAY
             or self.owner.overloaded
@@ -391,5 +426,5 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False
         if self._buffer is not None:
             self._go_on(self._buffer)
-        if not self._paused and not self.transport.is_closing():
+        if not self._paused and not self.is_closing:
             self.transport.resume_reading()

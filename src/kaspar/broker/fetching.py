@@ -10,8 +10,9 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from kaspar import storage
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
@@ -22,7 +23,7 @@ from kaspar.protocol.headers import set_frame_size, start_response
 from kaspar.protocol.shapes import AbortedTransaction, Topic
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
-from kaspar.storage import WOULD_BLOCK, CommittedRead
+from kaspar.storage import WOULD_BLOCK, CommittedRead, FileSlice, Log, aborted_in, try_slice
 
 if TYPE_CHECKING:
     from kaspar.broker.handlers.fetch import FetchHandler
@@ -32,11 +33,13 @@ READ_COMMITTED: Final = 1
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 UNKNOWN_HERE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
-# An answer is copied twice on its way out, on the loop: this much takes about a millisecond. A client that asks for
-# more gets the rest with its next request, which costs it less than the others' waiting would cost them.
-MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+# What is not sent from its file is copied twice on its way out, on the loop: this much takes about a millisecond. A
+# client that asks for more gets the rest with its next request, which costs it less than the others' waiting would cost
+# them.
+MAX_COPIED_BYTES: Final = 4 * 1024 * 1024
 
-_Read: TypeAlias = tuple[bytes | bytearray, Sequence[AbortedTransaction] | None]
+_Records: TypeAlias = bytes | bytearray | FileSlice
+_Read: TypeAlias = tuple[_Records, Sequence[AbortedTransaction] | None]
 
 
 def encode(
@@ -50,14 +53,18 @@ def encode(
     out = start_response(ApiKey.FETCH, version, correlation_id)
     buffers = codec.write_response(out, version, topics, error_code=error_code, session_id=session_id)
     set_frame_size(out, sum(map(len, buffers)))
-    return buffers
+    return cast(Buffers, buffers)
 
 
 def _told(read: bytes | bytearray | CommittedRead) -> _Read:
     """What a reader is told of it: the records, and what to leave out of them."""
     if isinstance(read, CommittedRead):
-        return read.records, [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in read.aborted]
+        return read.records, _told_aborted(read.aborted)
     return read, None
+
+
+def _told_aborted(aborted: Sequence[storage.AbortedTransaction]) -> list[AbortedTransaction]:
+    return [AbortedTransaction(entry.producer_id, entry.first_offset) for entry in aborted]
 
 
 def _read_and_tell(
@@ -73,6 +80,7 @@ class Fetch:
         "_cold",
         "_committed_only",
         "_connection",
+        "_copy_room",
         "_correlation_id",
         "_handler",
         "_limit_bytes",
@@ -120,9 +128,10 @@ class Fetch:
         self._received = received
         self._answers: list[PartitionData | None] = [None] * len(wanted)
         self._cold: list[int] = []
-        self._limit_bytes = min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES)
+        self._limit_bytes = min(request.max_bytes, handler.broker.config.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, self._limit_bytes)  # an answer that is full need not wait for more
         self._room = self._limit_bytes
+        self._copy_room = MAX_COPIED_BYTES
         self._missing_bytes = self._min_bytes
         self._moved: set[Partition] = set()
         self._stable_offsets: dict[Partition, int] = {}
@@ -151,6 +160,7 @@ class Fetch:
     def _is_enough(self) -> bool:
         return (
             self._missing_bytes <= 0
+            or self._copy_room <= 0
             or self._request.max_wait_ms <= 0
             or not self._wanted
             or any(
@@ -171,22 +181,48 @@ class Fetch:
                 self._diverged(position, partition, diverging)
                 return
             offset = wanted.fetch_offset
-            log = partition.log
-            read: _Read = self._nothing
-            if offset != upper or offset < log.log_start_offset:
-                limit = min(wanted.max_bytes, self._room)
-                if limit < 0:
-                    self._check_limits(wanted)
-                try_read = log.try_read_committed if self._committed_only else log.try_read
-                found = try_read(offset, limit, upper, whole_first_batch=self._nothing_read_yet)
-                if found is WOULD_BLOCK:
+            read = self._nothing
+            if offset != upper or offset < partition.log.log_start_offset:
+                found = self._read_now(partition.log, wanted, upper)
+                if found is None:
                     self._cold.append(position)
                     return
-                read = _told(found)
+                read = found
         except (Refused, StorageFailure) as problem:
             self._refused(position, problem)
             return
         self._found(position, partition, *read)
+
+    def _read_now(self, log: Log, wanted: FetchedPartition, upper: int) -> _Read | None:
+        """What can be had without waiting for the disk; None if nothing can. Large parts stay in their file."""
+        offset = wanted.fetch_offset
+        limit = min(wanted.max_bytes, self._room)
+        first = self._nothing_read_yet
+        if limit < 0:
+            self._check_limits(wanted)
+        if limit <= 0 and not first and log.log_start_offset <= offset < upper:
+            return self._nothing
+        read = self._slice_now(log, offset, limit, upper) or self._copy_now(log, offset, limit, upper)
+        if read is not None and not read[0] and limit == self._room < self._limit_bytes // 2:
+            # The next batch has no room any more. It is not worth a look whether a smaller one, elsewhere, has.
+            self._room = 0
+        return read
+
+    def _slice_now(self, log: Log, offset: int, limit: int, upper: int) -> _Read | None:
+        if self._request.replica_id >= 0:
+            return None  # what is not committed yet may be cut off and written anew while it is on its way
+        part = try_slice(log, offset, limit, upper, whole_first_batch=self._nothing_read_yet)
+        if part is None:
+            return None
+        if not self._committed_only:
+            return part, None
+        aborted = aborted_in(log, offset, part)
+        return None if aborted is None else (part, _told_aborted(aborted))
+
+    def _copy_now(self, log: Log, offset: int, limit: int, upper: int) -> _Read | None:
+        try_read = log.try_read_committed if self._committed_only else log.try_read
+        found = try_read(offset, min(limit, self._copy_room), upper, whole_first_batch=self._nothing_read_yet)
+        return None if found is WOULD_BLOCK else _told(found)
 
     async def _finish_cold(self, slot: Slot) -> None:
         try:
@@ -213,8 +249,9 @@ class Fetch:
                 partition = self._handler.find(wanted)
                 upper = self._check(partition, wanted)
                 read = self._nothing
-                if self._room > 0 or self._nothing_read_yet:
-                    limit = min(wanted.max_bytes, self._room)
+                room = min(self._room, self._copy_room)
+                if room > 0 or self._nothing_read_yet:
+                    limit = min(wanted.max_bytes, room)
                     log = partition.log
                     reading = functools.partial(
                         _read_and_tell,
@@ -283,12 +320,16 @@ class Fetch:
         self,
         position: int,
         partition: Partition,
-        records: bytes | bytearray,
+        records: _Records,
         aborted: Sequence[AbortedTransaction] | None,
     ) -> None:
         size = len(records)
         self._missing_bytes -= size
         self._room -= size
+        if isinstance(records, FileSlice):
+            self._missing_bytes -= records.left_out  # who asked for at least so much need not wait for it
+        else:
+            self._copy_room -= size
         self._answers[position] = PartitionData(
             partition.topic_partition.partition,
             0,
@@ -380,7 +421,7 @@ class Fetch:
         """Enough has come, or the time is over: read what moved since the first look, and answer."""
         self._leave()
         slot = self._slot
-        if slot is None or self._connection.transport.is_closing():
+        if slot is None or self._connection.is_closing:
             return
         try:
             self._read_moved()
@@ -397,9 +438,11 @@ class Fetch:
         moved = [position for partition, position in self.registered.items() if partition in self._moved]
         for position in moved:
             self._answers[position] = None
-        kept = sum(len(answer.records or b"") for answer in self._answers if answer is not None)
-        self._room = self._limit_bytes - kept
-        self._missing_bytes = self._min_bytes - kept
+        kept = [answer.records for answer in self._answers if answer is not None and answer.records is not None]
+        kept_bytes = sum(map(len, kept))
+        self._room = self._limit_bytes - kept_bytes
+        self._copy_room = MAX_COPIED_BYTES - sum(len(records) for records in kept if not isinstance(records, FileSlice))
+        self._missing_bytes = self._min_bytes - kept_bytes
         for position in moved:
             self._read(position)
 

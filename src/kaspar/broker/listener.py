@@ -12,7 +12,7 @@ import resource
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from kaspar.base.errors import KasparError
@@ -79,6 +79,7 @@ class Listener:
         slot_freed: Callable[[], None],
         failed: Callable[[Exception], None],
         stalled: Callable[[float], None],
+        run_blocking: Callable[[Callable[[int], bytes], int], Awaitable[bytes]],
         malformed_requests: CounterMetric,
     ) -> None:
         self.name = name
@@ -97,6 +98,7 @@ class Listener:
         self._limits = limits
         self._slot_freed = slot_freed
         self.stalled = stalled
+        self.run_blocking = run_blocking
         self._failed = failed
         self._send_buffer_bytes = send_buffer_bytes
         self._adopting: set[asyncio.Task[None]] = set()
@@ -157,7 +159,7 @@ class Listener:
     async def close_connections(self) -> None:
         """Close them when they have sent what they have. A client that does not read it is not waited for."""
         for connection in tuple(self.connections):
-            connection.transport.close()
+            connection.close()
         if self.connections:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), LAST_ANSWERS_S)
@@ -223,7 +225,7 @@ class Listener:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self._send_buffer_bytes > 0:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
-            await self._loop.connect_accepted_socket(lambda: Connection(self, f"{ip}:{port}"), sock)
+            await self._loop.connect_accepted_socket(lambda: Connection(self, f"{ip}:{port}", sock), sock)
         except OSError as problem:
             sock.close()
             self._freed(ip)

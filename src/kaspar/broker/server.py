@@ -202,6 +202,7 @@ class Broker:
                     slot_freed=self._accept_again,
                     failed=self.request_failed,
                     stalled=self.metrics.stalls.worked,
+                    run_blocking=self.run_blocking,
                     malformed_requests=self.metrics.malformed_requests,
                 )
             )

@@ -6,7 +6,7 @@ has them as the buffers they were read into.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from kaspar.base.ids import ZERO_UUID
@@ -116,13 +116,19 @@ class SnapshotId(NamedTuple):
     epoch: int = -1
 
 
+class Unread(Protocol):
+    """Records that are not in memory: whoever sends them knows where they are."""
+
+    def __len__(self) -> int: ...
+
+
 class PartitionData(NamedTuple):
     partition_index: int
     error_code: int = 0
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    records: Buffer | None = b""
+    records: Buffer | Unread | None = b""
     aborted_transactions: Sequence[AbortedTransaction] | None = None
     preferred_read_replica: int = -1
     diverging_epoch: EpochEndOffset | None = None

@@ -9,6 +9,7 @@
 from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
 from kaspar.storage.committed_reads import CommittedRead
 from kaspar.storage.directory_lock import DirectoryInUse
+from kaspar.storage.file_slices import FileSlice, aborted_in, try_slice
 from kaspar.storage.files import Files, OsFiles
 from kaspar.storage.leader_epochs import EpochEnd
 from kaspar.storage.log import Log
@@ -28,6 +29,7 @@ __all__ = [
     "CommittedRead",
     "DirectoryInUse",
     "EpochEnd",
+    "FileSlice",
     "Files",
     "Loaded",
     "Log",
@@ -42,7 +44,9 @@ __all__ = [
     "UnexpectedAppendOffset",
     "Verification",
     "WouldBlock",
+    "aborted_in",
     "prepare",
     "prepare_inline",
     "prepare_plain",
+    "try_slice",
 ]

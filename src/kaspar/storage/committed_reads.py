@@ -31,13 +31,20 @@ class CommittedRead(NamedTuple):
 
 
 def with_aborted(owner: "Log", offset: int, records: bytes | bytearray, source: Source) -> CommittedRead:
-    """`records` were read from `offset` on. NotCached if `source` cannot wait and would have to, or if there are so
-    many that to list them takes long.
+    """`records` were read from `offset` on. NotCached as from `aborted_among`."""
+    if not records:
+        return CommittedRead(records, [])
+    first_offset = int.from_bytes(records[:8], "big")
+    return CommittedRead(records, aborted_among(owner, offset, first_offset, len(records), source))
+
+
+def aborted_among(owner: "Log", offset: int, first_offset: int, size: int, source: Source) -> list[AbortedTransaction]:
+    """Those that may have records among the `size` bytes of batches that begin with `first_offset`, which were looked
+    for from `offset` on. NotCached if `source` cannot wait and would have to, or if there are so many that to list them
+    takes long.
     """
     at_most = None if source.waits else MOST_AT_ONCE
     found: list[AbortedTransaction] = []
-    if not records:
-        return CommittedRead(records, found)
     segments = owner.segments
     slot = segments.slot_of(offset)
     upper_offset = -1
@@ -45,19 +52,18 @@ def with_aborted(owner: "Log", offset: int, records: bytes | bytearray, source: 
         for segment in segments.all[slot:]:
             if segment.aborted_count:
                 if upper_offset < 0:
-                    upper_offset = _upper_offset(owner, records, source)
+                    upper_offset = _upper_offset(owner, first_offset, size, source)
                 if _index_of(owner, segment, source).collect(offset, upper_offset, found, at_most=at_most):
                     break
     except FileNotFoundError as error:
         raise gone(owner, segment, error) from error
     if at_most is not None and len(found) > at_most:
         raise NotCached
-    return CommittedRead(records, found)
+    return found
 
 
-def _upper_offset(owner: "Log", records: bytes | bytearray, source: Source) -> int:
+def _upper_offset(owner: "Log", first_offset: int, read_size: int, source: Source) -> int:
     """An offset above all of the records, and not far above, found without a look at each of their batches."""
-    first_offset = int.from_bytes(records[:8], "big")
     segments = owner.segments
     slot = segments.slot_of(first_offset)
     segment = segments.all[slot]
@@ -68,7 +74,7 @@ def _upper_offset(owner: "Log", records: bytes | bytearray, source: Source) -> i
         begin = locate(owner.directory, segment, handle, first_offset, size, source)
         if begin is None:
             return end  # it was cut meanwhile
-        behind = begin + len(records)
+        behind = begin + read_size
         offsets, positions = segment.recent
         if positions and positions[0] <= behind:
             slot = bisect_left(positions, behind)

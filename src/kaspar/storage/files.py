@@ -10,6 +10,8 @@ import errno
 import os
 from typing import Protocol
 
+from kaspar.storage.page_cache import cached_length
+
 Bytes = bytes | bytearray | memoryview
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -29,6 +31,12 @@ class Files(Protocol):
         """What the page cache holds from `position` on, without waiting for the disk; None when that is nothing.
 
         OSError(EOPNOTSUPP) where the file system cannot tell.
+        """
+        ...
+
+    def cached_length(self, fd: int, position: int, length: int) -> int:
+        """How many of the `length` bytes from `position` on are in the page cache, up to the first that is not; 0 where
+        the system does not tell.
         """
         ...
 
@@ -102,6 +110,9 @@ class OsFiles:
         if got < length:
             del buffer[got:]
         return buffer
+
+    def cached_length(self, fd: int, position: int, length: int) -> int:
+        return cached_length(fd, position, length)
 
     def mkdir(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

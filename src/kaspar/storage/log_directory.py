@@ -64,9 +64,7 @@ class LogDirectory:
 
     def pread_now(self, fd: int, length: int, position: int) -> bytes | bytearray:
         """Read without waiting for the disk: NotCached where the bytes are not surely in memory."""
-        if self._in_memory is None:
-            self._in_memory = self.files.is_in_memory(self.path)
-        if self._in_memory:
+        if self._in_memory or self._is_in_memory():
             return self.files.pread(fd, length, position)
         if self._tells_cached:
             try:
@@ -79,3 +77,14 @@ class LogDirectory:
                 if data is not None:
                     return data
         raise NotCached
+
+    def cached_length(self, fd: int, position: int, length: int) -> int:
+        """How many of these bytes are surely in memory, from the first on."""
+        if self._in_memory or self._is_in_memory():
+            return length
+        return self.files.cached_length(fd, position, length)
+
+    def _is_in_memory(self) -> bool:
+        if self._in_memory is None:
+            self._in_memory = self.files.is_in_memory(self.path)
+        return self._in_memory

@@ -41,7 +41,8 @@ class ReadHandles:
         self._most_files = most_files
         self._most_index_bytes = most_index_bytes
         self._index_bytes = 0
-        self._lock = threading.Lock()
+        # Reentrant, because a slice of a file that nobody holds any longer is released wherever that is noticed.
+        self._lock = threading.RLock()
         self._handles: OrderedDict[object, ReadHandle] = OrderedDict()
 
     def __len__(self) -> int:
@@ -49,12 +50,9 @@ class ReadHandles:
 
     def acquire(self, key: object, path: str) -> ReadHandle:
         """An open handle that stays open until `release`. FileNotFoundError when the file is gone."""
-        with self._lock:
-            handle = self._handles.get(key)
-            if handle is not None:
-                handle.pins += 1
-                self._handles.move_to_end(key)
-                return handle
+        handle = self.pin(key)
+        if handle is not None:
+            return handle
         fd = self._open(path)
         with self._lock:
             handle = self._handles.get(key)
@@ -66,6 +64,15 @@ class ReadHandles:
             handle = ReadHandle(fd)
             self._handles[key] = handle
             self._evict(self._most_files)
+            return handle
+
+    def pin(self, key: object) -> ReadHandle | None:
+        """The handle, as from `acquire`, if it is open."""
+        with self._lock:
+            handle = self._handles.get(key)
+            if handle is not None:
+                handle.pins += 1
+                self._handles.move_to_end(key)
             return handle
 
     def release(self, handle: ReadHandle) -> None:

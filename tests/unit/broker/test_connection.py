@@ -50,6 +50,9 @@ class Owner:
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
 
+    async def run_blocking(self, work: Callable[[int], bytes], size: int) -> bytes:
+        return work(size)
+
     def stalled(self, seconds: float) -> None: ...
 
     def request_failed(self, connection: Connection, problem: Exception) -> None:

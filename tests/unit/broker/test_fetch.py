@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.fetching import MAX_ANSWER_BYTES
+from kaspar.broker.fetching import MAX_COPIED_BYTES
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import DeleteTopics, TopicReference
 from kaspar.replication.partition import Partition
@@ -111,12 +111,39 @@ def test_an_answer_that_is_full_waits_for_no_more(tmp_path: Path) -> None:
     """A client may ask for a minimum beyond what the broker puts into one answer."""
 
     async def scenario() -> None:
+        async with running(tmp_path, fetch_max_bytes=str(4 << 20)) as broker:
+            await filled_topic(broker, 5, batches=2, size=900_000)
+            client = Client(broker)
+            wanted = [("t", index, 0) for index in range(5)]
+            client.fetch(*wanted, max_wait_ms=FOR_EVER_MS, min_bytes=1 << 30)
+            assert 4 * 900_000 < sum(sizes(await client.fetched()).values()) <= 4 << 20
+
+    run(scenario())
+
+
+def test_an_answer_that_is_copied_is_full_much_earlier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LogDirectory, "cached_length", lambda *_: 0)
+
+    async def scenario() -> None:
         async with running(tmp_path) as broker:
             await filled_topic(broker, 5, batches=2, size=900_000)
             client = Client(broker)
             wanted = [("t", index, 0) for index in range(5)]
             client.fetch(*wanted, max_wait_ms=FOR_EVER_MS, min_bytes=1 << 30)
-            assert sum(sizes(await client.fetched()).values()) == MAX_ANSWER_BYTES
+            assert sum(sizes(await client.fetched()).values()) == MAX_COPIED_BYTES
+
+    run(scenario())
+
+
+def test_a_large_answer_leaves_out_what_is_no_whole_batch(tmp_path: Path) -> None:
+    """And does not wait for it, however much the client wants at least."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await filled_topic(broker, 1, batches=5, size=300_000)
+            client = Client(broker)
+            client.fetch(("t", 0, 0), max_wait_ms=FOR_EVER_MS, min_bytes=1 << 20, partition_max_bytes=1 << 20)
+            assert sizes(await client.fetched()) == {("t", 0): partition.log.size * 3 // 5}
 
     run(scenario())
 

@@ -46,6 +46,9 @@ class FaultyFiles:
         self._maybe_fail("pread_cached")
         return self._system.pread_cached(fd, length, position)
 
+    def cached_length(self, fd: int, position: int, length: int) -> int:
+        return self._system.cached_length(fd, position, length)
+
     def pwrite(self, fd: int, data: Bytes, position: int, /) -> int:
         self._maybe_fail("pwrite")
         if self.bytes_left is None:

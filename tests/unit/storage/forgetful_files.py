@@ -132,6 +132,9 @@ class ForgetfulFiles:
     def pread_cached(self, fd: int, length: int, position: int) -> bytes | bytearray | None:
         return self.pread(fd, length, position) if self.cached else None
 
+    def cached_length(self, fd: int, position: int, length: int) -> int:
+        return length if self.cached else 0
+
     def pwrite(self, fd: int, data: Bytes, position: int, /) -> int:
         self._open[fd].change((position, bytes(data)))
         return len(data)

@@ -188,10 +188,12 @@ def write_response(
     error_code: int = 0,
     session_id: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
-) -> list[Buffer]:
-    """The response as buffers to be sent in this order; the first is `out`, behind what it already has (its header)."""
+) -> list[Any]:
+    """The response as buffers to be sent in this order; the first is `out`, behind what it already has (its header).
+    Large records are among them as they were given, in memory or not.
+    """
     flexible: cython.bint = version >= FIRST_FLEXIBLE
-    buffers: list[Buffer] = [out]
+    buffers: list[Any] = [out]
     if version >= FIRST_WITH_SESSIONS:
         out += _pack_throttle_error_session(throttle_time_ms, error_code, session_id)
     else:

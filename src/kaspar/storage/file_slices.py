@@ -1,0 +1,177 @@
+"""Records that are sent from their file, without a copy in this process.
+
+A slice names bytes of a segment that are below the high watermark, so they never change. It pins the segment's open
+file: a segment that is deleted or cleaned meanwhile stays readable until the slice is released, which happens at the
+latest when nobody holds it any longer. What may have to come from the disk must not be sent by a thread that cannot
+wait; `cached_length` says how much is in memory, at this moment.
+
+`try_slice` gives one only where it is worth it, and leaves everything unusual to the reads of storage/log_reader.py.
+"""
+
+import os
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from kaspar.storage.batch_scan import OVERHEAD
+from kaspar.storage.committed_reads import aborted_among
+from kaspar.storage.file_names import LOG
+from kaspar.storage.log_directory import LogDirectory, NotCached
+from kaspar.storage.log_reader import PLACE, locate
+from kaspar.storage.open_files import ReadHandle
+from kaspar.storage.segment import Segment
+from kaspar.storage.transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from kaspar.storage.log import Log
+
+SMALLEST_SLICE: Final = 64 * 1024
+"""Below this a copy costs less than one more call of the system."""
+
+
+class FileSlice:
+    __slots__ = ("_directory", "_handle", "_position", "_size", "first_offset", "left_out")
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        handle: ReadHandle,
+        position: int,
+        size: int,
+        *,
+        first_offset: int = -1,
+        left_out: int = 0,
+    ) -> None:
+        """`handle` is pinned, and is this slice's to release. `left_out`: bytes that could have been in it, too."""
+        self._directory = directory
+        self._handle: ReadHandle | None = handle
+        self._position = position
+        self._size = size
+        self.first_offset = first_offset
+        self.left_out = left_out
+
+    def __len__(self) -> int:
+        """How much is still to be sent."""
+        return self._size
+
+    def __del__(self) -> None:
+        self.release()
+
+    def cached_length(self, at_most: int) -> int:
+        """How much of what comes next, up to `at_most` bytes, can be sent or read without waiting for the disk."""
+        assert self._handle is not None, "a slice is used after its release"
+        return self._directory.cached_length(self._handle.fd, self._position, min(at_most, self._size))
+
+    def send(self, socket_fd: int, at_most: int) -> int:
+        """Send what comes next, and say how much the socket took. BlockingIOError if it takes nothing now; EOFError if
+        the file ends here, for someone has cut it.
+        """
+        assert self._handle is not None, "a slice is used after its release"
+        sent = os.sendfile(socket_fd, self._handle.fd, self._position, min(at_most, self._size))
+        if sent == 0:
+            raise EOFError("the file ends before the slice does")
+        self._position += sent
+        self._size -= sent
+        return sent
+
+    def take(self, at_most: int) -> bytes:
+        """Read what comes next, where it has to be copied. May wait for the disk, and raises EOFError, as `send`."""
+        assert self._handle is not None, "a slice is used after its release"
+        data = self._directory.files.pread(self._handle.fd, min(at_most, self._size), self._position)
+        if not data:
+            raise EOFError("the file ends before the slice does")
+        self._position += len(data)
+        self._size -= len(data)
+        return data
+
+    def release(self) -> None:
+        """Nothing more is sent of it. Safe to call again."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._directory.readers.release(handle)
+
+
+def try_slice(
+    owner: "Log", offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool
+) -> FileSlice | None:
+    """What `Log.try_read` would read, as a slice; None where it is too little for one, is not in memory, or there is
+    anything to complain of: `try_read` will say it. For the owner, and only for what is committed.
+    """
+    if max_bytes < SMALLEST_SLICE and not whole_first_batch:
+        return None
+    if offset < owner.log_start_offset or offset >= upper_offset or upper_offset > owner.log_end_offset:
+        return None
+    segments = owner.segments
+    slot = segments.slot_of(offset)
+    segment = segments.all[slot]
+    size = segment.size
+    if size - segment.recent_position(offset) < SMALLEST_SLICE:
+        return None
+    directory = owner.directory
+    try:
+        handle = directory.readers.pin(segment) or directory.readers.acquire(segment, segment.path(LOG))
+    except OSError:
+        return None  # among them: the file is gone
+    found = None
+    try:
+        end = size
+        if upper_offset < (owner.log_end_offset if slot + 1 == len(segments.all) else segments.base_offsets[slot + 1]):
+            before = locate(directory, segment, handle, upper_offset, size, directory.cached)
+            end = size if before is None else before
+        position = locate(directory, segment, handle, offset, size, directory.cached)
+        if position is not None:
+            found = _slice(directory, segment, handle, position, end, max_bytes, whole_first_batch)
+    except (NotCached, OSError):
+        return None
+    finally:
+        if found is None:
+            directory.readers.release(handle)
+    return found
+
+
+def _slice(
+    directory: LogDirectory,
+    segment: Segment,
+    handle: ReadHandle,
+    position: int,
+    end: int,
+    max_bytes: int,
+    whole_first_batch: bool,
+) -> FileSlice | None:
+    available = end - position
+    head = directory.pread_now(handle.fd, PLACE.size, position)
+    if available < SMALLEST_SLICE or len(head) < PLACE.size:
+        return None
+    first_offset, length, _, _ = PLACE.unpack(head)
+    first_size = length + OVERHEAD
+    size = min(max_bytes, available)
+    if size < first_size:
+        if not whole_first_batch or available < first_size:
+            return None
+        size = first_size
+    allowed = size
+    if size < available:
+        size = _without_part_of_a_batch(segment, handle, position, size, first_size)
+    size = directory.cached_length(handle.fd, position, size)
+    if size < SMALLEST_SLICE or size < first_size:
+        return None
+    return FileSlice(directory, handle, position, size, first_offset=first_offset, left_out=allowed - size)
+
+
+def _without_part_of_a_batch(segment: Segment, handle: ReadHandle, position: int, size: int, first_size: int) -> int:
+    """Readers throw a part of a batch away, and batches may be large. The index knows where most of them begin."""
+    index = segment.index or handle.index
+    if index is not None:
+        entry = bisect_right(index.positions, position + size) - 1
+        if entry >= 0 and index.positions[entry] >= position + first_size:
+            return index.positions[entry] - position
+    return size
+
+
+def aborted_in(owner: "Log", offset: int, found: FileSlice) -> list[AbortedTransaction] | None:
+    """The aborted transactions that a slice, which was looked for from `offset` on, may hold records of; None where it
+    takes a wait for the disk to know them, or long to list them.
+    """
+    try:
+        return aborted_among(owner, offset, found.first_offset, len(found), owner.directory.cached)
+    except (NotCached, OSError):
+        return None
