@@ -9,7 +9,6 @@ A batch that is rebuilt keeps its offsets, its producer and sequences, its leade
 of its records; the records that went leave gaps between the offsets of the others.
 """
 
-import contextlib
 import mmap
 import secrets
 from array import array
@@ -38,7 +37,6 @@ IndexPoints = rebuilding_core.IndexPoints
 
 SLOT_BYTES = 24  # as many as in Kafka, so that log.cleaner.dedupe.buffer.size means the same
 _SMALLEST_RECORD_SIZE = 7
-_LARGE_PAGES_FROM_BYTES = 4 * 1024 * 1024  # keys lie anywhere, and with small pages each costs a search for its page
 
 # A batch that inflates to more is inflated a second time when it has to be rebuilt, so that a compression bomb takes
 # time and not memory.
@@ -46,7 +44,7 @@ _HELD_BYTES = 8 * 1024 * 1024
 
 
 class KeyMap:
-    """The last offset of each key, in one block of memory of which no more is used than the keys need.
+    """The last offset of each key, in one block of memory, of which no more is used than the most keys so far needed.
 
     `latest_offset` is that of the last record or batch that was mapped: of everything before it, from where the filling
     began, the map knows every key.
@@ -57,20 +55,22 @@ class KeyMap:
         self.capacity = int(self._slot_count * load_factor)
         if self.capacity < 1:
             raise ValueError(f"{memory_bytes} bytes are too few for the hash and offset of a single key")
-        self.clear()
+        self._slots = memoryview(mmap.mmap(-1, self._slot_count * SLOT_BYTES)).cast("Q")
+        self.table = self._new_table(self._slot_count, self.capacity)
 
     def clear(self, most_keys: int | None = None) -> None:
         """Forget every key, and hash the next ones in another way. There will be no more than `most_keys`, if that is
-        known: a small table is a fast one."""
-        slot_count, capacity = self._slot_count, self.capacity
-        if most_keys is not None and 2 * most_keys < capacity:
-            slot_count = capacity = 2 * most_keys + 1
-        memory = mmap.mmap(-1, slot_count * SLOT_BYTES)
-        if len(memory) >= _LARGE_PAGES_FROM_BYTES:
-            with contextlib.suppress(OSError):
-                memory.madvise(mmap.MADV_HUGEPAGE)
-        seed = (secrets.randbits(64), secrets.randbits(64))
-        self.table = core.KeyTable(memoryview(memory).cast("Q"), capacity, seed)
+        known: a small table is a fast one, and leaves memory alone."""
+        # Wiped rather than given back: the system takes long to take it, and nobody else could run meanwhile.
+        self.table.wipe()
+        if most_keys is not None and 2 * most_keys < self.capacity:
+            self.table = self._new_table(2 * most_keys + 1, 2 * most_keys + 1)
+        else:
+            self.table = self._new_table(self._slot_count, self.capacity)
+
+    def _new_table(self, slot_count: int, capacity: int) -> core.KeyTable:
+        slots = self._slots[: slot_count * core.SLOT_WORDS]
+        return core.KeyTable(slots, capacity, (secrets.randbits(64), secrets.randbits(64)))
 
     def __len__(self) -> int:
         return self.table.count

@@ -212,6 +212,14 @@ class KeyTable:
         self._touched = 0
         self._cursor = _Cursor()
 
+    def wipe(self) -> None:
+        """Make all slots zero, for the next table that uses them. This one must not be used again."""
+        index: cython.Py_ssize_t
+        end: cython.Py_ssize_t = 3 * self.slot_count if self.count else 0
+        with cython.nogil:
+            for index in range(end):
+                self._slots[index] = 0
+
     @cython.locals(data="const unsigned char[::1]")
     def hash_of(self, key: Octets) -> tuple[int, int]:
         data = key
