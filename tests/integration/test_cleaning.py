@@ -243,6 +243,26 @@ def test_a_topic_is_deleted_while_it_is_cleaned(tmp_path: Path) -> None:
         assert broker.metrics()["kafka_log_logmanager_offlinelogdirectorycount"] == 0
 
 
+def test_topics_come_and_go_and_settings_change_while_logs_are_cleaned(tmp_path: Path) -> None:
+    """Nothing is lost, nothing is logged as an error, and the directory stays online."""
+    with broker_in(tmp_path, log_cleaner_backoff_ms="1") as broker, broker.client() as client:
+        assert client.create_topic(TOPIC, configs={**EAGER, "internal.segment.bytes": "1500"}) == 0
+        for number in range(25):
+            last = pay(client, range(10 * number, 10 * number + 10))
+            assert read(client)[1] == last
+            assert client.create_topic("fleeting", configs={**EAGER, "internal.segment.bytes": "200"}) == 0
+            for _ in range(10):
+                batch = build_batch([Record(time.time_ns() // 1_000_000, b"key", b"value")])
+                assert client.produce_batch("fleeting", bytes(batch)).error_code == 0
+            alter(client, TOPIC_RESOURCE, TOPIC, {"cleanup.policy": "delete" if number % 3 == 1 else "compact"})
+            alter(client, BROKER_RESOURCE, "", {"log.cleaner.threads": "2" if number % 2 else "1"})
+            assert client.delete_topic("fleeting") == 0
+        wait_until(lambda: broker.metrics()[RUNS] >= 1, "a cleaning comes to its end")
+        metrics = broker.metrics()
+        assert metrics["kafka_log_logcleaner_deadthreadcount"] == 0
+        assert metrics["kafka_log_logmanager_offlinelogdirectorycount"] == 0
+
+
 def test_a_damaged_partition_is_told_of_once_and_no_other_waits_for_it(tmp_path: Path) -> None:
     with broker_in(tmp_path) as broker, broker.client() as client:
         broker.expect_error("a partition cannot be cleaned")
