@@ -108,6 +108,17 @@ class CleanerJobs:
                 raise Refused(ErrorCode.CORRUPT_MESSAGE, f"{one.topic_partition} cannot be cleaned: {reason}")
             first_dirty = self.book.first_dirty_offset(one)
             if target_offset < 0:
-                target_offset = dirt_of(one, first_dirty, last_stable_offset, now_ms).first_uncleanable_offset
+                target_offset = _first_uncleanable_offset(one, first_dirty, last_stable_offset, now_ms)
             meter = self._at_work.get(id(one))
             return Compaction(target_offset, first_dirty, -1 if meter is None else meter.percent)
+
+
+def _first_uncleanable_offset(one: Log, first_dirty_offset: int, last_stable_offset: int, now_ms: int) -> int:
+    try:
+        return dirt_of(one, first_dirty_offset, last_stable_offset, now_ms).first_uncleanable_offset
+    except FileNotFoundError as error:
+        raise Refused(
+            ErrorCode.KAFKA_STORAGE_ERROR, f"old segments of {one.topic_partition} are being deleted: try again"
+        ) from error
+    except OSError as error:
+        raise one.directory.fail(error, f"looking at {one.topic_partition}") from error

@@ -61,6 +61,7 @@ class Cleaning:
     def __init__(self, broker: "Broker") -> None:
         self.totals = CleanerTotals()
         self.threads: list[CleanerThread] = []
+        self._leaving: list[CleanerThread] = []
         self._broker = broker
         self._jobs: CleanerJobs | None = None
         self._running = False
@@ -87,6 +88,8 @@ class Cleaning:
 
     def reconfigure(self) -> None:
         """The broker's settings have changed."""
+        if not self._running:
+            return
         if self._jobs is not None:
             self._jobs.throttle.bytes_per_second = _rate(self._broker.config)
             self._adjust_threads(self._jobs)
@@ -125,6 +128,7 @@ class Cleaning:
         surplus, self.threads = self.threads[wanted:], self.threads[:wanted]
         for thread in surplus:
             thread.ask_to_stop()
+        self._leaving = [thread for thread in self._leaving if thread.is_alive()] + surplus
         for number in range(len(self.threads), wanted):
             thread = CleanerThread(number, self, jobs)
             self.threads.append(thread)
@@ -137,7 +141,8 @@ class Cleaning:
     async def stop(self) -> None:
         """Give up what is being cleaned, and wait for the threads. Safe to call twice."""
         self._running = False
-        threads, self.threads = self.threads, []
+        threads = self._leaving + self.threads
+        self._leaving, self.threads = [], []
         for thread in threads:
             thread.ask_to_stop()
         deadline = time.monotonic() + STOP_WITHIN_S
@@ -240,7 +245,7 @@ class Cleaning:
     def _logs_to_clean(self) -> "LogsToClean":
         from kaspar.broker.cleaner_jobs import LogsToClean
 
-        now = time.monotonic()
+        now = self._broker.clock.monotonic()
         for topic_partition in [each for each, (until, _) in self._no_space_until.items() if until <= now]:
             del self._no_space_until[topic_partition]
         stable: dict[TopicPartition, int] = {}
@@ -267,7 +272,7 @@ class Cleaning:
 
     def _wait_for_space(self, one: Log, refusal: Refused) -> None:
         wait_s = max(SPACE_MAY_RETURN_AFTER_S, self.backoff_s)
-        self._no_space_until[one.topic_partition] = (time.monotonic() + wait_s, refusal.message)
+        self._no_space_until[one.topic_partition] = (self._broker.clock.monotonic() + wait_s, refusal.message)
         log.warning(
             "a log cannot be cleaned now, and is tried again later",
             partition=one.topic_partition,

@@ -371,6 +371,27 @@ def test_a_stop_gives_up_a_cleaning_that_is_under_way(tmp_path: Path, cleanings:
     run(scenario())
 
 
+def test_a_thread_that_was_one_too_many_is_waited_for_as_the_others_are(tmp_path: Path, cleanings: Cleanings) -> None:
+    go_on = threading.Event()
+
+    def slow_to_stop(one: Log, stopped: Callable[[], bool]) -> None:
+        go_on.wait(10)
+        until_stopped(one, stopped)
+
+    async def scenario() -> None:
+        cleanings.does = slow_to_stop
+        async with running(tmp_path, log_cleaner_threads="2", **AT_ONCE) as broker:
+            dirty(*await compacted_topic(broker, 2))
+            await until(lambda: len(cleanings.of) == 2)
+            await set_for(broker, ResourceType.BROKER, "", log_cleaner_threads="1")
+            assert len(list(cleaner_threads())) == 2
+            go_on.set()
+            await broker.stop()
+            assert list(cleaner_threads()) == []
+
+    run(scenario())
+
+
 def test_a_topic_that_is_deleted_is_let_go_before_its_folder_is_touched(
     tmp_path: Path, cleanings: Cleanings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
