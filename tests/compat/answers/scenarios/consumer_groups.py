@@ -73,10 +73,18 @@ _HEARTBEAT = [
         given=[known()],
     ),
     Scenario(
-        "a member id that the server makes", HEARTBEAT, [Ask(HEARTBEAT, first(""), learn={"me": "member_id"})], _T
+        "a member id that the server makes",
+        HEARTBEAT,
+        [Ask(HEARTBEAT, first(""), learn={"me": "member_id"})],
+        _T,
+        given=[known()],
     ),
     Scenario(
-        "comes twice", HEARTBEAT, [Ask(HEARTBEAT, first(), learn={"me": "member_id"}), Ask(HEARTBEAT, first())], _T
+        "comes twice",
+        HEARTBEAT,
+        [Ask(HEARTBEAT, first(), learn={"me": "member_id"}), Ask(HEARTBEAT, first())],
+        _T,
+        given=[known()],
     ),
     Scenario(
         "subscribes to something else",
