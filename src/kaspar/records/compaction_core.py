@@ -23,6 +23,10 @@ BATCH_FACTS = 4  # records that stay, the first and the largest of their timesta
 
 _HEADER_SIZE = cython.declare(cython.int, 61)
 _SMALLEST_RECORD = cython.declare(cython.int, 7)
+
+# Fewer bytes are done with so soon that giving the GIL away, and waiting for it, costs more than it gives.
+_GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
+
 _BLOCK_KEYS = cython.declare(cython.int, 64)
 _BLOCK_WORDS = cython.declare(
     cython.int, 5
@@ -267,6 +271,8 @@ class KeyTable:
         count: cython.longlong
         end: cython.Py_ssize_t = len(buffer)
         record: _Cursor = self._cursor
+        if end < _GIL_RELEASE_BYTES:
+            return self._map_records(data, 0, end, base_offset, first_offset, record)
         with cython.nogil:
             count = self._map_records(data, 0, end, base_offset, first_offset, record)
         return count
@@ -564,13 +570,15 @@ class RecordJudge:
         end: cython.Py_ssize_t = len(buffer)
         if start < 0 or end - start < _HEADER_SIZE:
             raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
-        self._make_room((end - start) // _SMALLEST_RECORD + 1, 1)
+        self._make_room(_int32(data, start + 8) // _SMALLEST_RECORD + 1, 1)
         keys: KeyTable = self._keys
         record: _Cursor = self._cursor
         if drops_records:
             self._begin(data, start)
             self.records_read += self._left
             self._finish()
+        elif _int32(data, start + 8) < _GIL_RELEASE_BYTES:
+            self._judge_batch(data, start, end, keys, record)
         else:
             with cython.nogil:
                 self._judge_batch(data, start, end, keys, record)
@@ -591,8 +599,11 @@ class RecordJudge:
         end: cython.Py_ssize_t = len(records)
         keys: KeyTable = self._keys
         record: _Cursor = self._cursor
-        with cython.nogil:
+        if end < _GIL_RELEASE_BYTES:
             self._judge(data, 0, end, keys, record)
+        else:
+            with cython.nogil:
+                self._judge(data, 0, end, keys, record)
         return not self.is_damaged
 
     def finish(self) -> bool:

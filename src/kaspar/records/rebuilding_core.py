@@ -16,7 +16,7 @@ IS_COMPILED: bool = cython.compiled
 _HEADER_SIZE = cython.declare(cython.int, 61)
 _SMALLEST_RECORD = cython.declare(cython.int, 7)
 _BATCH_FACTS = cython.declare(cython.int, 4)
-_GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 256 * 1024)
+_GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 
 # A rebuilt record may take more bytes: its length up to five instead of one, its timestamp ten instead of one. A record
 # has at least seven, so three times the room is always enough.
@@ -252,8 +252,11 @@ class BatchRebuilder:
         fact = facts
         self._make_room(_MOST_GROWTH * (_int32(data, start + 8) + 12))
         self._index = 0
-        with cython.nogil:
+        if _int32(data, start + 8) < _GIL_RELEASE_BYTES:
             self._add(data, start, stay, fact, 0, ends_nothing, keeps_empty)
+        else:
+            with cython.nogil:
+                self._add(data, start, stay, fact, 0, ends_nothing, keeps_empty)
 
     @cython.locals(data="const unsigned char[::1]", fact="const long long[::1]")
     def begin(self, buffer: Octets, start: cython.Py_ssize_t, facts: Octets) -> bool:
@@ -273,8 +276,11 @@ class BatchRebuilder:
         end: cython.Py_ssize_t = len(records)
         copied = bytearray(_MOST_GROWTH * end)
         out = copied
-        with cython.nogil:
+        if end < _GIL_RELEASE_BYTES:
             end = self._copy(data, 0, end, stay, out, 0)
+        else:
+            with cython.nogil:
+                end = self._copy(data, 0, end, stay, out, 0)
         return memoryview(copied)[:end]
 
     @cython.locals(data="const unsigned char[::1]")
