@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kaspar.storage.file_names import LOG, TRANSACTION_INDEX
 from kaspar.storage.log_directory import NotCached, Source
 from kaspar.storage.log_reader import gone, index_of, locate
+from kaspar.storage.open_files import ReadHandle
 from kaspar.storage.segment import Segment
 from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
 
@@ -48,15 +49,12 @@ def aborted_among(owner: "Log", offset: int, first_offset: int, size: int, sourc
     segments = owner.segments
     slot = segments.slot_of(offset)
     upper_offset = -1
-    try:
-        for segment in segments.all[slot:]:
-            if segment.aborted_count:
-                if upper_offset < 0:
-                    upper_offset = _upper_offset(owner, first_offset, size, source)
-                if _index_of(owner, segment, source).collect(offset, upper_offset, found, at_most=at_most):
-                    break
-    except FileNotFoundError as error:
-        raise gone(owner, segment, error) from error
+    for segment in segments.all[slot:]:
+        if segment.aborted_count:
+            if upper_offset < 0:
+                upper_offset = _upper_offset(owner, first_offset, size, source)
+            if _index_of(owner, segment, source).collect(offset, upper_offset, found, at_most=at_most):
+                break
     if at_most is not None and len(found) > at_most:
         raise NotCached
     return found
@@ -69,7 +67,7 @@ def _upper_offset(owner: "Log", first_offset: int, read_size: int, source: Sourc
     segment = segments.all[slot]
     size = segment.size
     end = owner.log_end_offset if slot + 1 == len(segments.all) else segments.base_offsets[slot + 1]
-    handle = owner.directory.readers.acquire(segment, segment.path(LOG))
+    handle = _open(owner, segment)
     try:
         begin = locate(owner.directory, segment, handle, first_offset, size, source)
         if begin is None:
@@ -91,7 +89,7 @@ def _index_of(owner: "Log", segment: Segment, source: Source) -> TransactionInde
     if aborted is not None:
         return aborted
     readers = owner.directory.readers
-    handle = readers.acquire(segment, segment.path(LOG))
+    handle = _open(owner, segment)
     try:
         kept = handle.aborted
         # One that was loaded while the segment was written to may have fallen behind.
@@ -101,5 +99,14 @@ def _index_of(owner: "Log", segment: Segment, source: Source) -> TransactionInde
             kept = TransactionIndex.load(owner.directory.files, segment.path(TRANSACTION_INDEX))
             readers.set_aborted(handle, kept)
         return kept
+    except FileNotFoundError as error:
+        raise gone(owner, segment, error) from error
     finally:
         readers.release(handle)
+
+
+def _open(owner: "Log", segment: Segment) -> ReadHandle:
+    try:
+        return owner.directory.readers.acquire(segment, segment.path(LOG))
+    except FileNotFoundError as error:
+        raise gone(owner, segment, error) from error

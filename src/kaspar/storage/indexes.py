@@ -11,6 +11,7 @@ truth: a look-up gives a position at or before the batch that is sought, and the
 The owner appends; look-ups may run in any thread (the second column grows first, so a slot that is seen is whole).
 """
 
+import errno
 import struct
 import sys
 from array import array
@@ -102,7 +103,7 @@ class TimeIndex:
 
     @staticmethod
     def load(files: Files, path: str, size: int | None = None) -> "TimeIndex":
-        """The index as it is on disk. FileNotFoundError if there is none."""
+        """The index as it is on disk. FileNotFoundError if there is none, or another one took its place meanwhile."""
         count = (files.size(path) if size is None else size) // TIME_ENTRY_SIZE
         if count == 0:
             return TimeIndex()
@@ -111,6 +112,8 @@ class TimeIndex:
             last = files.pread(fd, TIME_ENTRY_SIZE, (count - 1) * TIME_ENTRY_SIZE)
         finally:
             files.close(fd)
+        if len(last) < TIME_ENTRY_SIZE:
+            raise FileNotFoundError(errno.ENOENT, "a shorter file took its place while it was read", path)
         return TimeIndex(count, *_TIME_ENTRY.unpack(last))
 
     def __len__(self) -> int:

@@ -347,8 +347,9 @@ class LogManager:
                     self._guarded(directory, [one for one in logs if one.directory is directory])
 
     def secure(self, one: Log, offset: int) -> None:
-        """Sync a log up to `offset`, where a segment begins, and write down that it is: a start will not look for damage
-        there. What is being appended to is not synced, for that could hold up whoever appends.
+        """Sync a log up to `offset`, where a segment begins, and write that down: a start takes it for whole.
+
+        What is being appended to is not synced, for that could hold up whoever appends.
         """
         if self._written_point(one) >= offset:
             return

@@ -71,6 +71,8 @@ def read(
             position = locate(owner.directory, segment, handle, offset, size, source)
             if position is not None:
                 data = _read_at(handle.fd, position, end, max_bytes, whole_first_batch, source)
+                if source.waits and not owner.has_segment(segment):
+                    raise SegmentsChanged  # file and index may be of two segments with one name
                 if source.waits and position + len(data) < size:
                     # Whoever had to wait is far from the end and will want what follows.
                     owner.directory.files.will_need(handle.fd, position + len(data), _READ_AHEAD)

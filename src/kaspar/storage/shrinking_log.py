@@ -184,12 +184,15 @@ class ShrinkingLog(LocalLog):
 
     def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
         """Where `retention.ms` and `retention.bytes` want the log to begin. Reads indexes: in a thread."""
+        swaps = self.swaps
         try:
             start_offset, from_the_future = retention.retained(self, now_ms, high_watermark)
         except FileNotFoundError:
             return Offset(self.log_start_offset)  # segments were deleted or cleaned meanwhile: another time
         except OSError as error:
             raise self.directory.fail(error, f"looking for old segments of {self.topic_partition}") from error
+        if self.completed_swaps() != swaps:
+            return Offset(self.log_start_offset)  # what was read may be of two segments with one name
         if from_the_future is not None and from_the_future.base_offset != self._future_told:
             self._future_told = from_the_future.base_offset
             log.warning(

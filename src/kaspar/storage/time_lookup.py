@@ -38,11 +38,11 @@ def with_max_timestamp(owner: "Log") -> TimestampAndOffset | None:
 
 
 def _looked_up(owner: "Log", look: Callable[[Segments], TimestampAndOffset | None]) -> TimestampAndOffset | None:
-    """Look once more if a segment was deleted or cleaned meanwhile."""
+    """Look once more if segments were deleted or cleaned meanwhile: an index and its segment belong together."""
     while True:
-        segments = owner.segments
+        swaps, segments = owner.swaps, owner.segments
         try:
-            return look(segments)
+            found = look(segments)
         except FileNotFoundError as error:
             if owner.deleted:
                 raise Refused(
@@ -50,6 +50,9 @@ def _looked_up(owner: "Log", look: Callable[[Segments], TimestampAndOffset | Non
                 ) from error
             if owner.has_segments(segments):
                 raise
+        else:
+            if owner.completed_swaps() == swaps:
+                return found
 
 
 def _first_in(owner: "Log", segments: Segments, timestamp: int) -> TimestampAndOffset | None:
