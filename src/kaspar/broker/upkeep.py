@@ -26,6 +26,8 @@ FILE_REMOVAL_INTERVAL_MS: Final = 5_000
 MISSING_LOGS_INTERVAL_MS: Final = 1_000
 PRODUCER_EXPIRY_INTERVAL_MS: Final = 600_000
 MOST_SLEEP_S: Final = 3600.0
+MOST_SEGMENTS_AT_ONCE: Final = 32
+"""How many segments the event loop renames before others have their turn."""
 
 
 class Upkeep:
@@ -109,9 +111,14 @@ class Upkeep:
         """How many segments were deleted."""
         one = partition.log
         start = await self._broker.run_blocking(one.retention_start_offset, now_ms, partition.high_watermark)
-        if partition.state.role is Role.NONE:
-            return 0  # it was deleted meanwhile
-        segments = one.delete_old_segments(start, now_ms=self._broker.clock.now_ms())
+        segments = 0
+        while partition.state.role is not Role.NONE:  # otherwise it was deleted meanwhile
+            later = one.segments.base_offsets[MOST_SEGMENTS_AT_ONCE:]
+            step = min(start, later[0]) if later else start
+            segments += one.delete_old_segments(step, now_ms=self._broker.clock.now_ms())
+            if step == start:
+                break
+            await asyncio.sleep(0)
         if segments:
             log.info(
                 "deleted old segments", partition=partition.topic_partition, segments=segments, log_start_offset=start

@@ -169,8 +169,9 @@ def test_a_pass_that_is_stopped_leaves_the_log_whole(folder: LogFolder) -> None:
     assert outcomes == {"done", "stopped"}
 
 
+@pytest.mark.parametrize("stop_cleanly", [True, False])
 @pytest.mark.parametrize("call", [1, 2])
-def test_an_owner_who_has_stopped_leaves_the_log_whole(folder: LogFolder, call: int) -> None:
+def test_an_owner_who_has_stopped_leaves_the_log_whole(folder: LogFolder, call: int, stop_cleanly: bool) -> None:
     calls = iter(range(1, 10))
 
     def gone(log: Log, work: Callable[[], None]) -> None:
@@ -182,7 +183,7 @@ def test_an_owner_who_has_stopped_leaves_the_log_whole(folder: LogFolder, call: 
     with pytest.raises(CleaningStopped):
         cleaner().clean(folder.log, dirt(folder.log), NOW_MS, on_owner=gone)
     assert read_values(folder.log) == before
-    kept = [offset for offset, _ in read_values(folder.reopen(clean=False))]
+    kept = [offset for offset, _ in read_values(folder.reopen(clean=stop_cleanly))]
     assert {3, 5, 6, 7, 8} <= set(kept)
     assert folder.names(CLEANED, SWAP) == []
 

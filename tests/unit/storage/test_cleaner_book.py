@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.storage import Log, LogManager
 from kaspar.storage.checkpoints import UnknownVersion
@@ -279,3 +279,36 @@ def test_a_failing_disk_takes_the_directory_offline(tmp_path: Path) -> None:
     with pytest.raises(KasparError):
         logs.book.done(log, 1)
     assert not log.directory.online
+
+
+def test_a_log_that_has_no_space_keeps_no_other_from_being_cleaned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = Logs(tmp_path / "full", tmp_path / "roomy")
+    filthiest, other = logs.create("filthiest", 4), logs.create("other", 4)
+    logs.book.done(other, 1)
+    real = LogManager.secure
+
+    def secure(manager: LogManager, one: Log, offset: int) -> None:
+        if one is filthiest:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no space is left")
+        real(manager, one, offset)
+
+    monkeypatch.setattr(LogManager, "secure", secure)
+    assert logs.next_log() is other
+    assert not logs.book.in_progress(filthiest)
+    with pytest.raises(Refused):
+        logs.next()
+
+
+def test_a_log_that_is_deleted_before_it_is_taken_is_passed_over(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = logs.create("t", 4)
+    real = LogManager.secure
+
+    def secure(manager: LogManager, one: Log, offset: int) -> None:
+        manager.delete([one.topic_partition])
+        real(manager, one, offset)
+
+    monkeypatch.setattr(LogManager, "secure", secure)
+    assert logs.next() is None
+    assert not logs.book.in_progress(log)

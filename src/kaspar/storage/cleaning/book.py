@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
@@ -71,11 +72,17 @@ class CleanerBook:
             self.max_dirty_ratio = max((dirt.ratio for _, dirt in found), default=0.0)
             self.max_compaction_delay_ms = max((dirt.compaction_delay_ms for _, dirt in found), default=0)
             due = [(one, dirt) for one, dirt in found if dirt.is_due(one.config.min_cleanable_dirty_ratio)]
-            if not due:
-                return None
-            chosen = max(due, key=lambda entry: (entry[1].must_clean, entry[1].ratio))
-            self._in_progress.add(chosen[0])
-        return self._secured(*chosen, last_stable_offsets[chosen[0].topic_partition])
+            due.sort(key=lambda entry: (entry[1].must_clean, entry[1].ratio), reverse=True)
+        refusal: Refused | None = None
+        for one, dirt in due:
+            try:
+                if self._take(one, dirt):
+                    return one, dirt
+            except Refused as refused:  # no space is left in its directory: another one may have some
+                refusal = refused
+        if refusal is not None:
+            raise refusal
+        return None
 
     def claim(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
         """A log to be cleaned whatever its ratio is. None if another thread cleans it, it cannot be cleaned, or all of
@@ -83,10 +90,24 @@ class CleanerBook:
         """
         with self._lock:
             dirt = self._dirt_of(one, last_stable_offset, now_ms)
-            if dirt is None or not dirt.dirty_bytes:
-                return None
+        return dirt if dirt is not None and dirt.dirty_bytes and self._take(one, dirt) else None
+
+    def _take(self, one: Log, dirt: Dirt) -> bool:
+        """Make a log the caller's, unless it has become another's, and sync it: a start must never look for gaps where
+        cleaning has made some.
+        """
+        with self._lock:
+            if one in self._in_progress:
+                return False
             self._in_progress.add(one)
-        return self._secured(one, dirt, last_stable_offset)[1]
+        try:
+            self._logs.secure(one, dirt.first_uncleanable_offset)
+        except BaseException:
+            self.release(one)
+            if one.deleted:
+                return False
+            raise
+        return True
 
     def _dirt_of(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
         if (
@@ -106,19 +127,6 @@ class CleanerBook:
         if dirt.was_reset:
             self._note(one, dirt.first_dirty_offset)
         return dirt
-
-    def _secured(self, one: Log, dirt: Dirt, last_stable_offset: int) -> tuple[Log, Dirt]:
-        """A start must never check offsets that cleaning has thinned out for gaps. And no power cut may take back the
-        end of a transaction by which it is decided what goes: its marker may be in the active segment.
-        """
-        try:
-            self._logs.secure(one, dirt.first_uncleanable_offset)
-            if one.recovery_point < last_stable_offset and one.producers.have_ended_transactions():
-                one.flush()
-        except BaseException:
-            self.release(one)
-            raise
-        return one, dirt
 
     # What became of it
 
