@@ -1,6 +1,7 @@
 """Which records stay when a log is compacted, and how a batch is written that has lost some. Each rule holds in both
 forms of the compiled core."""
 
+import contextlib
 import random
 import struct
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ from kaspar.records import (
     read_header,
 )
 from kaspar.records.compaction import BatchFate, BatchFilter, KeyMap
-from tests.unit.records.batches import NOW_MS, batch_of, plain_record, with_fields, with_stale_crc
+from tests.unit.records.batches import NOW_MS, batch_of, compressed, plain_record, with_fields, with_stale_crc
 from tests.unit.records.forms import FORMS, core_in_form
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -424,6 +425,26 @@ def test_records_that_cannot_be_read_are_malformed(batch: bytearray) -> None:
         map_all(keys, data)
     with pytest.raises(MalformedBytes):
         filtered(data, KeyMap(1 << 16))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_the_records_are_they_are_malformed_or_leave_whole_batches(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(50):
+        some = records(
+            *[(b"%d" % chance.randrange(5), bytes(chance.randrange(40))) for _ in range(chance.randint(1, 80))]
+        )
+        codec = chance.choice([Codec.NONE, Codec.LZ4])
+        payload = bytearray(build_batch(some)[61:])
+        for _ in range(chance.randrange(4)):
+            payload[chance.randrange(len(payload))] = chance.choice([0, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+        written = bytes(payload) if codec is Codec.NONE else compressed(codec, [bytes(payload)])
+        data = bytes(batch_of(written, count=len(some), attributes=codec | chance.choice([0, 0x08, 0x40])))
+        keys = KeyMap(24 * chance.randint(2, 200))
+        with contextlib.suppress(MalformedBytes):
+            map_all(keys, data)
+        with contextlib.suppress(MalformedBytes):
+            filtered(data, keys)
 
 
 # --- The index --------------------------------------------------------------------------------------------------------
