@@ -12,7 +12,15 @@ from kaspar.storage.checkpoints import UnknownVersion
 from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.dirt import Dirt
 from tests.unit.storage.faulty_files import FaultyFiles
-from tests.unit.storage.logs import NOW_MS, append_values, broker_config, log_config, open_manager
+from tests.unit.storage.logs import (
+    NOW_MS,
+    append_transactional,
+    append_values,
+    broker_config,
+    end_transaction,
+    log_config,
+    open_manager,
+)
 
 CHECKPOINT = "cleaner-offset-checkpoint"
 COMPACTED = log_config(cleanup_policy="compact", segment_bytes=100, min_cleanable_dirty_ratio="0.3")
@@ -122,6 +130,15 @@ def test_a_log_is_synced_and_its_recovery_point_written_before_it_is_cleaned(log
     logs.next()
     assert log.recovery_point >= 3
     assert f"t 0 {log.recovery_point}" in (tmp_path / "recovery-point-offset-checkpoint").read_text()
+
+
+def test_so_is_the_end_of_a_transaction_that_decides_what_is_cleaned(logs: Logs) -> None:
+    log = logs.create("t", 3)
+    append_transactional(log, 7, 0)
+    log.roll(now_ms=NOW_MS)
+    end_transaction(log, 7, committed=True)
+    logs.next()
+    assert log.recovery_point == log.log_end_offset
 
 
 def test_how_far_logs_are_clean_is_written_down_in_kafkas_format(logs: Logs, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class CleanerBook:
         refusal: Refused | None = None
         for one, dirt in due:
             try:
-                if self._take(one, dirt):
+                if self._take(one, dirt, last_stable_offsets[one.topic_partition]):
                     return one, dirt
             except Refused as refused:  # no space is left in its directory: another one may have some
                 refusal = refused
@@ -90,11 +90,14 @@ class CleanerBook:
         """
         with self._lock:
             dirt = self._dirt_of(one, last_stable_offset, now_ms)
-        return dirt if dirt is not None and dirt.dirty_bytes and self._take(one, dirt) else None
+        taken = dirt is not None and dirt.dirty_bytes > 0 and self._take(one, dirt, last_stable_offset)
+        return dirt if taken else None
 
-    def _take(self, one: Log, dirt: Dirt) -> bool:
-        """Make a log the caller's, unless it has become another's, and sync it: a start must never look for gaps where
-        cleaning has made some.
+    def _take(self, one: Log, dirt: Dirt, last_stable_offset: int) -> bool:
+        """Make a log the caller's, unless it has become another's, and sync what cleaning goes by.
+
+        A start must never look for gaps where cleaning has made some. And no power cut may take back the end of a
+        transaction by which it is decided what goes: its marker may be in the active segment.
         """
         with self._lock:
             if one in self._in_progress:
@@ -102,6 +105,8 @@ class CleanerBook:
             self._in_progress.add(one)
         try:
             self._logs.secure(one, dirt.first_uncleanable_offset)
+            if one.recovery_point < last_stable_offset and one.producers.have_ended_transactions():
+                one.flush()
         except BaseException:
             self.release(one)
             if one.deleted:
