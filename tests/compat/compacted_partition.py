@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kaspar.records import Codec, Record, build_batch, iter_headers, iter_records
+from tests.compat.drivers.api import Received
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.partition_folder import segments
 from tests.compat.scenario import eventually, wait_for_leaders
@@ -54,21 +55,23 @@ class Shape(NamedTuple):
 
 
 class CompactedPartition:
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, topic: str = TOPIC, *, tombstones: bool = True) -> None:
         self.broker = broker
+        self.topic = topic
         self.driver = ConfluentDriver(broker.bootstrap)
-        self.folder = broker.data_dir / f"{TOPIC}-0"
+        self.folder = broker.data_dir / f"{topic}-0"
+        self._tombstones = tombstones
         self._written = 0
 
     def create(self) -> None:
-        self.driver.create_topic(TOPIC, config=TOPIC_SETTINGS)
-        wait_for_leaders(self.broker, TOPIC, [0])
+        self.driver.create_topic(self.topic, config=TOPIC_SETTINGS)
+        wait_for_leaders(self.broker, self.topic, [0])
 
     def fill(self, rounds: int = 40) -> None:
         """Every codec, one to four records a batch, tombstones, headers, an idempotent producer, transactions that
         overlap, committed and aborted, and some that reach over several segments."""
         with RawClient(self.broker.port) as client:
-            producers = [RawProducer(client, f"payroll-{number}-{self._written}") for number in range(3)]
+            producers = [RawProducer(client, f"{self.topic}-{number}-{self._written}") for number in range(3)]
             for producer in producers:
                 producer.begin_life()
             idempotent = client.new_producer_id()
@@ -86,21 +89,21 @@ class CompactedPartition:
                         sequence += len(records)
                     case _:
                         producer = producers[number % 3]
-                        _write(producer, records, codec)
+                        self._write(producer, records, codec)
                         if number % 5 == 0:
-                            _end(producer, commit=number % 2 == 1)
+                            self._end(producer, commit=number % 2 == 1)
                         continue
-                assert client.produce_batch(TOPIC, bytes(batch)).error_code == 0
+                assert client.produce_batch(self.topic, bytes(batch)).error_code == 0
             for number, producer in enumerate(producers):
-                _write(producer, self._records(2), Codec.NONE)
-                _end(producer, commit=number != 1)
+                self._write(producer, self._records(2), Codec.NONE)
+                self._end(producer, commit=number != 1)
         self.fill_plainly(3)  # the segment that is written to is not cleaned
 
     def fill_plainly(self, batches: int) -> None:
         """Without producer ids, which another broker may have given to others."""
         with RawClient(self.broker.port) as client:
             for _ in range(batches):
-                assert client.produce_batch(TOPIC, bytes(build_batch(self._records(4)))).error_code == 0
+                assert client.produce_batch(self.topic, bytes(build_batch(self._records(4)))).error_code == 0
 
     def _records(self, count: int) -> list[Record]:
         records = []
@@ -108,7 +111,7 @@ class CompactedPartition:
             self._written += 1
             number = self._written
             key = b"person %d" % random.Random(number).randrange(PEOPLE)
-            value = None if number % 8 == 0 else (b"%d a month " % number) * (number % 6)
+            value = None if self._tombstones and number % 8 == 0 else (b"%d a month " % number) * (number % 6)
             headers = (("by", b"payroll"), ("none", None)) if number % 5 == 0 else ()
             records.append(Record(_START_MS + number * 10 - number % 3, key, value, headers))
         return records
@@ -116,32 +119,38 @@ class CompactedPartition:
     def compact(self) -> None:
         """Let the cleaner come by, until all but the active segment is clean; then keep it away again."""
         active = int(segments(self.folder)[-1].stem)
-        self.driver.alter_config(TOPIC, {"cleanup.policy": "compact"})
-        eventually(lambda: self.first_dirty_offset() == active, f"{TOPIC} is cleaned up to {active}", seconds=30)
-        self.driver.alter_config(TOPIC, {"cleanup.policy": "delete"})
+        self.driver.alter_config(self.topic, {"cleanup.policy": "compact"})
+        eventually(lambda: self.first_dirty_offset() == active, f"{self.topic} is cleaned up to {active}", seconds=30)
+        self.driver.alter_config(self.topic, {"cleanup.policy": "delete"})
 
     def first_dirty_offset(self) -> int:
-        """As its checkpoint tells."""
-        return first_dirty_offset(self.broker.data_dir)
+        """As the checkpoint tells; -1 where it tells nothing."""
+        checkpoint = self.broker.data_dir / CHECKPOINT
+        lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
+        assert not lines or (lines[0] == "0" and int(lines[1]) == len(lines) - 2)
+        found = [line.split(" ") for line in lines[2:]]
+        return next((int(offset) for topic, partition, offset in found if (topic, partition) == (self.topic, "0")), -1)
 
+    def left(self) -> list[Received]:
+        """Every record of the log that is no marker, as a client should see it. None of them was aborted: the records
+        that were are gone, and the active segment holds none."""
+        return [
+            Received(*record)
+            for batches in shapes(self.folder).values()
+            for batch in batches
+            if not batch.is_control
+            for record in batch.records
+        ]
 
-def first_dirty_offset(data_dir: Path) -> int:
-    checkpoint = data_dir / CHECKPOINT
-    lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
-    assert not lines or (lines[0] == "0" and int(lines[1]) == len(lines) - 2)
-    found = [line.split(" ") for line in lines[2:]]
-    return next((int(offset) for topic, partition, offset in found if (topic, partition) == (TOPIC, "0")), -1)
+    def _write(self, producer: RawProducer, records: list[Record], codec: Codec) -> None:
+        batch = producer.batch_of(self.topic, records, codec=codec)
+        assert producer.write_batch(self.topic, batch).error_code == 0
 
-
-def _write(producer: RawProducer, records: list[Record], codec: Codec) -> None:
-    assert producer.write_batch(TOPIC, producer.batch_of(TOPIC, records, codec=codec)).error_code == 0
-
-
-def _end(producer: RawProducer, *, commit: bool) -> None:
-    """Returns when the marker is in the log, for a coordinator answers before."""
-    _, end_offset = producer.client.offset_at(TOPIC)
-    assert producer.end(commit=commit).error_code == 0
-    eventually(lambda: producer.client.offset_at(TOPIC)[1] > end_offset, "the marker is written")
+    def _end(self, producer: RawProducer, *, commit: bool) -> None:
+        """Returns when the marker is in the log, for a coordinator answers before."""
+        _, end_offset = producer.client.offset_at(self.topic)
+        assert producer.end(commit=commit).error_code == 0
+        eventually(lambda: producer.client.offset_at(self.topic)[1] > end_offset, "the marker is written")
 
 
 def shapes(folder: Path) -> dict[int, list[Shape]]:

@@ -27,6 +27,7 @@ from tests.peers.process import BrokerProcess
 
 SETTINGS = {
     "num.partitions": "3",  # not the default, so that a test can see that it is honoured
+    "log.cleaner.backoff.ms": "50",
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "500",

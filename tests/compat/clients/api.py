@@ -51,6 +51,7 @@ class Feature(Enum):
     DELETE_OFFSETS = "delete the offsets of a group"
     TRANSACTIONS = "produce in transactions"
     READ_COMMITTED = "leave out what was aborted"
+    COMPACTED_TRANSACTIONS = "read what compaction has left of transactions"
     BROKER_RESTART = "go on when its only broker was restarted"
     TRANSFORM_AFTER_RESTART = "send offsets to a transaction after its only broker was restarted"
 

@@ -99,6 +99,7 @@ KAFKAJS = ClientKind(
         Feature.FENCED_INSTANCE: "it sends no instance id",
         Feature.NEW_PATTERN_TOPICS: "it matches a pattern once",
         Feature.CONSUMER_PROTOCOL: "it knows the classic protocol only",
+        Feature.COMPACTED_TRANSACTIONS: "it finds no record there, at either broker (2.2.4)",
         Feature.DELETE_OFFSETS: "its admin client has no such call",
     },
 )
