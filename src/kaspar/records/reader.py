@@ -1,12 +1,19 @@
 """Reads the records out of batches, one after the other, for those who need to see each of them."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from kaspar.base.compiled import load
 from kaspar.base.errors import MalformedBytes, Refused
-from kaspar.records.batch import HEADER_SIZE, BatchHeader, core, iter_headers
+from kaspar.records.batch import HEADER_SIZE, BatchHeader, iter_headers
 from kaspar.records.codec import Codec, Octets
 from kaspar.records.inflate import inflate
 from kaspar.records.record import Record
+
+if TYPE_CHECKING:
+    from kaspar.records import reading_core as core
+else:
+    core = load("kaspar.records.reading_core")
 
 
 def iter_records(buffer: Octets, start: int = 0, end: int | None = None) -> Iterator[Record]:
