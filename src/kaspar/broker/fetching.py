@@ -33,6 +33,8 @@ READ_COMMITTED: Final = 1
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 UNKNOWN_HERE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
+# Clients take an answer in whole before they look into it: with larger ones they and the broker wait for each other.
+MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 # What is not sent from its file is copied twice on its way out, on the loop: this much takes about a millisecond. A
 # client that asks for more gets the rest with its next request, which costs it less than the others' waiting would cost
 # them.
@@ -128,7 +130,7 @@ class Fetch:
         self._received = received
         self._answers: list[PartitionData | None] = [None] * len(wanted)
         self._cold: list[int] = []
-        self._limit_bytes = min(request.max_bytes, handler.broker.config.fetch_max_bytes)
+        self._limit_bytes = min(request.max_bytes, handler.broker.config.fetch_max_bytes, MAX_ANSWER_BYTES)
         self._min_bytes = min(request.min_bytes, self._limit_bytes)  # an answer that is full need not wait for more
         self._room = self._limit_bytes
         self._copy_room = MAX_COPIED_BYTES
