@@ -75,7 +75,7 @@ def prepare_inline(
     if not _may_run_inline(buffer, start, end, config):
         return None
     out_of_time = None
-    if end - start > _SURELY_QUICK_BYTES and buffer[start + _CODEC_POSITION] & _CODEC_MASK:
+    if end - start > _SURELY_QUICK_BYTES:
         deadline = time.thread_time_ns() + _GIVE_UP_NS
 
         def out_of_time() -> bool:

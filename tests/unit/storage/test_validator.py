@@ -161,11 +161,13 @@ def test_bomb_that_looks_like_an_ordinary_batch_is_given_up_soon() -> None:
     assert inline_ns < (time.thread_time_ns() - started) / 2
 
 
-def test_who_is_refused_among_very_many_is_not_for_the_event_loop() -> None:
-    batch = make_batch([bytes(50)] * 1000, codec=Codec.LZ4)
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_who_is_refused_among_very_many_is_not_for_the_event_loop(codec: Codec) -> None:
+    batch = make_batch([os.urandom(50) for _ in range(1000)], codec=codec)
     config = log_config(message_timestamp_before_max_ms="0", message_timestamp_after_max_ms="0")
     late = NOW_MS + 1
     with pytest.raises(TakesTooLong):
         prepare(batch, 0, len(batch), config, late, lambda: False)
+    assert prepare_inline(batch, 0, len(batch), config, late) is None
     with pytest.raises(RecordsRefused):
         prepare(batch, 0, len(batch), config, late)
