@@ -14,6 +14,7 @@ all are hashed, then all of their slots are touched, which the processor does at
 """
 
 import cython
+
 from kaspar.records.codec import Octets
 
 IS_COMPILED: bool = cython.compiled
@@ -402,14 +403,13 @@ class KeyTable:
     @cython.exceptval(check=False)
     def _touch(self, held: cython.int) -> cython.void:
         """Have the memory of all of these slots brought near at once."""
-        mask: cython.ulonglong = 0xFFFF_FFFF_FFFF_FFFF
         touched: cython.ulonglong = 0
         place: cython.int
         slot: cython.Py_ssize_t
         for place in range(held):
             slot = self._home(place)
             touched ^= self._slots[slot] ^ self._slots[slot + 2]
-        self._touched = touched & mask
+        self._touched = touched  # so that the compiler cannot leave the reads out
 
     @cython.cfunc
     @cython.inline

@@ -9,6 +9,7 @@ delete horizon if it has one, and every record's timestamp is counted from it an
 
 import cython
 from crc32c import crc32c
+
 from kaspar.records.codec import Octets
 
 IS_COMPILED: bool = cython.compiled
