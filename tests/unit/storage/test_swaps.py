@@ -153,6 +153,34 @@ def test_a_committed_reader_never_sees_aborted_records_from_before_with_an_index
     assert read_header(found.records, 0).base_offset == 1
 
 
+@pytest.mark.parametrize("opening", range(1, 7))
+def test_a_swap_before_any_file_that_a_committed_reader_opens_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opening: int
+) -> None:
+    """An aborted transaction begins in a segment that is replaced, and ends in one that is not."""
+    folder = LogFolder(tmp_path, ONE_BATCH_EACH)
+    for producer_id in (7, 8):
+        append_transactional(folder.log, producer_id, 0)
+        end_transaction(folder.log, producer_id, committed=False)
+    append_values(folder.log, b"last")
+    log = folder.reopen(clean=True)
+    replacement = cleaned(log, 0, 3, keep=lambda offset: offset == 1)
+    log.directory.readers.close_idle()
+    real = ReadHandles.acquire
+    openings = iter(range(1, 100))
+
+    def acquire(readers: ReadHandles, key: object, path: str) -> ReadHandle:
+        if next(openings) == opening:
+            swap(log, replacement)
+        return real(readers, key, path)
+
+    monkeypatch.setattr(ReadHandles, "acquire", acquire)
+    found = log.read_committed(2, 1 << 20, 5)
+    first = read_header(found.records, 0).base_offset
+    assert (first, [entry.producer_id for entry in found.aborted]) in ((2, [8]), (3, [8]), (3, []))
+    assert log.directory.online
+
+
 def test_a_flush_that_meets_a_replaced_segment_goes_on(folder: LogFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     log = folder.log
     replacement = cleaned(log)
