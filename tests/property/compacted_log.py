@@ -4,6 +4,7 @@ A step changes the log and the history alike; `check` holds the one against the 
 book says whether the log is dirty, the cleaner cleans, the owner swaps segments, the book writes down how far it came.
 """
 
+import hashlib
 import random
 from collections.abc import Sequence
 
@@ -17,7 +18,7 @@ from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.cleaner import Cleaner, CleanerSettings
 from kaspar.storage.cleaning.dirt import dirt_of
 from kaspar.storage.cleaning.throttle import UNLIMITED, Throttle
-from kaspar.storage.file_names import CLEANED, SWAP
+from kaspar.storage.file_names import CLEANED, SEGMENT_SUFFIXES, SWAP
 from tests.property.compaction_model import (
     History,
     MortalFiles,
@@ -42,6 +43,8 @@ from tests.unit.storage.logs import (
 BROKER = broker_config("/data")
 KEYS_WITHOUT = log_config(cleanup_policy="delete")
 """Before a topic was compacted it took records without a key."""
+
+KEYS = [b"anna", b"bert", b"cleo", b"dora"]
 
 KeyAndValue = tuple[bytes | None, bytes | None]
 
@@ -261,6 +264,12 @@ class CompactedLog:
             expected = min((transaction.first_offset for transaction in opened), default=self.end)
             assert self.log.last_stable_offset(self.end) == expected
 
+    def digest(self) -> dict[str, str]:
+        """Of each file of the log and its indexes."""
+        names = [name for name in self.files.listdir(self.log.folder) if name.endswith(SEGMENT_SUFFIXES)]
+        paths = {name: f"{self.log.folder}/{name}" for name in names}
+        return {name: hashlib.sha256(self.files.content(path)).hexdigest() for name, path in paths.items()}
+
     def check_thoroughly(self) -> None:
         """Times are looked up through an index that a power cut may leave short."""
         self.check()
@@ -276,3 +285,32 @@ def _settings(keys: int) -> CleanerSettings:
 
 def records_of(batch: Batch) -> list[Record]:
     return list(iter_records(batch.content))
+
+
+def filled() -> CompactedLog:
+    """Several segments of every kind of record, cleaned once, and dirty again."""
+    subject = CompactedLog(
+        log_config(
+            segment_bytes=500,
+            index_interval_bytes=100,
+            cleanup_policy="compact",
+            delete_retention_ms=0,
+            min_cleanable_dirty_ratio=0,
+        )
+    )
+    subject.checkpoint()
+    for round_number in range(2):
+        for number in range(6):
+            value = None if number % 5 == 4 else b"value %d" % number
+            codec = list(Codec)[number % len(Codec)]
+            records = [(KEYS[number % 4], value), (KEYS[(number + 1) % 4], b"other")]
+            subject.append(records, codec=codec, producer_id=7 if number % 2 else -1)
+            subject.append(records[:1], producer_id=20 + number % 3, transactional=True)
+            if number % 3 == 2:
+                for producer_id in (20, 21, 22):
+                    subject.end_transaction(producer_id, committed=producer_id != 21, version_2=producer_id == 22)
+            subject.clock.advance(100)
+        subject.log.roll(now_ms=subject.now_ms)
+        if round_number == 0:
+            subject.clean()
+    return subject

@@ -8,7 +8,10 @@ committed and nothing else; producers are known; and no file of a half-done clea
 """
 
 import copy
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.records import Codec
-from tests.property.compacted_log import CompactedLog
+from tests.property.compacted_log import KEYS, CompactedLog, filled
 from tests.property.compaction_model import Killed, batches_of, check_committed_reader
 from tests.unit.storage.logs import log_config
 
@@ -26,7 +29,6 @@ TRANSACTIONAL = st.integers(20, 22)
 FIRST_OF_VERSION_2 = 22
 """Transactions of these producers end with an epoch of their own."""
 
-KEYS = [b"anna", b"bert", b"cleo", b"dora"]
 A_KEY = st.sampled_from(KEYS)
 A_VALUE = st.none() | st.binary(max_size=20)
 RECORDS = st.lists(st.tuples(A_KEY, A_VALUE), min_size=1, max_size=4)
@@ -194,38 +196,9 @@ TestCompactionAgainstList.settings = settings(
 )
 
 
-def _filled() -> CompactedLog:
-    """Several segments of every kind of record, cleaned once, and dirty again."""
-    subject = CompactedLog(
-        log_config(
-            segment_bytes=500,
-            index_interval_bytes=100,
-            cleanup_policy="compact",
-            delete_retention_ms=0,
-            min_cleanable_dirty_ratio=0,
-        )
-    )
-    subject.checkpoint()
-    for round_number in range(2):
-        for number in range(9):
-            value = None if number % 5 == 4 else b"value %d" % number
-            codec = list(Codec)[number % len(Codec)]
-            records = [(KEYS[number % 4], value), (KEYS[(number + 1) % 4], b"other")]
-            subject.append(records, codec=codec, producer_id=7 if number % 2 else -1)
-            subject.append(records[:1], producer_id=20 + number % 3, transactional=True)
-            if number % 3 == 2:
-                for producer_id in (20, 21, 22):
-                    subject.end_transaction(producer_id, committed=producer_id != 21, version_2=producer_id == 22)
-            subject.clock.advance(100)
-        subject.log.roll(now_ms=subject.now_ms)
-        if round_number == 0:
-            subject.clean()
-    return subject
-
-
 @pytest.mark.parametrize("fault", ["kill", "power cut"])
 def test_a_cleaning_may_end_before_any_change_to_a_file(fault: str) -> None:
-    before = _filled()
+    before = filled()
     whole = copy.deepcopy(before.files)
     history = copy.deepcopy(before.history)
     changes_before = before.files.changes
@@ -252,6 +225,23 @@ def test_a_cleaning_may_end_before_any_change_to_a_file(fault: str) -> None:
         subject.clean()
         subject.check()
         subject.manager.abandon()
+
+
+def test_the_interpreted_cleaner_writes_the_bytes_of_the_compiled_one() -> None:
+    """Of every file of the cleaned log."""
+    code = "from tests.property.compacted_log import filled; s = filled(); s.clean(); print(s.digest())"
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"KASPAR_INTERPRETED": interpreted},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+        for interpreted in ("", "1")
+    ]
+    assert digests[0] == digests[1]
+    assert ".log" in digests[0]
 
 
 @pytest.mark.parametrize("committed", [True, False])
