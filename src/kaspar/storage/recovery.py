@@ -254,7 +254,9 @@ class _Loading:
             self.segments[-1].drop_aborted(self.files, end)
 
     def _index_is_sound(self, segment: Segment) -> bool:
-        return OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)).is_sound(segment.size)
+        """Of a segment that was rolled: its largest timestamp is then in its time index."""
+        sound = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)).is_sound(segment.size)
+        return sound and bool(self._sound_times(segment))
 
     def _known_part(self, segment: Segment, recovery_point: int) -> tuple[int, int, list[tuple[int, int]]]:
         """Where to begin to check a segment: position, offset, and the index entries before it, which may be kept.
