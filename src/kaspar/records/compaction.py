@@ -25,12 +25,22 @@ from kaspar.records.inflate import INFLATED_BYTES_LIMIT, inflate
 
 if TYPE_CHECKING:
     from kaspar.records import compaction_core as core
-    from kaspar.records import rebuilding_core
+    from kaspar.records import judging_core, rebuilding_core
 else:
     core = load("kaspar.records.compaction_core")
+    judging_core = load("kaspar.records.judging_core")
     rebuilding_core = load("kaspar.records.rebuilding_core")
 
-__all__ = ["BatchFate", "BatchFilter", "IndexPoints", "KeyMap", "core", "rebuilding_core", "whole_batches"]
+__all__ = [
+    "BatchFate",
+    "BatchFilter",
+    "IndexPoints",
+    "KeyMap",
+    "core",
+    "judging_core",
+    "rebuilding_core",
+    "whole_batches",
+]
 
 whole_batches = rebuilding_core.whole_batches
 IndexPoints = rebuilding_core.IndexPoints
@@ -149,7 +159,8 @@ class BatchFilter:
     ) -> None:
         """`last_data_offsets`: of the last batch of each producer; that one, and the batch that ends before
         `end_offset`, stay even if they are empty."""
-        self._judge = core.RecordJudge(keys.table, now_ms)
+        self._table = keys.table
+        self._judge = judging_core.RecordJudge(keys.latest_offset, now_ms)
         self._rebuilder = rebuilding_core.BatchRebuilder(
             memoryview(array("q", sorted(last_data_offsets))), end_offset, now_ms + delete_retention_ms
         )
@@ -174,9 +185,8 @@ class BatchFilter:
     def filter_plain(self, data: Octets, start: int, end: int) -> int:
         """Filter the whole batches in `data[start:end]`, up to one that has to be judged: where that one begins."""
         judge = self._judge
-        position = judge.judge_plain(data, start, end)
-        if judge.is_damaged:
-            raise _unreadable(data, position)
+        position = judge.collect_plain(data, start, end)
+        self._settle(data, data, position)
         self._rebuilder.add_plain(data, start, position, judge.stays, judge.facts)
         return position
 
@@ -186,10 +196,17 @@ class BatchFilter:
         if header.codec is not Codec.NONE and header.count and not fate.drops_records:
             self._filter_compressed(data, position, header)
             return
-        judge.judge_batch(data, position, fate.drops_records)
+        judge.collect_batch(data, position, fate.drops_records)
+        self._settle(data, data, position)
+        self._rebuilder.add_batch(data, position, judge.stays, judge.facts, fate.ends_nothing, fate.keeps_empty)
+
+    def _settle(self, records: Octets, data: Octets, position: int) -> None:
+        """Have the map answer for the keys of the records that were collected."""
+        judge = self._judge
         if judge.is_damaged:
             raise _unreadable(data, position)
-        self._rebuilder.add_batch(data, position, judge.stays, judge.facts, fate.ends_nothing, fate.keeps_empty)
+        self._table.look_up(records, judge.asked, judge.answers, judge.asked_count)
+        judge.settle()
 
     def _filter_compressed(self, data: Octets, position: int, header: BatchHeader) -> None:
         judge, rebuilder = self._judge, self._rebuilder
@@ -199,8 +216,8 @@ class BatchFilter:
         held: list[Octets] = []
         held_bytes = 0
         for records in _records_of(data, position, header):
-            if not judge.judge(records):
-                raise _unreadable(data, position)
+            judge.collect(records)
+            self._settle(records, data, position)
             held_bytes += len(records)
             if held_bytes <= _HELD_BYTES:
                 held.append(records)

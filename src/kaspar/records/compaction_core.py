@@ -1,5 +1,5 @@
-"""The compiled core of compaction, first half: the loops that look at every key of a log, once to map it and once to
-judge by the map which records stay. The second half (records/rebuilding_core.py) makes new batches of those.
+"""The compiled core of compaction, first of three: the table of keys, and the loop that maps every key of a log. By it
+records/judging_core.py judges which records stay, and records/rebuilding_core.py makes new batches of those.
 
 Written in Cython's pure Python mode, by the rules of records/core.py: index loops over typed memoryviews, no pointers,
 bounds checked here, and every number that wraps around in C is masked. The loops make no Python object for a record
@@ -20,25 +20,17 @@ from kaspar.records.codec import Octets
 IS_COMPILED: bool = cython.compiled
 
 SLOT_WORDS = 3  # two of the key's hash, and its offset plus one, so that memory full of zeros is an empty table
-BATCH_FACTS = 4  # records that stay, the first and the largest of their timestamps, whether a tombstone is among them
 
 _HEADER_SIZE = cython.declare(cython.int, 61)
-_SMALLEST_RECORD = cython.declare(cython.int, 7)
 
 # Fewer bytes are done with so soon that giving the GIL away, and waiting for it, costs more than it gives.
 _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 
 _BLOCK_KEYS = cython.declare(cython.int, 64)
-_BLOCK_WORDS = cython.declare(
-    cython.int, 5
-)  # the key's hash, the record's offset, timestamp, and whether it has a value
 
 # The records of these have to be inflated, or somebody has to say whether they are dropped: compressed batches,
 # transactions, control batches.
 _NOT_PLAIN = cython.declare(cython.int, 0x37)
-_LOG_APPEND_TIME = cython.declare(cython.int, 0x08)
-_CONTROL = cython.declare(cython.int, 0x20)
-_DELETE_HORIZON = cython.declare(cython.int, 0x40)
 
 
 # --- Numbers ----------------------------------------------------------------------------------------------------------
@@ -278,6 +270,40 @@ class KeyTable:
             count = self._map_records(data, 0, end, base_offset, first_offset, record)
         return count
 
+    @cython.locals(data="const unsigned char[::1]", places="const long long[::1]", found="long long[::1]")
+    def look_up(self, buffer: Octets, asked: memoryview, offsets: memoryview, count: cython.Py_ssize_t) -> None:
+        """Put into `offsets` the last offset, or -1, of each of `count` keys; `asked` says where in `buffer` each
+        begins, and its size."""
+        data = buffer
+        places = asked
+        found = offsets
+        if len(asked) < 2 * count or len(offsets) < count:
+            raise ValueError(f"there is no room for {count} keys")
+        if count < _BLOCK_KEYS * 16:
+            self._look_up(data, places, found, count)
+        else:
+            with cython.nogil:
+                self._look_up(data, places, found, count)
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    @cython.locals(data="const unsigned char[::1]", places="const long long[::1]", found="long long[::1]")
+    def _look_up(
+        self, data: Octets, places: Octets, found: bytearray | memoryview, count: cython.Py_ssize_t
+    ) -> cython.void:
+        first: cython.Py_ssize_t = 0
+        held: cython.int
+        place: cython.int
+        while first < count:
+            held = _BLOCK_KEYS if count - first > _BLOCK_KEYS else count - first
+            for place in range(held):
+                self._hash(data, places[2 * (first + place)], places[2 * (first + place) + 1], place)
+            self._touch(held)
+            for place in range(held):
+                found[first + place] = self._get(place)
+            first += held
+
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(check=False)
@@ -488,258 +514,3 @@ class KeyTable:
                 v2 = ((v2 << 32) | (v2 >> 32)) & mask
             v0 ^= word
         self._hashes[2 * place + 1] = v0 ^ v1 ^ v2 ^ v3
-
-
-@cython.final
-@cython.cclass
-class RecordJudge:
-    """Which records stay, by the map and by Kafka's rules:
-
-    what the map has not reached stays; of a key, what is not older than the map's offset stays, but a tombstone only
-    until the delete horizon of its batch; control records stay; a record without a key goes.
-
-    A verdict is a bit for each record in `stays`, and BATCH_FACTS numbers for each batch in `facts`. They hold until
-    the next run of batches, or the next batch, is judged.
-    """
-
-    records_read = cython.declare(cython.longlong, visibility="readonly")
-    records_kept = cython.declare(cython.longlong, visibility="readonly")
-    records_without_key = cython.declare(cython.longlong, visibility="readonly")
-    is_damaged = cython.declare(cython.bint, visibility="readonly")
-    stays = cython.declare(bytearray, visibility="readonly")
-    facts = cython.declare(memoryview, visibility="readonly")
-    _stays = cython.declare("unsigned char[::1]")
-    _facts = cython.declare("long long[::1]")
-    _keys: KeyTable
-    _cursor: _Cursor
-    _latest_offset: cython.longlong
-    _now_ms: cython.longlong
-    _index: cython.longlong  # of the next record among all that are judged together
-    _batch: cython.Py_ssize_t
-    # The batch that is being judged.
-    _base_offset: cython.longlong
-    _attributes: cython.int
-    _base_timestamp: cython.longlong
-    _max_timestamp: cython.longlong
-    _left: cython.longlong
-    _kept: cython.longlong
-    _first_kept_timestamp: cython.longlong
-    _max_kept_timestamp: cython.longlong
-    _keeps_tombstone: cython.bint
-    # A block of its records. What is known: 0 goes, 1 stays, 2 a tombstone that stays; 3 and 4: so if the map agrees.
-    _offsets = cython.declare("long long[::1]")
-    _timestamps = cython.declare("long long[::1]")
-    _known = cython.declare("unsigned char[::1]")
-
-    def __init__(self, keys: KeyTable, now_ms: int) -> None:
-        self._keys = keys
-        self._cursor = _Cursor()
-        self._latest_offset = keys.latest_offset
-        self._now_ms = now_ms
-        self.records_read = 0
-        self.records_kept = 0
-        self.records_without_key = 0
-        self.is_damaged = False
-        self.stays = bytearray()
-        self.facts = memoryview(b"").cast("q")
-        self._make_room(1, 1)
-        self._offsets = memoryview(bytearray(8 * _BLOCK_KEYS)).cast("q")
-        self._timestamps = memoryview(bytearray(8 * _BLOCK_KEYS)).cast("q")
-        self._known = bytearray(_BLOCK_KEYS)
-
-    @cython.locals(data="const unsigned char[::1]")
-    def judge_plain(self, buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> int:
-        """Judge the whole batches in `buffer[start:end]`, until one is not plain or is damaged: where it begins."""
-        data = buffer
-        if start < 0 or end > len(buffer):
-            raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
-        self._make_room((end - start) // _SMALLEST_RECORD + 1, (end - start) // _HEADER_SIZE + 1)
-        keys: KeyTable = self._keys
-        record: _Cursor = self._cursor
-        with cython.nogil:
-            while end - start >= _HEADER_SIZE and not data[start + 22] & _NOT_PLAIN:
-                if not self._judge_batch(data, start, end, keys, record):
-                    break
-                start += _int32(data, start + 8) + 12
-        return start
-
-    @cython.locals(data="const unsigned char[::1]")
-    def judge_batch(self, buffer: Octets, start: cython.Py_ssize_t, drops_records: cython.bint) -> None:
-        """Judge the one batch at `start`, which is not compressed or has none of its records stay."""
-        data = buffer
-        end: cython.Py_ssize_t = len(buffer)
-        if start < 0 or end - start < _HEADER_SIZE:
-            raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
-        self._make_room(_int32(data, start + 8) // _SMALLEST_RECORD + 1, 1)
-        keys: KeyTable = self._keys
-        record: _Cursor = self._cursor
-        if drops_records:
-            self._begin(data, start)
-            self.records_read += self._left
-            self._finish()
-        elif _int32(data, start + 8) < _GIL_RELEASE_BYTES:
-            self._judge_batch(data, start, end, keys, record)
-        else:
-            with cython.nogil:
-                self._judge_batch(data, start, end, keys, record)
-
-    @cython.locals(data="const unsigned char[::1]")
-    def begin(self, buffer: Octets, start: cython.Py_ssize_t) -> None:
-        """The batch at `start` comes in pieces, inflated: `judge` them, then `finish`."""
-        data = buffer
-        if start < 0 or len(buffer) - start < _HEADER_SIZE:
-            raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
-        self._make_room(_int32(data, start + 57) + 1, 1)
-        self._begin(data, start)
-
-    @cython.locals(data="const unsigned char[::1]")
-    def judge(self, records: Octets) -> bool:
-        """Whole records of the batch. False if it is damaged."""
-        data = records
-        end: cython.Py_ssize_t = len(records)
-        keys: KeyTable = self._keys
-        record: _Cursor = self._cursor
-        if end < _GIL_RELEASE_BYTES:
-            self._judge(data, 0, end, keys, record)
-        else:
-            with cython.nogil:
-                self._judge(data, 0, end, keys, record)
-        return not self.is_damaged
-
-    def finish(self) -> bool:
-        """No more pieces come. False if it is damaged."""
-        if self._left:
-            self.is_damaged = True
-        self._finish()
-        return not self.is_damaged
-
-    def _make_room(self, records: cython.Py_ssize_t, batches: cython.Py_ssize_t) -> None:
-        """For verdicts on so many, of which the first is the next one."""
-        self._index = 0
-        self._batch = 0
-        if records > 8 * len(self.stays):
-            self.stays = bytearray(records // 8 + 1)
-            self._stays = self.stays
-        if BATCH_FACTS * batches > len(self.facts):
-            self.facts = memoryview(bytearray(8 * BATCH_FACTS * batches)).cast("q")
-            self._facts = self.facts
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    @cython.locals(data="const unsigned char[::1]")
-    def _judge_batch(
-        self, data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t, keys: KeyTable, record: _Cursor
-    ) -> cython.bint:
-        size: cython.Py_ssize_t = _int32(data, start + 8) + 12
-        if size < _HEADER_SIZE or size > end - start:
-            self.is_damaged = True
-            return False
-        self._begin(data, start)
-        self._judge(data, start + _HEADER_SIZE, start + size, keys, record)
-        if self.is_damaged:
-            return False
-        if self._left:
-            self.is_damaged = True
-        self._finish()
-        return not self.is_damaged
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    @cython.locals(data="const unsigned char[::1]")
-    def _begin(self, data: Octets, start: cython.Py_ssize_t) -> cython.void:
-        self._base_offset = _int64(data, start)
-        self._attributes = data[start + 22]
-        self._base_timestamp = _int64(data, start + 27)
-        self._max_timestamp = _int64(data, start + 35)
-        self._left = _int32(data, start + 57)
-        self._kept = 0
-        self._first_kept_timestamp = -1
-        self._max_kept_timestamp = -1
-        self._keeps_tombstone = False
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _finish(self) -> cython.void:
-        fact: cython.Py_ssize_t = 4 * self._batch
-        self._facts[fact] = self._kept
-        self._facts[fact + 1] = self._first_kept_timestamp
-        self._facts[fact + 2] = self._max_kept_timestamp
-        self._facts[fact + 3] = self._keeps_tombstone
-        self._batch += 1
-        self.records_kept += self._kept
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    @cython.locals(data="const unsigned char[::1]")
-    def _judge(
-        self, data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_t, keys: KeyTable, record: _Cursor
-    ) -> cython.void:
-        keeps_tombstones: cython.bint = not self._attributes & _DELETE_HORIZON or self._now_ms < self._base_timestamp
-        is_control: cython.bint = self._attributes & _CONTROL != 0
-        is_log_append_time: cython.bint = self._attributes & _LOG_APPEND_TIME != 0
-        held: cython.int = 0
-        asked: cython.int = 0
-        known: cython.int
-        offset: cython.longlong
-        while position < end:
-            if self._left <= held or not record._read(data, position, end):
-                self.is_damaged = True
-                return
-            position = record.end
-            offset = self._base_offset + record.offset_delta
-            known = 1 if record.has_value else 2
-            if offset <= self._latest_offset and not is_control:
-                if record.key_size < 0:
-                    self.records_without_key += 1
-                    known = 0
-                elif known == 2 and not keeps_tombstones:
-                    known = 0
-                else:
-                    known += 2
-                    keys._hash(data, record.key, record.key_size, asked)
-                    asked += 1
-            self._known[held] = known
-            self._offsets[held] = offset
-            self._timestamps[held] = (
-                self._max_timestamp if is_log_append_time else self._base_timestamp + record.timestamp_delta
-            )
-            held += 1
-            if held == _BLOCK_KEYS or position >= end:
-                self._settle(held, asked, keys)
-                held = 0
-                asked = 0
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def _settle(self, held: cython.int, asked: cython.int, keys: KeyTable) -> cython.void:
-        """Ask the map about a block of records, and write down what becomes of them."""
-        place: cython.int
-        known: cython.int
-        bit: cython.int
-        keys._touch(asked)
-        asked = 0
-        for place in range(held):
-            known = self._known[place]
-            if known > 2:
-                known = known - 2 if self._offsets[place] >= keys._get(asked) else 0
-                asked += 1
-            bit = 1 << (self._index & 7)
-            if known:
-                self._stays[self._index >> 3] |= bit
-                if self._kept == 0:
-                    self._first_kept_timestamp = self._timestamps[place]
-                if self._timestamps[place] > self._max_kept_timestamp:
-                    self._max_kept_timestamp = self._timestamps[place]
-                if known == 2:
-                    self._keeps_tombstone = True
-                self._kept += 1
-            else:
-                self._stays[self._index >> 3] &= 0xFF ^ bit
-            self._index += 1
-        self._left -= held
-        self.records_read += held

@@ -33,6 +33,7 @@ EVERYTHING = 1 << 62
 @pytest.fixture(params=FORMS, autouse=True)
 def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "core", core_in_form(request.param, "kaspar.records.compaction_core"))
+    monkeypatch.setattr(compaction, "judging_core", core_in_form(request.param, "kaspar.records.judging_core"))
     monkeypatch.setattr(compaction, "rebuilding_core", core_in_form(request.param, "kaspar.records.rebuilding_core"))
 
 
