@@ -1,7 +1,8 @@
-"""The compiled core of compaction, second half: makes new batches of the records that stay, tells which batches an
-index names, and looks for whole batches in what was read. The first half (records/compaction_core.py) judges.
+"""The compiled core of compaction, third of three: makes new batches of the records that stay, tells which batches an
+index names, and looks for whole batches in what was read.
 
-The same rules hold as there. Batches that come here were judged, so their shape is known to be sound.
+The same rules hold for its code as for records/compaction_core.py. Batches that are made anew were judged by
+records/judging_core.py, so their shape is known to be sound.
 
 A batch that is rebuilt is written as Kafka writes it: the base timestamp is that of the first record that stays, or the
 delete horizon if it has one, and every record's timestamp is counted from it anew.
