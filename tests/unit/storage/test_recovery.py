@@ -167,6 +167,19 @@ def test_the_largest_timestamp_of_a_segment_survives_a_crash(tmp_path: Path, ris
     assert found.offset == rising - 1
 
 
+def test_a_time_index_that_a_crash_has_emptied_is_made_anew(tmp_path: Path) -> None:
+    folder = filled(tmp_path)
+    folder.log.flush()
+    folder.log.roll(now_ms=NOW_MS)
+    folder.manager.checkpoint()
+    folder.manager.abandon()
+    last = folder.log.segments.all[-2]
+    Path(last.path(".timeindex")).write_bytes(b"")
+    log = folder.open_again()
+    again = next(segment for segment in log.segments.all if segment.base_offset == last.base_offset)
+    assert again.largest_timestamp(log.directory.files) == NOW_MS + 9
+
+
 def test_leader_epochs_are_found_in_the_batches_after_a_crash(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     assert not (Path(folder.log.folder) / "leader-epoch-checkpoint").exists()
