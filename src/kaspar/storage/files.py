@@ -35,8 +35,8 @@ class Files(Protocol):
         ...
 
     def cached_length(self, fd: int, position: int, length: int) -> int:
-        """How many of the `length` bytes from `position` on are in the page cache, up to the first that is not; 0 where
-        the system does not tell.
+        """How many of the `length` bytes from `position` on are surely in the page cache; 0 where the system does not
+        tell.
         """
         ...
 
