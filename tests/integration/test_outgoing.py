@@ -4,6 +4,7 @@ go away or are slow, files that vanish, and data that has left the page cache.
 
 import asyncio
 import contextlib
+import gc
 import os
 import random
 import socket
@@ -19,7 +20,7 @@ from kaspar.base.metrics import Counter
 from kaspar.broker.connection import Buffers, Connection, RequestHandler, Slot
 from kaspar.storage import FileSlice, LogDirectory, OsFiles
 from kaspar.storage.open_files import ReadHandles, WriteHandles
-from tests.unit.broker.running import until
+from tests.unit.broker.running import alive, until, without_collector
 
 PATIENCE_S = 20.0
 FILE_BYTES = 8 << 20
@@ -131,7 +132,9 @@ async def served(folder: Path, *, send_buffer: int = 0) -> AsyncIterator[tuple[S
         sock, _ = listening.accept()
     client.setblocking(False)
     sock.setblocking(False)
-    transport, _ = await loop.connect_accepted_socket(lambda: Connection(server, "127.0.0.1:1", sock), sock)
+    taken = await loop.connect_accepted_socket(lambda: Connection(server, "127.0.0.1:1", sock), sock)
+    transport = taken[0]
+    del taken  # who tests that a connection is gone must not be held up by this
     try:
         yield server, Reader(client)
     finally:
@@ -325,5 +328,60 @@ def test_a_client_that_goes_away_during_a_cold_read_leaves_nothing_behind(
             disk_answers.set()
             await server.lost.wait()
             await until(lambda: server.pins == 0)
+
+    run(scenario())
+
+
+def test_a_cold_read_that_fails_after_its_client_has_gone_is_nobodys_trouble(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LogDirectory, "cached_length", lambda *_: 0)
+
+    async def scenario() -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with served(tmp_path) as (server, client):
+            server.disk_answers = asyncio.Event()
+            await client.ask((100, 0, FILE_BYTES))
+            await until(lambda: server.read_in_thread == 1)
+            server.connections[0].transport.abort()
+            await server.lost.wait()
+            os.truncate(server.path, 0)
+            server.disk_answers.set()
+            await until(lambda: server.pins == 0)
+        gc.collect()
+        assert not reported
+
+    run(scenario())
+
+
+def test_a_connection_that_was_lost_is_held_by_nobody(run: Run, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        before = alive(Connection)
+        async with served(tmp_path, send_buffer=20_000) as (server, client):
+            await client.ask((100, 0, FILE_BYTES))
+            await client.read(10_000)
+            assert alive(Connection) == before + 1
+            client.reset()
+            await server.lost.wait()
+            server.connections.clear()
+            await until(lambda: alive(Connection) == before)
+
+    with without_collector():
+        run(scenario())
+
+
+def test_a_connection_is_lost_once_when_it_closes_behind_its_last_answer(run: Run, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with served(tmp_path, send_buffer=20_000) as (server, client):
+            request = (100, 0, FILE_BYTES)
+            await client.ask(request)
+            await client.read(1_000)
+            server.connections[0].close()
+            await client.read(FILE_BYTES)
+            await server.lost.wait()
+        assert not reported
 
     run(scenario())

@@ -41,7 +41,11 @@ _FRAME_SIZE = struct.Struct(">i")
 
 
 class Slot:
-    """A response's place in the order of a connection. Filled once, with None where the request has no answer."""
+    """A response's place in the order of a connection. Filled once, with None where the request has no answer.
+
+    Whoever fills it mostly holds it, and is held by it to be called back. So that neither keeps the other, and the
+    records of an answer with them, until the collector comes, it lets go of everything when its turn has come.
+    """
 
     __slots__ = ("_connection", "_lost", "_sent", "buffers", "filled", "large")
 
@@ -62,16 +66,23 @@ class Slot:
         self._connection.slot_filled()
 
     def handed_over(self) -> None:
-        if self._sent is not None:
-            self._sent()
+        sent = self._sent
+        self._let_go()
+        if sent is not None:
+            sent()
 
     def when_lost(self, callback: Callable[[], None]) -> None:
         """Call back if the connection is lost before its turn: nobody waits for this response any longer."""
         self._lost = callback
 
     def lost(self) -> None:
-        if self._lost is not None:
-            self._lost()
+        lost = self._lost
+        self._let_go()
+        if lost is not None:
+            lost()
+
+    def _let_go(self) -> None:
+        self._sent = self._lost = self.buffers = None
 
     def fail(self, problem: Exception) -> None:
         """A bug kept the response from being made. The connection ends, for it cannot go on without this response."""
@@ -401,7 +412,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _drained(self) -> None:
         if self.closing and (self._ending or not self._slots):
-            self.transport.close()
+            # Not at once: asyncio's transport, which may be what calls, would say twice that the connection is lost.
+            asyncio.get_running_loop().call_soon(self.transport.close)
         else:
             self.try_resume()
 

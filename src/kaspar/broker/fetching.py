@@ -232,7 +232,7 @@ class Fetch:
             if self._slot is None:
                 return  # the client is gone
             if self._is_enough():
-                slot.fill(self._answer(), sent=self._sent)
+                self._fill(slot)
             else:
                 self._wait()
         except Exception as problem:  # the edge of the task: the client must not wait for ever
@@ -431,7 +431,7 @@ class Fetch:
                 self._request = self._request._replace(max_wait_ms=0)
                 self._handler.broker.spawn(self._finish_cold(slot), name="fetch of cold data")
             else:
-                slot.fill(self._answer(), sent=self._sent)
+                self._fill(slot)
         except Exception as problem:  # the edge of the timer's call: the client must not wait for ever
             slot.fail(problem)
 
@@ -449,6 +449,11 @@ class Fetch:
             self._read(position)
 
     # -- answering ---------------------------------------------------------------------------------------------------
+
+    def _fill(self, slot: Slot) -> None:
+        answer = self._answer()
+        self._slot = None  # which holds this fetch until its turn has come
+        slot.fill(answer, sent=self._sent)
 
     def _sent(self) -> None:
         remote = time.perf_counter() - self._received - self._local

@@ -273,7 +273,7 @@ class Listener:
         now = time.perf_counter()
         for connection in tuple(self.connections):
             idle_s = now - connection.last_active
-            if connection.requests_under_way:
+            if connection.requests_under_way and not connection.is_closing:
                 continue
             if 0 <= self.max_idle_ms <= idle_s * 1000:
                 self.expired += 1

@@ -67,6 +67,7 @@ class Outgoing:
     def drop(self) -> None:
         """The connection is lost. A slice that a thread reads just now is let go of when it is done."""
         self.queue.clear()
+        self._drained = _nobody_waits  # who is told otherwise holds this, and they would keep each other
 
     # -- what the transport tells ------------------------------------------------------------------------------------
 
@@ -139,9 +140,12 @@ class Outgoing:
     def _loaded(self, loading: asyncio.Future[bytes]) -> None:
         self._loading = None
         queue = self.queue
-        if loading.cancelled() or not queue:
+        if loading.cancelled():
             return
-        if (problem := loading.exception()) is not None:
+        problem = loading.exception()  # which the loop reports if nobody looks at it
+        if not queue:
+            return  # the client is gone
+        if problem is not None:
             self._failed(problem)
             return
         head = queue[0]
@@ -156,3 +160,7 @@ class Outgoing:
             log.warning("an answer could not be sent to its end", problem=str(problem))
         self.drop()
         self._transport.abort()
+
+
+def _nobody_waits() -> None:
+    pass

@@ -174,6 +174,7 @@ class _Delayed(Slot):
         self._connection.refuse(f"{api_name(self._context.api_key)} could not be carried out: {refusal.message}")
 
     def handed_over(self) -> None:
+        super().handed_over()
         self._metrics.delayed(
             self._context.version,
             self._started - self._received,

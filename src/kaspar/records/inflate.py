@@ -36,6 +36,10 @@ _LZ4_USUAL_FRAME = _LZ4_MAGIC + b"\x60\x40"
 _LZ4_USUAL_HEADER_SIZE = 7
 _LZ4_USUAL_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 1 << 31
+_LZ4_HAS_SIZE = 0x08
+_LZ4_HAS_BLOCK_CHECKSUMS = 0x10
+_LZ4_BLOCKS_AT_ONCE = 1024
+_EMPTY_STORED_BLOCK = "an empty stored block, which Kafka's reader takes for the end"
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_RLE_BLOCK = 1
 _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
@@ -91,6 +95,7 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
     if is_usual_lz4(payload):
         yield from _inflate_lz4_blocks(payload)
         return
+    yield from _check_lz4_blocks(payload)
     frame = lz4.frame.LZ4FrameDecompressor()
     position = 0
     while not frame.eof:
@@ -104,6 +109,26 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
         yield frame.decompress(piece, CHUNK_BYTES)
     if position < len(payload) or frame.unused_data:
         raise _BrokenError("bytes follow the frame")
+
+
+def _check_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
+    """What the library takes and Kafka's reader does not. Nothing is inflated, but whoever counts the time may end it:
+    a frame may have many blocks.
+    """
+    flags = payload[4]
+    position = _LZ4_USUAL_HEADER_SIZE + (8 if flags & _LZ4_HAS_SIZE else 0)
+    checksum_size = 4 if flags & _LZ4_HAS_BLOCK_CHECKSUMS else 0
+    for count in itertools.count(1):
+        if position + 4 > len(payload):
+            return  # the library will say so
+        (size,) = struct.unpack_from("<I", payload, position)
+        if size == _LZ4_STORED:
+            raise _BrokenError(_EMPTY_STORED_BLOCK)
+        if size == 0:
+            return
+        position += 4 + (size & ~_LZ4_STORED) + checksum_size
+        if count % _LZ4_BLOCKS_AT_ONCE == 0:
+            yield b""
 
 
 def is_usual_lz4(payload: memoryview) -> bool:
@@ -126,6 +151,8 @@ def _inflate_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
             return
         is_stored = size & _LZ4_STORED
         size &= ~_LZ4_STORED
+        if size == 0:
+            raise _BrokenError(_EMPTY_STORED_BLOCK)
         if size > left or size > _LZ4_USUAL_BLOCK_BYTES:
             raise _BrokenError(f"a block of {size} bytes where {left} are left and 64 KiB allowed")
         block = payload[position : position + size]

@@ -19,7 +19,14 @@ from kaspar.storage.log_manager import LogManager
 from kaspar.storage.producer_state import ProducerEntry
 from kaspar.storage.time_lookup import TimestampAndOffset
 from kaspar.storage.transaction_index import AbortedTransaction
-from kaspar.storage.validator import RecordError, RecordsRefused, prepare, prepare_inline, prepare_plain
+from kaspar.storage.validator import (
+    RecordError,
+    RecordsRefused,
+    is_surely_quick,
+    prepare,
+    prepare_inline,
+    prepare_plain,
+)
 from kaspar.storage.verification import Verification
 
 __all__ = [
@@ -45,6 +52,7 @@ __all__ = [
     "Verification",
     "WouldBlock",
     "aborted_in",
+    "is_surely_quick",
     "prepare",
     "prepare_inline",
     "prepare_plain",

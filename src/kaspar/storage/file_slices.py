@@ -107,6 +107,8 @@ def try_slice(
     if size - segment.recent_position(offset) < SMALLEST_SLICE:
         return None
     directory = owner.directory
+    if directory.readers.all_in_use:
+        return None  # a slice keeps its file open for as long as its client takes to read, a copy does not
     try:
         handle = directory.readers.pin(segment) or directory.readers.acquire(segment, segment.path(LOG))
     except OSError:

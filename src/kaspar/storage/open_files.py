@@ -48,6 +48,15 @@ class ReadHandles:
     def __len__(self) -> int:
         return len(self._handles)
 
+    @property
+    def all_in_use(self) -> bool:
+        """Whether more files are open than should be, and none of them can be closed: all are being read."""
+        if len(self._handles) <= self._most_files:
+            return False
+        with self._lock:
+            self._evict(self._most_files)
+            return len(self._handles) > self._most_files
+
     def acquire(self, key: object, path: str) -> ReadHandle:
         """An open handle that stays open until `release`. FileNotFoundError when the file is gone."""
         handle = self.pin(key)

@@ -94,7 +94,13 @@ def _may_run_inline(buffer: bytes | bytearray | memoryview, start: int, end: int
     target = config.compression_type
     if target != "producer" and _CODECS[target] != codec:
         return False
-    return (codec == Codec.NONE and end - start <= _SURELY_QUICK_BYTES) or checks_inline(buffer, start, end)
+    return is_surely_quick(buffer, start, end) or checks_inline(buffer, start, end)
+
+
+def is_surely_quick(buffer: bytes | bytearray | memoryview, start: int, end: int) -> bool:
+    """Whether the check of a batch takes so little that many of them may be checked at once."""
+    size = end - start
+    return size < HEADER_SIZE or (size <= _SURELY_QUICK_BYTES and not buffer[start + _CODEC_POSITION] & _CODEC_MASK)
 
 
 def plain_terms(config: LogConfig) -> PlainTerms | None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+import gc
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,6 +67,21 @@ async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(never.wait(), 0.001)
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """What is in a cycle stays: everything else goes with the last who holds it."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def alive(kind: type) -> int:
+    return sum(type(thing) is kind for thing in gc.get_objects())
 
 
 class Client:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.fetching import MAX_COPIED_BYTES
+from kaspar.broker.fetching import MAX_COPIED_BYTES, Fetch
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import DeleteTopics, TopicReference
 from kaspar.replication.partition import Partition
 from kaspar.storage import Log
 from kaspar.storage.log_directory import LogDirectory, NotCached
-from tests.unit.broker.running import Client, create_topic, run, running, sizes, until
+from tests.unit.broker.running import Client, alive, create_topic, run, running, sizes, until, without_collector
 from tests.unit.replication.partitions import append
 from tests.unit.storage.logs import make_batch
 
@@ -276,3 +276,51 @@ def test_a_session_tells_only_news_and_who_was_served_comes_last(tmp_path: Path)
             assert first.high_watermark == 1
 
     run(scenario())
+
+
+def test_a_fetch_that_waited_is_gone_with_its_answer(tmp_path: Path) -> None:
+    """It holds the records: they must not stay until the collector comes."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            client = Client(broker)
+            client.fetch(("t", 0, 0), max_wait_ms=5)
+            assert alive(Fetch) == 1
+            await client.fetched()
+            assert alive(Fetch) == 0, "its time was over"
+            client.fetch(("t", 0, 0), max_wait_ms=FOR_EVER_MS)
+            append(partition, make_batch([bytes(200_000)]))
+            await client.fetched()
+            assert alive(Fetch) == 0, "there was enough"
+
+    with without_collector():
+        run(scenario())
+
+
+@pytest.mark.usefixtures("cold")
+def test_a_fetch_of_cold_data_is_gone_with_its_answer(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            await filled_topic(broker, 1)
+            client = Client(broker)
+            client.fetch(("t", 0, 0))
+            await client.fetched()
+            await until(lambda: alive(Fetch) == 0)
+
+    with without_collector():
+        run(scenario())
+
+
+def test_a_fetch_is_gone_with_its_client(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            await filled_topic(broker, 1)
+            client = Client(broker)
+            client.fetch(("t", 0, 0), max_wait_ms=FOR_EVER_MS, min_bytes=1 << 20)
+            assert alive(Fetch) == 1
+            client.connection.connection_lost(None)
+            assert alive(Fetch) == 0
+
+    with without_collector():
+        run(scenario())

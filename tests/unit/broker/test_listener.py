@@ -106,3 +106,19 @@ def test_overload_that_comes_back_at_once_is_seen_by_every_listener(
             assert not any(listener.overloaded for listener in broker.listeners)
 
     run(scenario())
+
+
+def test_a_refused_connection_whose_client_does_not_read_is_closed_though_a_request_is_under_way(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, connections_max_idle_ms="20") as broker:
+            await create_topic(broker, "t")
+            client = Client(broker)
+            client.transport.client_reads = False
+            client.fetch(("t", 0, 0), max_wait_ms=600_000)
+            assert client.connection.requests_under_way
+            client.connection.refuse("it sent nonsense")
+            await until(lambda: not broker.listeners[0].connections)
+
+    run(scenario())

@@ -4,11 +4,13 @@ import asyncio
 import random
 import struct
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, StorageFailure
+from kaspar.broker.handlers.produce import INLINE_REQUEST_NS
 from kaspar.config import LogConfig
 from kaspar.records import Codec
 from kaspar.storage import Appended, Log, PreparedBatch, prepare
@@ -259,5 +261,33 @@ def test_batches_that_wait_for_their_check_are_bounded(
             may_check.set()
             await until(lambda: client.look() == [] and partition.log.log_end_offset == 40)
             assert client.transport.is_reading()
+
+    run(scenario())
+
+
+def test_a_request_with_many_batches_has_no_more_time_than_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is checked in less than a millisecond; together they would hold up everyone. What is surely quick
+    is not worth the way to a thread even then.
+    """
+    time_ns = 0
+
+    def a_while_later() -> int:
+        nonlocal time_ns
+        time_ns += INLINE_REQUEST_NS * 2 // 5
+        return time_ns
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            partitions = await create_topic(broker, "t", 10)
+            monkeypatch.setattr(time, "thread_time_ns", a_while_later)
+            client = Client(broker)
+            compressed, quick = make_batch([b"small"], codec=Codec.LZ4), make_batch()
+            client.produce(*[("t", index, compressed) for index in range(9)], ("t", 9, quick))
+            ends = [partition.log.log_end_offset for partition in partitions]
+            assert ends == [1, 1, 1, 0, 0, 0, 0, 0, 0, 1]
+            assert [answer.error_code for answer in await client.produced()] == [0] * 10
+            assert [partition.log.log_end_offset for partition in partitions] == [1] * 10
 
     run(scenario())

@@ -38,9 +38,9 @@ def zstd(data: bytes, **options: Any) -> bytes:
     return zstandard.ZstdCompressor(**options).compress(data)
 
 
-def lz4_frame(data: bytes, **options: Any) -> bytes:
+def lz4_frame(data: bytes, *, sized: bool = False, **options: Any) -> bytes:
     stream = lz4.frame.LZ4FrameCompressor(**options)
-    return stream.begin() + stream.compress(data) + stream.flush()
+    return stream.begin(len(data) if sized else 0) + stream.compress(data) + stream.flush()
 
 
 LZ4_USUAL = b"\x04\x22\x4d\x18\x60\x40\x82"
@@ -53,6 +53,13 @@ def lz4_of(*blocks: bytes, stored: bool = False) -> bytes:
         block = data if stored else bytes(cramjam.lz4.compress_block(data, store_size=False))
         frame += struct.pack("<I", len(block) | stored << 31) + block
     return frame + bytes(4)
+
+
+def with_empty_block(frame: bytes, header_size: int, after: int = 0, *, summed: bool = False) -> bytes:
+    """A stored block of no bytes, which the library takes; for Kafka's reader it is the end of the frame."""
+    place = header_size + after
+    checksum = struct.pack("<I", 0x02CC5D05) if summed else b""
+    return frame[:place] + struct.pack("<I", 1 << 31) + checksum + frame[place:]
 
 
 def inflated(codec: Codec, payload: bytes) -> bytes:
@@ -107,6 +114,13 @@ def test_every_form_that_kafka_reads_is_inflated(codec: Codec, payload: bytes) -
         (Codec.LZ4, lz4_of(DATA[:65537])),
         (Codec.LZ4, lz4_of(DATA[:65537], stored=True)),
         (Codec.LZ4, lz4_of(b"more") + b"more"),
+        (Codec.LZ4, lz4_of(b"some", b"", b"more", stored=True)),
+        (Codec.LZ4, with_empty_block(lz4_frame(DATA, block_linked=False, content_checksum=True), header_size=7)),
+        (Codec.LZ4, with_empty_block(lz4_frame(DATA, block_linked=False, sized=True), header_size=15)),
+        (
+            Codec.LZ4,
+            with_empty_block(lz4_frame(b"x", block_linked=False, block_checksum=True), 7, after=9, summed=True),
+        ),
         (Codec.LZ4, LZ4_USUAL + b"\x01\0\0\0\xf0" + bytes(4)),
         (Codec.LZ4, lz4_frame(DATA, block_linked=False) + b"more"),
         (Codec.ZSTD, DATA),

@@ -10,6 +10,7 @@ from kaspar.records import iter_headers
 from kaspar.storage import FileSlice, Log, OsFiles, try_slice
 from kaspar.storage.file_slices import SMALLEST_SLICE
 from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.open_files import ReadHandles
 from kaspar.storage.page_cache import cached_length
 from tests.unit.storage.logs import NOW_MS, LogFolder, append, log_config, make_batch
 
@@ -155,3 +156,23 @@ def test_the_system_tells_what_is_in_memory(tmp_path: Path) -> None:
     finally:
         os.close(fd)
     assert cached_length(fd, 0, 1) == 0
+
+
+def test_where_slow_readers_keep_all_files_open_records_are_copied(tmp_path: Path) -> None:
+    """So that no more files are open than may be, however long clients take to read."""
+    log = LogFolder(tmp_path, log_config(segment_bytes=100_000)).log
+    for _ in range(8):
+        append(log, make_batch([os.urandom(90_000)]))
+    log.directory.readers = readers = ReadHandles(OsFiles(), most_files=3)
+
+    def slice_at(offset: int) -> FileSlice | None:
+        log.read(offset, 1, 8)  # loads the index
+        return try_slice(log, offset, 1 << 20, 8, whole_first_batch=True)
+
+    held = [slice_at(offset) for offset in range(7)]
+    assert [found is not None for found in held] == [True] * 3 + [False] * 4
+    assert len(readers) <= 4, "one more is open for a moment"
+    held.clear()
+    found = slice_at(5)
+    assert found is not None
+    assert len(readers) == 3

@@ -42,13 +42,15 @@ from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec, NotOneBatch
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
-from kaspar.storage import Appended, PreparedBatch, RecordsRefused, prepare_inline, prepare_plain
+from kaspar.storage import Appended, PreparedBatch, RecordsRefused, is_surely_quick, prepare_inline, prepare_plain
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 FIRST_WITH_ZSTD: Final = 7
 CODEC_MASK: Final = 0x07
+INLINE_REQUEST_NS: Final = 2_000_000
+"""Once the batches of a request have taken so long, those that are not surely quick are checked in a thread."""
 
 REFUSED_BY_THE_LOG: Final = frozenset(
     {
@@ -94,6 +96,7 @@ class ProduceHandler:
         results: TopicResults = []
         pending: PendingProduce | None = None
         failed = False
+        deadline_ns = 0
         for topic, batches in request.topics:
             if not batches:
                 continue
@@ -115,7 +118,12 @@ class ProduceHandler:
                         continue
                     config = partition.log.config
                     batch = None
-                    if partition not in appends.queues:
+                    checks_now = partition not in appends.queues
+                    if checks_now and not is_surely_quick(frame, start, end):
+                        time_ns = time.thread_time_ns()
+                        deadline_ns = deadline_ns or time_ns + INLINE_REQUEST_NS
+                        checks_now = time_ns < deadline_ns
+                    if checks_now:
                         plain_terms = partition.log.plain_terms
                         if plain_terms is not None:
                             batch = prepare_plain(frame, start, end, plain_terms, now_ms)
