@@ -58,7 +58,7 @@ def filtered_here(data: bytes, now_ms: int) -> bytes:
     for position, header in headers:
         assert keys.map_batch(data, position, header, 0)
     of_producers = [header.last_offset for _, header in headers if header.producer_id >= 0]
-    batches = BatchFilter(keys, of_producers, -1, now_ms, DELETE_RETENTION_MS)
+    batches = BatchFilter(keys, of_producers, -1, now_ms, now_ms + DELETE_RETENTION_MS)
     position = 0
     while (position := batches.filter_plain(data, position, len(data))) < len(data):
         header = read_header(data, position)

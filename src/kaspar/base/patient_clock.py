@@ -5,8 +5,9 @@ correction brings it back. So this clock goes on by the steady clock where the w
 takes the new time over when it has lasted for an hour. A jump back is followed at once: it only keeps things longer.
 
 The time when the process last ran may be given, so that a clock that is wrong already when the process starts (no
-battery, no network yet) is met with the same patience. If the process really was away for so long, things are deleted
-an hour late.
+battery, no network yet) is met with the same patience. But machines are switched off, for a night or for a holiday: so
+at a start the clock is believed if it says that the process was away for 30 days at most. After more, if that is true,
+things are deleted an hour late.
 """
 
 import threading
@@ -17,7 +18,13 @@ from kaspar.base.log import get_log
 log = get_log(__name__)
 
 MOST_JUMP_MS = 5 * 60_000
+"""What the wall clock may gain on the steady one while the process runs: it is set right, or the machine slept."""
+
+MOST_ABSENCE_MS = 30 * 24 * 60 * 60_000
+"""How long ago the process may have run last, by a wall clock that is believed at a start."""
+
 PATIENCE_MS = 60 * 60_000
+"""How long a time has to last before it is believed."""
 
 
 class PatientClock:
@@ -27,7 +34,9 @@ class PatientClock:
         self._clock = clock
         self._lock = threading.Lock()
         self._steady_ms = self._steady_now_ms()
-        self._now_ms = clock.now_ms() if last_known_ms is None else last_known_ms
+        self._now_ms = clock.now_ms()
+        if last_known_ms is not None and self._now_ms > last_known_ms + MOST_ABSENCE_MS:
+            self._now_ms = last_known_ms
         # The time that is not believed yet, as it should be by now, and for how long it has lasted.
         self._claimed_ms: int | None = None
         self._lasted_ms = 0

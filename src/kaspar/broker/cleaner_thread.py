@@ -18,7 +18,7 @@ from kaspar.broker.cleaner_jobs import CleanerJobs, Meter
 from kaspar.storage import Log
 from kaspar.storage.cleaning.cleaner import Cleaned, Cleaner, CleanerSettings, CleaningStatistics
 from kaspar.storage.cleaning.dirt import Dirt
-from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
+from kaspar.storage.cleaning.errors import CleaningStopped, Uncleanable
 
 if TYPE_CHECKING:
     from kaspar.broker.cleaning import Cleaning
@@ -103,6 +103,7 @@ class CleanerThread(threading.Thread):
                 cleaning.now_ms(),
                 on_owner=cleaning.on_owner,
                 stopped=lambda: self._stopping or not cleaning.may_go_on(one),
+                wall_ms=cleaning.wall_ms(),
             )
             book.done(one, result.next_dirty_offset)
             cleaning.cleaned(one, result)
@@ -118,8 +119,8 @@ class CleanerThread(threading.Thread):
             book.release(one)
             cleaning.no_space(one, refusal)
             return True
-        except (DamagedSegment, MalformedBytes) as damage:
-            self._uncleanable(one, str(damage))
+        except (Uncleanable, MalformedBytes) as reason:
+            self._uncleanable(one, str(reason))
             return True
         except Exception as problem:
             log.exception("the cleaner met a bug", partition=one.topic_partition)

@@ -191,6 +191,10 @@ class Cleaning:
 
     def may_go_on(self, one: Log) -> bool:
         """Whether the log is still here to be compacted. Called by threads, often."""
+    def wall_ms(self) -> int:
+        """What the wall clock says, whether it is believed or not: what is to go one day stays as long as it says."""
+        return self._broker.clock.now_ms()
+
         partition = self._broker.partitions.get(one.topic_partition)
         return (
             partition is not None

@@ -155,14 +155,15 @@ class BatchFilter:
     """Takes batches in the order of their offsets; what stays is collected until `take`."""
 
     def __init__(
-        self, keys: KeyMap, last_data_offsets: Iterable[int], end_offset: int, now_ms: int, delete_retention_ms: int
+        self, keys: KeyMap, last_data_offsets: Iterable[int], end_offset: int, now_ms: int, delete_horizon_ms: int
     ) -> None:
         """`last_data_offsets`: of the last batch of each producer; that one, and the batch that ends before
-        `end_offset`, stay even if they are empty."""
+        `end_offset`, stay even if they are empty. What has a delete horizon goes if `now_ms` has reached it;
+        `delete_horizon_ms` is the one that batches get which have none and need one."""
         self._table = keys.table
         self._judge = judging_core.RecordJudge(keys.latest_offset, now_ms)
         self._rebuilder = rebuilding_core.BatchRebuilder(
-            memoryview(array("q", sorted(last_data_offsets))), end_offset, now_ms + delete_retention_ms
+            memoryview(array("q", sorted(last_data_offsets))), end_offset, delete_horizon_ms
         )
 
     @property
@@ -249,10 +250,11 @@ def _records_of(data: Octets, position: int, header: BatchHeader) -> Iterator[Oc
             end, wanted = rebuilding_core.whole_records(records)
             if end < 0:
                 raise _unreadable(data, position)
+            # Nothing but what is yielded holds on to a large record.
+            pieces = [bytes(memoryview(records)[end:])]
+            held -= end
             if end:
                 yield memoryview(records)[:end]
-            pieces = [memoryview(records)[end:]]
-            held -= end
     except Refused as refused:
         raise MalformedBytes(refused.message) from refused
     if held:

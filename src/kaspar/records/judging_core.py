@@ -4,6 +4,10 @@ what the map has not reached stays; of a key, what is not older than the map's o
 the delete horizon of its batch; control records stay; a record without a key goes.
 
 The same rules hold for its code as for records/compaction_core.py, which knows the last offsets of keys.
+
+There is room for as many records as a batch says that it has, but never for more than fit into its bytes: a few bytes
+may inflate to one record of many megabytes. A batch with more records than it says is damaged before one of them could
+be written where there is no room.
 """
 
 import cython
@@ -84,6 +88,18 @@ def _number(data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -
 def _value(number: cython.longlong) -> cython.longlong:
     """The int32 in what `_number` returned."""
     return (number >> 4) ^ -((number >> 3) & 1)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _most_records(size: cython.longlong, said: cython.longlong) -> cython.longlong:
+    """How many records can be read from so many bytes of a batch that says that it has, or still has, so many."""
+    most: cython.longlong = size // _SMALLEST_RECORD if size > 0 else 0
+    if said < most:
+        most = said if said > 0 else 0
+    return most
 
 
 # --- Records ----------------------------------------------------------------------------------------------------------
@@ -221,8 +237,20 @@ class RecordJudge:
         data = buffer
         if start < 0 or end > len(buffer):
             raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
-        self._begin_verdict((end - start) // _SMALLEST_RECORD + 1, (end - start) // _HEADER_SIZE + 1)
-        self._make_room((end - start) // _SMALLEST_RECORD + 1)
+        records: cython.Py_ssize_t = 0
+        batches: cython.Py_ssize_t = 0
+        size: cython.Py_ssize_t
+        position: cython.Py_ssize_t = start
+        with cython.nogil:
+            while end - position >= _HEADER_SIZE and not data[position + 22] & _NOT_PLAIN:
+                size = _int32(data, position + 8) + 12
+                if size < _HEADER_SIZE or size > end - position:
+                    break
+                records += _most_records(size - _HEADER_SIZE, _int32(data, position + 57))
+                batches += 1
+                position += size
+        self._begin_verdict(records + 1, batches + 1)
+        self._make_room(records + 1)
         record: _Cursor = self._cursor
         with cython.nogil:
             while end - start >= _HEADER_SIZE and not data[start + 22] & _NOT_PLAIN:
@@ -238,8 +266,11 @@ class RecordJudge:
         end: cython.Py_ssize_t = len(buffer)
         if start < 0 or end - start < _HEADER_SIZE:
             raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
-        self._begin_verdict(_int32(data, start + 8) // _SMALLEST_RECORD + 1, 1)
-        self._make_room(_int32(data, start + 8) // _SMALLEST_RECORD + 1)
+        records: cython.Py_ssize_t = 0
+        if not drops_records:
+            records = _most_records(_int32(data, start + 8) + 12 - _HEADER_SIZE, _int32(data, start + 57))
+        self._begin_verdict(records + 1, 1)
+        self._make_room(records + 1)
         record: _Cursor = self._cursor
         if drops_records:
             self._begin(data, start)
@@ -264,7 +295,7 @@ class RecordJudge:
         """Whole records of the batch. False if it is damaged."""
         data = records
         end: cython.Py_ssize_t = len(records)
-        self._make_room(end // _SMALLEST_RECORD + 1)
+        self._make_room(_most_records(end, self._left) + 1)
         record: _Cursor = self._cursor
         if end < _GIL_RELEASE_BYTES:
             self._collect(data, 0, end, record)

@@ -20,9 +20,8 @@ _SMALLEST_RECORD = cython.declare(cython.int, 7)
 _BATCH_FACTS = cython.declare(cython.int, 4)
 _GIL_RELEASE_BYTES = cython.declare(cython.Py_ssize_t, 64 * 1024)
 
-# A rebuilt record may take more bytes: its length up to five instead of one, its timestamp ten instead of one. A record
-# has at least seven, so three times the room is always enough.
-_MOST_GROWTH = cython.declare(cython.int, 3)
+# A rebuilt record may take more bytes: its length up to five instead of one, its timestamp ten instead of one.
+_MOST_GROWTH = cython.declare(cython.int, 13)
 
 _LOG_APPEND_TIME = cython.declare(cython.int, 0x08)
 _DELETE_HORIZON = cython.declare(cython.int, 0x40)
@@ -230,8 +229,16 @@ class BatchRebuilder:
         batch: cython.Py_ssize_t = 0
         if start < 0 or end > len(buffer):
             raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
-        self._make_room(_MOST_GROWTH * (end - start))
+        room: cython.Py_ssize_t = end - start
+        position: cython.Py_ssize_t = start
+        with cython.nogil:
+            while position < end:
+                room += _MOST_GROWTH * fact[_BATCH_FACTS * batch]
+                position += _int32(data, position + 8) + 12
+                batch += 1
+        self._make_room(room)
         self._index = 0
+        batch = 0
         with cython.nogil:
             while start < end:
                 self._add(data, start, stay, fact, batch, False, False)
@@ -252,7 +259,7 @@ class BatchRebuilder:
         data = buffer
         stay = stays
         fact = facts
-        self._make_room(_MOST_GROWTH * (_int32(data, start + 8) + 12))
+        self._make_room(_int32(data, start + 8) + 12 + _MOST_GROWTH * fact[0])
         self._index = 0
         if _int32(data, start + 8) < _GIL_RELEASE_BYTES:
             self._add(data, start, stay, fact, 0, ends_nothing, keeps_empty)
@@ -276,7 +283,10 @@ class BatchRebuilder:
         data = records
         stay = stays
         end: cython.Py_ssize_t = len(records)
-        copied = bytearray(_MOST_GROWTH * end)
+        most: cython.Py_ssize_t = end // _SMALLEST_RECORD
+        if self._count < most:
+            most = self._count
+        copied = bytearray(end + _MOST_GROWTH * most)
         out = copied
         if end < _GIL_RELEASE_BYTES:
             end = self._copy(data, 0, end, stay, out, 0)

@@ -51,7 +51,15 @@ class Cleanings:
     threads: set[str] = field(default_factory=set)
 
     def clean(
-        self, cleaner: Cleaner, one: Log, dirt: Dirt, now_ms: int, *, on_owner: OnOwner, stopped: Callable[[], bool]
+        self,
+        cleaner: Cleaner,
+        one: Log,
+        dirt: Dirt,
+        now_ms: int,
+        *,
+        on_owner: OnOwner,
+        stopped: Callable[[], bool],
+        wall_ms: int,
     ) -> Cleaned:
         self.of.append(one.topic_partition)
         self.threads.add(threading.current_thread().name)

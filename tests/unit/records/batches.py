@@ -37,7 +37,7 @@ def record(body: bytes, length: int | None = None) -> bytes:
 
 
 def plain_record(
-    offset_delta: int, *, timestamp_delta: int = 0, key: bytes | None = None, value: bytes = b"v"
+    offset_delta: int, *, timestamp_delta: int = 0, key: bytes | None = None, value: bytes | None = b"v"
 ) -> bytes:
     return record(b"\0" + varint(timestamp_delta) + varint(offset_delta) + octets(key) + octets(value) + varint(0))
 

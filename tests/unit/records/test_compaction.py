@@ -4,6 +4,7 @@ forms of the compiled core."""
 import contextlib
 import random
 import struct
+import tracemalloc
 from collections.abc import Iterable
 
 import pytest
@@ -65,7 +66,7 @@ def filtered(
     now_ms: int = NOW_MS,
 ) -> bytes:
     """What stays; a `fate` is that of every batch."""
-    batches = BatchFilter(keys, last_data_offsets, end_offset, now_ms, DAY_MS)
+    batches = BatchFilter(keys, last_data_offsets, end_offset, now_ms, now_ms + DAY_MS)
     position = 0
     while position < len(data):
         if fate is None:
@@ -187,7 +188,7 @@ def test_run_of_plain_batches_ends_before_one_that_somebody_has_to_judge(batch: 
     keys = KeyMap(1 << 16)
     assert keys.map_plain(data, 0, len(data), 0, EVERYTHING) == len(plain)
     assert keys.latest_offset == 0
-    assert BatchFilter(keys, (), -1, NOW_MS, DAY_MS).filter_plain(data, 0, len(data)) == len(plain)
+    assert BatchFilter(keys, (), -1, NOW_MS, NOW_MS + DAY_MS).filter_plain(data, 0, len(data)) == len(plain)
 
 
 def test_batches_from_the_end_offset_on_are_not_mapped() -> None:
@@ -259,7 +260,7 @@ def test_record_older_than_one_that_the_map_has_reached_only_in_part_goes() -> N
 def test_records_without_a_key_go_and_are_counted(codec: Codec) -> None:
     data = build_batch(records((None, b"1"), (b"a", b"2"), (None, b"3")), codec=codec)
     keys = mapped(data)
-    batches = BatchFilter(keys, (), -1, NOW_MS, DAY_MS)
+    batches = BatchFilter(keys, (), -1, NOW_MS, NOW_MS + DAY_MS)
     batches.filter_batch(data, 0, read_header(data, 0), BatchFate())
     assert keys_and_offsets(bytes(batches.take())) == [(b"a", 1)]
     assert (batches.records_read, batches.records_kept, batches.records_without_key) == (3, 1, 2)
@@ -279,6 +280,17 @@ def test_tombstone_gives_its_batch_a_delete_horizon_and_goes_when_that_has_come(
     later = filtered(marked, keys, now_ms=NOW_MS + DAY_MS)
     assert list(iter_records(later)) == list(iter_records(data))[:1]
     assert only_header(later).delete_horizon_ms == NOW_MS + DAY_MS
+
+
+def test_whether_a_horizon_has_come_and_from_when_on_new_ones_count_are_two_times() -> None:
+    data = build_batch(records((b"a", None)))
+    keys = mapped(data)
+    batches = BatchFilter(keys, (), -1, NOW_MS, NOW_MS + 9 * DAY_MS)
+    batches.filter_plain(data, 0, len(data))
+    marked = bytes(batches.take())
+    assert only_header(marked).delete_horizon_ms == NOW_MS + 9 * DAY_MS
+    assert filtered(marked, keys, now_ms=NOW_MS + 9 * DAY_MS - 1) == marked
+    assert filtered(marked, keys, now_ms=NOW_MS + 9 * DAY_MS) == b""
 
 
 def test_tombstone_is_kept_from_what_the_horizon_is_set_on_only_if_it_is_the_last_of_its_key() -> None:
@@ -369,7 +381,7 @@ def test_batch_that_inflates_to_much_is_inflated_twice_rather_than_held(
 
 def test_what_was_taken_is_not_given_again() -> None:
     data = build_batch(records((b"a", b"1")))
-    batches = BatchFilter(mapped(data), (), -1, NOW_MS, DAY_MS)
+    batches = BatchFilter(mapped(data), (), -1, NOW_MS, NOW_MS + DAY_MS)
     for _ in range(2):
         batches.filter_plain(data, 0, len(data))
         assert batches.take() == data
@@ -426,6 +438,62 @@ def test_records_that_cannot_be_read_are_malformed(batch: bytearray) -> None:
         map_all(keys, data)
     with pytest.raises(MalformedBytes):
         filtered(data, KeyMap(1 << 16))
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 1000, 0x7FFF_FFFF])
+@pytest.mark.parametrize("attributes", [0, 0x10, Codec.LZ4], ids=["plain", "transactional", "compressed"])
+def test_batch_that_lies_about_how_many_records_it_has_is_malformed(attributes: int, count: int) -> None:
+    payload = bytes(build_batch(records(*[(b"%d" % number, b"") for number in range(500)]))[61:])
+    written = compressed(Codec.LZ4, [payload]) if attributes == Codec.LZ4 else payload
+    data = bytes(batch_of(written, count=count, attributes=attributes))
+    with pytest.raises(MalformedBytes):
+        filtered(data, KeyMap(1 << 16))
+
+
+@pytest.mark.parametrize(
+    ("codec", "transactional"),
+    [(Codec.NONE, False), (Codec.NONE, True), (Codec.ZSTD, False)],
+    ids=["plain", "transactional", "compressed"],
+)
+def test_large_record_takes_the_memory_of_one_record(codec: Codec, transactional: bool) -> None:
+    """And not that of the many small ones which would have as many bytes: a stranger may send it in a few."""
+    size = 1 << 20
+    data = build_batch(
+        records((b"a", b"old"), (b"b", bytes(size)), (b"a", b"new")),
+        codec=codec,
+        transactional=transactional,
+        producer_id=1,
+        producer_epoch=0,
+        base_sequence=0,
+    )
+    keys = mapped(data)
+    batches = BatchFilter(keys, (), -1, NOW_MS, NOW_MS + DAY_MS)
+    tracemalloc.start()
+    try:
+        if (position := batches.filter_plain(data, 0, len(data))) < len(data):
+            batches.filter_batch(data, position, read_header(data, position), BatchFate())
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert keys_and_offsets(bytes(batches.take())) == [(b"b", 1), (b"a", 2)]
+    assert most_bytes < 2.5 * size, "it is inflated, in pieces that are joined, and copied"
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_there_is_room_for_records_that_grow_as_much_as_they_can(codec: Codec) -> None:
+    """Timestamps are counted from a horizon as far away as can be, and lengths take another byte."""
+    sizes = [0, 50, 51, 52, 53, 54, 55, 56, 57] * 200
+    payload = b"".join(plain_record(number, key=bytes(size), value=None) for number, size in enumerate(sizes))
+    written = payload if codec is Codec.NONE else compressed(codec, [payload])
+    data = bytes(batch_of(written, count=len(sizes), attributes=codec))
+    base_timestamp = read_header(data, 0).base_timestamp
+    batches = BatchFilter(KeyMap(1 << 16), (), -1, NOW_MS, base_timestamp - (1 << 62))
+    batches.filter_plain(data, 0, len(data))
+    if codec is not Codec.NONE:
+        batches.filter_batch(data, 0, read_header(data, 0), BatchFate())
+    kept = bytes(batches.take())
+    assert [record.timestamp for record in iter_records(kept)] == [record.timestamp for record in iter_records(data)]
+    assert len(kept) > len(data) or codec is not Codec.NONE
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -83,14 +83,23 @@ class Cleaner:
         self._keys = KeyMap(settings.dedupe_buffer_size, settings.io_buffer_load_factor)
 
     def clean(
-        self, owner: Log, dirt: Dirt, now_ms: int, *, on_owner: OnOwner, stopped: Callable[[], bool] = lambda: False
+        self,
+        owner: Log,
+        dirt: Dirt,
+        now_ms: int,
+        *,
+        on_owner: OnOwner,
+        stopped: Callable[[], bool] = lambda: False,
+        wall_ms: int | None = None,
     ) -> Cleaned:
-        """Raises CleaningStopped (also when the log was deleted or truncated meanwhile), DamagedSegment (it can never
-        be cleaned), Refused (no space is left) or StorageFailure. The log is whole in any case.
+        """`wall_ms`: what the wall clock says, if `now_ms` does not believe it (see `rewrite`).
+
+        Raises CleaningStopped (also when the log was deleted or truncated meanwhile), Uncleanable (it can never be
+        cleaned), Refused (no space is left) or StorageFailure. The log is whole in any case.
         """
         try:
             return _Pass(self._keys, Pace(self._io_buffer_size, self._throttle, stopped), owner, on_owner).run(
-                dirt, now_ms
+                dirt, now_ms, wall_ms
             )
         except OSError as error:
             if owner.deleted or (isinstance(error, FileNotFoundError) and not _is_missed(owner, error)):
@@ -113,7 +122,7 @@ class _Pass:
         self._segments = owner.segments
         self._statistics = CleaningStatistics()
 
-    def run(self, dirt: Dirt, now_ms: int) -> Cleaned:
+    def run(self, dirt: Dirt, now_ms: int, wall_ms: int | None) -> Cleaned:
         started = time.monotonic()
         owner, keys, statistics = self._owner, self._keys, self._statistics
         self._remove_leftovers()
@@ -125,7 +134,7 @@ class _Pass:
         transactions = CleanedTransactions()
         for group in self._groups(segments, dirt.first_uncleanable_offset):
             self._pace.check()
-            self._clean_group(group, transactions, now_ms)
+            self._clean_group(group, transactions, now_ms, wall_ms)
         statistics.seconds = time.monotonic() - started
         return Cleaned(next_dirty_offset, statistics)
 
@@ -154,9 +163,11 @@ class _Pass:
         except FileNotFoundError:
             return 0  # an index is a help: the segment does without it, and the new one has its own
 
-    def _clean_group(self, group: tuple[Segment, ...], transactions: CleanedTransactions, now_ms: int) -> None:
+    def _clean_group(
+        self, group: tuple[Segment, ...], transactions: CleanedTransactions, now_ms: int, wall_ms: int | None
+    ) -> None:
         owner, statistics = self._owner, self._statistics
-        result = rewrite(owner, group, self._keys, transactions, self._pace, now_ms=now_ms)
+        result = rewrite(owner, group, self._keys, transactions, self._pace, now_ms=now_ms, wall_ms=wall_ms)
         statistics.records_read += result.records_read
         statistics.bytes_read += result.bytes_read
         statistics.records_written += result.records_kept

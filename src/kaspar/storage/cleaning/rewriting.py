@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kaspar.base.errors import MalformedBytes
 from kaspar.records import BatchHeader, read_header
 from kaspar.records.compaction import BatchFate, BatchFilter, IndexPoints, KeyMap
-from kaspar.storage.cleaning.errors import DamagedSegment
+from kaspar.storage.cleaning.errors import DamagedSegment, OverfullSegment
 from kaspar.storage.cleaning.pieces import Piece, pieces
 from kaspar.storage.cleaning.throttle import Pace
 from kaspar.storage.cleaning.transactions import CleanedTransactions, aborted_between, control_type_of
@@ -45,15 +45,21 @@ def rewrite(
     pace: Pace,
     *,
     now_ms: int,
+    wall_ms: int | None = None,
 ) -> Rewritten:
     """One new segment from `segments`, which follow one another and are not written to. `keys` is filled, and
-    `transactions` has seen every segment before them. Raises CleaningStopped, DamagedSegment or OSError.
+    `transactions` has seen every segment before them. Raises CleaningStopped, Uncleanable or OSError.
+
+    Whether a delete horizon has come is judged by `now_ms`. Where that lags behind the wall clock because it does not
+    believe it yet, new horizons count from `wall_ms`: if the wall clock is right after all, what gets one now has to
+    stay for delete.retention.ms from then on.
     """
     new = NewSegment(owner.directory.files, owner.folder, segments[0].base_offset, owner.config.index_interval_bytes)
     try:
         new.create(now_ms)
         transactions.index = new.aborted
-        rewriting = _Rewriting(owner, keys, transactions, pace, new, now_ms)
+        latest_now_ms = now_ms if wall_ms is None else max(now_ms, wall_ms)
+        rewriting = _Rewriting(owner, keys, transactions, pace, new, now_ms, latest_now_ms)
         for segment in segments:
             rewriting.add(segment)
         return rewriting.finish()
@@ -66,7 +72,14 @@ def rewrite(
 
 class _Rewriting:
     def __init__(
-        self, owner: Log, keys: KeyMap, transactions: CleanedTransactions, pace: Pace, new: "NewSegment", now_ms: int
+        self,
+        owner: Log,
+        keys: KeyMap,
+        transactions: CleanedTransactions,
+        pace: Pace,
+        new: "NewSegment",
+        now_ms: int,
+        latest_now_ms: int,
     ) -> None:
         self._owner = owner
         self._transactions = transactions
@@ -83,7 +96,11 @@ class _Rewriting:
             else:
                 self._marker_producers[entry.producer_id] = entry.producer_epoch
         self._filter = BatchFilter(
-            keys, last_data_offsets, keys.latest_offset + 1, now_ms, owner.config.delete_retention_ms
+            keys,
+            last_data_offsets,
+            keys.latest_offset + 1,
+            now_ms,
+            delete_horizon_ms=latest_now_ms + owner.config.delete_retention_ms,
         )
 
     def add(self, segment: Segment) -> None:
@@ -163,11 +180,12 @@ class NewSegment:
 
     def append(self, batches: Bytes) -> None:
         base_offset = self._base_offset
+        if self.size + len(batches) > _LARGEST_POSITION:
+            raise OverfullSegment(self._segment.path(LOG), _LARGEST_POSITION)
         for last_offset, position, max_timestamp, offset_of_max_timestamp in self._points.add(batches, self.size):
             self._index.append(last_offset - base_offset, position)
             self._time_index.maybe_append(max_timestamp, offset_of_max_timestamp - base_offset)
         assert self._points.last_offset - base_offset <= _LARGEST_RELATIVE_OFFSET, "a group spans too many offsets"
-        assert self.size + len(batches) <= _LARGEST_POSITION, "a group is larger than a segment can be"
         write_all(self._files, self._fd, batches, self.size)
         self.size += len(batches)
         self._index.write(self._files, self._path(OFFSET_INDEX), everything=False)

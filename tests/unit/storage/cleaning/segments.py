@@ -65,6 +65,7 @@ def rewritten(
     keys: KeyMap | None = None,
     *,
     now_ms: int = NOW_MS,
+    wall_ms: int | None = None,
     piece_bytes: int = 1 << 16,
     transactions: CleanedTransactions | None = None,
 ) -> Rewritten:
@@ -76,6 +77,7 @@ def rewritten(
         transactions or CleanedTransactions(),
         pace(piece_bytes),
         now_ms=now_ms,
+        wall_ms=wall_ms,
     )
 
 

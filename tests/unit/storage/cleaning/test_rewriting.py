@@ -9,7 +9,8 @@ import pytest
 from kaspar.base.clock import ManualClock
 from kaspar.records import Codec, iter_headers, iter_records
 from kaspar.storage import Log
-from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
+from kaspar.storage.cleaning import rewriting
+from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment, OverfullSegment
 from kaspar.storage.cleaning.rewriting import rewrite
 from kaspar.storage.cleaning.throttle import UNLIMITED, Pace, Throttle
 from kaspar.storage.cleaning.transactions import CleanedTransactions
@@ -184,6 +185,44 @@ def test_marker_with_nothing_left_to_end_is_kept_until_its_delete_horizon(tmp_pa
     log.directory.readers.forget(log.segments.all[0])
     assert offsets(rewritten(log, keys, now_ms=NOW_MS + DAY_MS - 1).segment) == [0, 1, 2, 3]
     assert offsets(rewritten(log, keys, now_ms=NOW_MS + DAY_MS).segment) == [0, 2, 3]
+
+
+@pytest.mark.parametrize(("wall_ms", "expected"), [(NOW_MS + 5 * DAY_MS, 6 * DAY_MS), (NOW_MS - DAY_MS, DAY_MS)])
+def test_new_delete_horizons_count_from_the_later_of_the_believed_time_and_the_wall_clock(
+    tmp_path: Path, wall_ms: int, expected: int
+) -> None:
+    folder = compacted_folder(tmp_path)
+    put(folder.log, [b"a"], value=None)
+    roll(folder.log)
+    data = content(rewritten(folder.log, now_ms=NOW_MS, wall_ms=wall_ms).segment)
+    assert [header.delete_horizon_ms for _, header in iter_headers(data, 0, len(data))] == [NOW_MS + expected]
+
+
+def test_wall_clock_that_is_not_believed_ends_no_delete_horizon(tmp_path: Path) -> None:
+    folder = compacted_folder(tmp_path)
+    put(folder.log, [b"a"], value=None)
+    roll(folder.log)
+    data = content(rewritten(folder.log).segment)
+    old = old_segments(folder.log)[0]
+    Path(old.path(LOG)).write_bytes(data)
+    old.size = len(data)
+    folder.log.directory.readers.forget(old)
+    keys = filled(folder.log)
+    assert content(rewritten(folder.log, keys, wall_ms=NOW_MS + 365 * DAY_MS).segment) == data
+
+
+def test_segment_that_would_grow_past_the_largest_position_cannot_be_cleaned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Timestamps that are counted from the delete horizon take more bytes than they did."""
+    folder = compacted_folder(tmp_path)
+    put(folder.log, [b"%d" % number for number in range(100)], value=None)
+    roll(folder.log)
+    (old,) = old_segments(folder.log)
+    monkeypatch.setattr(rewriting, "_LARGEST_POSITION", old.size)
+    with pytest.raises(OverfullSegment, match=f"would be larger than the {old.size} bytes that a segment can have"):
+        rewritten(folder.log)
+    assert leftovers(folder) == []
 
 
 def test_marker_is_kept_empty_while_it_alone_tells_the_epoch_of_its_producer(tmp_path: Path) -> None:
