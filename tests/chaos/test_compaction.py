@@ -4,7 +4,6 @@ Writers remember for each key what was acknowledged last and what they tried sin
 of a key is never older than what was acknowledged, nor newer than what was tried.
 """
 
-import contextlib
 import random
 import threading
 from collections.abc import Iterator
@@ -170,15 +169,6 @@ def last_numbers(broker: ObservedBroker) -> dict[str, int]:
     return last
 
 
-def size_of(broker: ObservedBroker) -> int:
-    """Without what the cleaner takes away while we look."""
-    size = 0
-    for path in broker.segment_files(TOPIC):
-        with contextlib.suppress(FileNotFoundError):
-            size += path.stat().st_size
-    return size
-
-
 def alter(client: RawClient, **settings: str) -> None:
     configs = tuple(
         AlterableConfig(name=name.replace("_", "."), config_operation=0, value=value)
@@ -212,7 +202,7 @@ def test_the_last_value_of_every_key_survives_kills(
     writers.check(last_numbers(broker))
     # Markers stay for another pass, 78 bytes for each transaction.
     most = 100_000 + writers.count * 30
-    wait_until(lambda: size_of(broker) < most, "all but the end of the log is cleaned", seconds=60)
+    wait_until(lambda: broker.log_size(TOPIC) < most, "all but the end of the log is cleaned", seconds=60)
     broker.restart()
     writers.check(last_numbers(broker))
     folder = broker.data_dir / f"{TOPIC}-0"
@@ -245,7 +235,7 @@ def test_cleaning_waits_for_space_on_a_full_disk(disk: Path, start_broker: Start
         larger = {"cleanup.policy": "delete", "internal.segment.bytes": "1000000", "flush.messages": "1"}
         assert client.create_topic(TOPIC, configs=COMPACTED | larger) == 0
         written = fill(client, 150)
-        size = size_of(broker)
+        size = broker.log_size(TOPIC)
         recovery_point = f"{TOPIC} 0 {300 * len(KEYS)}"
         checkpoint = broker.data_dir / "recovery-point-offset-checkpoint"
         wait_until(lambda: recovery_point in checkpoint.read_text().splitlines(), "what is synced is written down")
@@ -254,9 +244,9 @@ def test_cleaning_waits_for_space_on_a_full_disk(disk: Path, start_broker: Start
         alter(client, cleanup_policy="compact")
         broker.wait_for_log("a log cannot be cleaned now, and is tried again later")
         assert last_numbers(broker) == written
-        assert size_of(broker) == size
+        assert broker.log_size(TOPIC) == size
         filler.unlink()
-        wait_until(lambda: size_of(broker) < size * 0.7, "the log is cleaned when there is space", seconds=60)
+        wait_until(lambda: broker.log_size(TOPIC) < size * 0.7, "the log is cleaned when there is space", seconds=60)
         assert last_numbers(broker) == written
         assert client.produce_batch(TOPIC, bytes(build_batch(records_of(KEYS, 300)))).error_code == 0
     assert not broker.log_lines("is offline")

@@ -41,10 +41,6 @@ def start_of(client: ConfluentDriver) -> int:
     return client.list_offset(TOPIC, EARLIEST)
 
 
-def size_of(broker: ObservedBroker) -> int:
-    return sum(path.stat().st_size for path in broker.segment_files(TOPIC))
-
-
 def test_records_go_by_their_own_time(broker: ObservedBroker) -> None:
     """Not by when they came: what was old when it came goes, what is young stays."""
     client = ConfluentDriver(broker.bootstrap)
@@ -64,12 +60,12 @@ def test_a_topic_keeps_its_size(broker: ObservedBroker) -> None:
     client = ConfluentDriver(broker.bootstrap)
     client.create_topic(TOPIC, config=SMALL | {"retention.bytes": "20000"})
     fill(broker, 600)
-    wait_until(lambda: size_of(broker) < 20_000 + SEGMENT_BYTES, "the oldest segments are deleted")
-    assert size_of(broker) >= 20_000 - SEGMENT_BYTES
+    wait_until(lambda: broker.log_size(TOPIC) < 20_000 + SEGMENT_BYTES, "the oldest segments are deleted")
+    assert broker.log_size(TOPIC) >= 20_000 - SEGMENT_BYTES
     before = start_of(client)
     assert before > 0
     client.alter_config(TOPIC, {"retention.bytes": "10000"})
-    wait_until(lambda: size_of(broker) < 10_000 + SEGMENT_BYTES, "the new setting counts at once")
+    wait_until(lambda: broker.log_size(TOPIC) < 10_000 + SEGMENT_BYTES, "the new setting counts at once")
     assert start_of(client) > before
     assert client.list_offset(TOPIC, LATEST) == 600
 
@@ -80,7 +76,7 @@ def test_the_log_start_offset_survives(broker: ObservedBroker, end: str) -> None
     client = ConfluentDriver(broker.bootstrap)
     client.create_topic(TOPIC, config=SMALL | {"retention.bytes": "20000"})
     fill(broker, 600)
-    wait_until(lambda: size_of(broker) < 20_000 + SEGMENT_BYTES, "the oldest segments are deleted")
+    wait_until(lambda: broker.log_size(TOPIC) < 20_000 + SEGMENT_BYTES, "the oldest segments are deleted")
     by_retention = start_of(client)
     wanted = by_retention + 7
     assert client.delete_records(TOPIC, wanted) == wanted

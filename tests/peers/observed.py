@@ -6,6 +6,7 @@ with ObservedBroker(folder) as broker:
     print(broker.longest_stall())
 """
 
+import contextlib
 import os
 import re
 import time
@@ -111,3 +112,9 @@ class ObservedBroker(KasparProcess):
 
     def segment_files(self, topic: str, partition: int = 0) -> list[Path]:
         return sorted((self.data_dir / f"{topic}-{partition}").glob("*.log"))
+
+    def log_size(self, topic: str, partition: int = 0) -> int:
+        """Of all segments. Who deletes or cleans them meanwhile makes us look again."""
+        while True:
+            with contextlib.suppress(FileNotFoundError):
+                return sum(path.stat().st_size for path in self.segment_files(topic, partition))

@@ -197,7 +197,9 @@ class CompactedLog:
         self.reopen()
         assert self.synced <= self.end <= end
         left = {batch.header.base_offset for batch in batches_of(self.log, self.start)}
-        self.history.lost([batch for batch in self.history.batches if batch.base_offset >= self.synced], left)
+        # What lies below the start was deleted, not lost: its producers may still be known.
+        batches = [batch for batch in self.history.batches if batch.next_offset > self.start]
+        self.history.lost([batch for batch in batches if batch.base_offset >= self.synced], left)
 
     def reopen(self) -> None:
         self.files.changes_left = None

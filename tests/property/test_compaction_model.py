@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -191,8 +191,15 @@ class CompactionAgainstList(RuleBasedStateMachine):
 
 
 TestCompactionAgainstList = CompactionAgainstList.TestCase
+# A failure is told of as it was found, with what reproduces it: to make it shorter (Phase.shrink) takes minutes.
 TestCompactionAgainstList.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=100,
+    stateful_step_count=40,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    print_blob=True,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -8,7 +8,7 @@ any other end:
   after it is removed; so is a later segment that does not go on where the one before it ends;
 - the indexes of what was checked are made anew, leader epochs found on the way are added, and the state of the
   producers is brought up to date from the newest snapshot at or below the recovery point. Aborted transactions that
-  are decided on the way are added to their index.
+  are decided on the way are added to their index. Newer snapshots go: they may know of batches that are lost.
 
 Files that an unfinished deletion, cleaning or swap left are dealt with first, as Kafka does it.
 """
@@ -133,7 +133,9 @@ class _Loading:
         if self.known.clean:
             self._load_clean()
         else:
-            self._recover(max(recovery_point, self.segments[0].base_offset))
+            synced = max(recovery_point, self.segments[0].base_offset)
+            self._recover(synced)
+            self._remove_snapshots_above(synced)
         if self.log_end_offset < self.log_start_offset:
             log.warning(
                 "the log ends before its start, for files are missing: it begins anew",
@@ -155,9 +157,8 @@ class _Loading:
         return Segment(self.folder, base_offset, size, created_ms=self.now_ms, jitter_ms=jitter_ms(self.config))
 
     def _begin_anew(self, offset: int) -> None:
-        for snapshot in self.content.snapshots:
-            unlink_if_there(self.files, os.path.join(self.folder, numbered(snapshot, SNAPSHOT)))
-        self.content.snapshots.clear()
+        for snapshot in list(self.content.snapshots):
+            self._remove_snapshot(snapshot)
         self.producers.clear()
         self.leader_epochs.clear()
         segment = Segment.create(
@@ -409,10 +410,19 @@ class _Loading:
             unlink_if_there(self.files, path)
         self.files.fsync_dir(self.folder)
 
+    def _remove_snapshots_above(self, synced: int) -> None:
+        """They were taken before the crash, and what came before them may have gone with it, even where the log goes on
+        behind them. The recovery point must not pass them: from then on they would be believed.
+        """
+        for offset in [offset for offset in self.content.snapshots if offset > synced]:
+            self._remove_snapshot(offset)
+
     def _remove_stray_snapshots(self) -> None:
         """A snapshot belongs to a segment's base offset or to the end of the log; others are of no use."""
         wanted = {segment.base_offset for segment in self.segments} | {self.log_end_offset}
-        for offset in list(self.content.snapshots):
-            if offset not in wanted or offset > self.log_end_offset:
-                unlink_if_there(self.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
-                self.content.snapshots.discard(offset)
+        for offset in [offset for offset in self.content.snapshots if offset not in wanted]:
+            self._remove_snapshot(offset)
+
+    def _remove_snapshot(self, offset: int) -> None:
+        unlink_if_there(self.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
+        self.content.snapshots.discard(offset)

@@ -160,6 +160,22 @@ def test_recovery_removes_snapshots_of_what_was_lost(tmp_path: Path) -> None:
     assert send(log, end).base_offset == end
 
 
+def test_no_snapshot_outlives_a_crash_that_took_what_it_knows(tmp_path: Path) -> None:
+    """A compacted log goes on behind a gap, and so would a snapshot from there be used once the log is synced."""
+    folder = LogFolder(tmp_path, log_config(cleanup_policy="compact"))
+    for producer_id in (7, 8, 9):
+        send(folder.log, 0, producer_id=producer_id)
+        folder.log.roll(now_ms=NOW_MS)
+    lost = Path(folder.log.segments.all[1].path(".log"))
+    lost.write_bytes(b"")
+    folder.reopen(clean=False)
+    folder.log.flush()
+    log = folder.reopen(clean=False)
+    assert send(log, 0, producer_id=7).duplicate
+    assert send(log, 0, producer_id=9).duplicate
+    assert send(log, 0, producer_id=8).base_offset == 3, "the batch of this producer is gone, and may come again"
+
+
 def test_an_open_transaction_holds_the_last_stable_offset_back(log: Log) -> None:
     send(log, 0)
     send(log, 0, producer_id=8, transactional=True)
