@@ -15,6 +15,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.storage import Log
 from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.dirt import Dirt, dirt_of
+from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
 from kaspar.storage.cleaning.throttle import Throttle
 
 
@@ -69,20 +70,32 @@ class CleanerJobs:
         self._changed = threading.Condition()
 
     def choose(self, logs: LogsToClean, now_ms: int, meter: Meter) -> tuple[Log, Dirt] | None:
-        """The log that most needs to be cleaned, which is the caller's until `let_go`. `choosing` is held."""
-        found = self._on_request(logs, now_ms) or self.book.next_to_clean(logs.last_stable_offsets, now_ms)
+        """The log that most needs to be cleaned, which is the caller's until `let_go`. `choosing` is held.
+
+        Refused if none can be for want of space.
+        """
+        found, refusal = self._on_request(logs, now_ms)
+        found = found or self.book.next_to_clean(logs.last_stable_offsets, now_ms)
+        if found is None and refusal is not None:
+            raise refusal
         if found is not None:
             meter.begin(found[1])
             with self._changed:
                 self._at_work[id(found[0])] = meter
         return found
 
-    def _on_request(self, logs: LogsToClean, now_ms: int) -> tuple[Log, Dirt] | None:
+    def _on_request(self, logs: LogsToClean, now_ms: int) -> tuple[tuple[Log, Dirt] | None, Refused | None]:
+        """A log that somebody wants compacted now, and why another one could not be taken."""
+        refusal: Refused | None = None
         for one in logs.on_request:
-            dirt = self.book.claim(one, logs.last_stable_offsets[one.topic_partition], now_ms)
+            try:
+                dirt = self.book.claim(one, logs.last_stable_offsets[one.topic_partition], now_ms)
+            except Refused as refused:  # no space is left in its directory: another one may have some
+                refusal = refused
+                continue
             if dirt is not None:
-                return one, dirt
-        return None
+                return (one, dirt), refusal
+        return None, refusal
 
     def let_go(self, one: Log) -> None:
         with self._changed:
@@ -116,9 +129,11 @@ class CleanerJobs:
 def _first_uncleanable_offset(one: Log, first_dirty_offset: int, last_stable_offset: int, now_ms: int) -> int:
     try:
         return dirt_of(one, first_dirty_offset, last_stable_offset, now_ms).first_uncleanable_offset
-    except FileNotFoundError as error:
+    except (FileNotFoundError, CleaningStopped) as error:
         raise Refused(
             ErrorCode.KAFKA_STORAGE_ERROR, f"old segments of {one.topic_partition} are being deleted: try again"
         ) from error
+    except DamagedSegment as damage:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"{one.topic_partition} cannot be cleaned: {damage}") from damage
     except OSError as error:
         raise one.directory.fail(error, f"looking at {one.topic_partition}") from error

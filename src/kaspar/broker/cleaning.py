@@ -39,6 +39,8 @@ T = TypeVar("T")
 STOP_WITHIN_S: Final = 20.0
 SPACE_MAY_RETURN_AFTER_S: Final = 15.0
 """How long a log waits that could not be cleaned for want of space."""
+LEAST_BACKOFF_MS: Final = 100
+"""Whatever `log.cleaner.backoff.ms` is: to look at all logs without a rest would be all that the broker does."""
 
 
 @dataclass(slots=True)
@@ -178,12 +180,20 @@ class Cleaning:
         )
 
     @property
+    def backoff_ms(self) -> int:
+        return max(LEAST_BACKOFF_MS, self._broker.config.log_cleaner_backoff_ms)
+
+    @property
     def backoff_s(self) -> float:
-        return self._broker.config.log_cleaner_backoff_ms / 1000
+        return self.backoff_ms / 1000
 
     def now_ms(self) -> int:
         """By the clock that is slow to believe a jump ahead: what cleaning removes does not come back."""
         return self._broker.logs.patient_clock.now_ms()
+
+    def wall_ms(self) -> int:
+        """What the wall clock says, whether it is believed or not: what is to go one day stays as long as it says."""
+        return self._broker.clock.now_ms()
 
     def logs_to_clean(self) -> "LogsToClean":
         """Called by threads."""
@@ -191,10 +201,6 @@ class Cleaning:
 
     def may_go_on(self, one: Log) -> bool:
         """Whether the log is still here to be compacted. Called by threads, often."""
-    def wall_ms(self) -> int:
-        """What the wall clock says, whether it is believed or not: what is to go one day stays as long as it says."""
-        return self._broker.clock.now_ms()
-
         partition = self._broker.partitions.get(one.topic_partition)
         return (
             partition is not None

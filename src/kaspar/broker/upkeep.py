@@ -49,7 +49,7 @@ class Upkeep:
             ),
             ("sync by time", self._shortest_flush_ms, self._sync_by_time),
             ("retention", lambda: broker.config.log_retention_check_interval_ms, self._retain),
-            ("segments to compact", lambda: broker.config.log_cleaner_backoff_ms, self._roll_idle),
+            ("segments to compact", lambda: broker.cleaning.backoff_ms, self._roll_idle),
             ("removal of deleted files", lambda: FILE_REMOVAL_INTERVAL_MS, self._remove_files),
             ("logs that wait for space", lambda: MISSING_LOGS_INTERVAL_MS, broker.hosting.make_missing),
             ("idle producers", lambda: PRODUCER_EXPIRY_INTERVAL_MS, self._expire_producers),
@@ -131,6 +131,7 @@ class Upkeep:
         for partition in tuple(self._broker.partitions):
             if partition.log.config.max_compaction_lag_ms < MAX_LONG:
                 await self._guarded(f"rolling {partition.topic_partition}", self._roll_one(partition, now_ms))
+                await asyncio.sleep(0)  # each may open a file, or make some
 
     async def _roll_one(self, partition: Partition, now_ms: int) -> None:
         if not partition.offline and partition.state.role is not Role.NONE:
@@ -141,3 +142,11 @@ class Upkeep:
 
     async def _expire_producers(self) -> None:
         self._broker.logs.expire_producers()
+
+
+async def drop_old_segments(partition: Partition) -> None:
+    """Drop what lies below the log start offset, in steps, so that the loop has time for others."""
+    while partition.state.role is not Role.NONE:  # otherwise it was deleted meanwhile
+        if not partition.log.drop_old_segments(MOST_SEGMENTS_AT_ONCE):
+            break
+        await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import os
 import random
 import threading
 
-from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
@@ -161,11 +161,14 @@ class LocalLog:
     def _waited_ms(self, segment: Segment, max_timestamp: int, now_ms: int) -> int:
         """How old a segment has become: by the time in its records, or by the clock if its first batch has none."""
         if segment.rolling_timestamp == NOT_LOADED:
-            first = read_header(self.directory.files.pread(segment.fd, HEADER_SIZE, 0), 0)
-            segment.first_batch_at(first.max_timestamp, self._max_segment_ms)
+            self._load_rolling_timestamp(segment)
         if segment.rolling_timestamp >= 0:
             return max_timestamp - segment.rolling_timestamp
         return now_ms - segment.created_ms
+
+    def _load_rolling_timestamp(self, segment: Segment) -> None:
+        first = read_header(self.directory.files.pread(segment.fd, HEADER_SIZE, 0), 0)
+        segment.first_batch_at(first.max_timestamp, self._max_segment_ms)
 
     def _open_active(self) -> Segment:
         """Open the active segment's file, and load what an append needs to know of it."""
@@ -208,15 +211,35 @@ class LocalLog:
             self._roll(self.log_end_offset, now_ms)
 
     def roll_if_overdue(self, *, now_ms: int) -> bool:
-        """Roll a segment of a compacted topic that nobody appends to, so that its records, too, are cleaned in time."""
+        """Roll a segment of a compacted topic that nobody appends to, so that its records, too, are cleaned in time.
+
+        Its age counts from its first record, but not from before there was the segment: old records that come in one by
+        one would otherwise end a segment each, and have the log cleaned for each.
+        """
         config = self._config
         max_lag_ms = config.max_compaction_lag_ms
-        if "compact" not in config.cleanup_policy or max_lag_ms >= MAX_LONG or not self._active.size:
+        segment = self._active
+        if "compact" not in config.cleanup_policy or max_lag_ms >= MAX_LONG or not segment.size:
             return False
-        overdue = self._waited_ms(self._open_active(), now_ms, now_ms) > max_lag_ms
+        if segment.rolling_timestamp == NOT_LOADED:
+            self._look_at_idle(self._open_active())
+        overdue = now_ms - max(segment.rolling_timestamp, segment.created_ms) > max_lag_ms
         if overdue:
             self.roll(now_ms=now_ms)
         return overdue
+
+    def _look_at_idle(self, segment: Segment) -> None:
+        """Since when the active segment waits that a start has found: at the latest since it was last written to."""
+        path = segment.path(LOG)
+        try:
+            self._load_rolling_timestamp(segment)
+            segment.created_ms = min(segment.created_ms, self.directory.files.modified_ms(path))
+        except MalformedBytes as problem:
+            raise Refused(
+                ErrorCode.CORRUPT_MESSAGE, f"{path} does not begin with a record batch: {problem}"
+            ) from problem
+        except OSError as error:
+            raise self.directory.fail(error, f"looking at {path}") from error
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         files = self.directory.files

@@ -76,8 +76,9 @@ class LogManager:
         self._checkpointing = threading.Lock()
         self.patient_clock = PatientClock(clock)
         """For what cannot be undone; from `load` on it remembers when a broker last ran here."""
-        # The recovery points in the checkpoint of each directory.
+        # The recovery points and log start offsets in the checkpoints of each directory.
         self._written_points: dict[str, dict[TopicPartition, int]] = {}
+        self._written_starts: dict[str, dict[TopicPartition, int]] = {}
 
     # Life
 
@@ -339,12 +340,28 @@ class LogManager:
     # Checkpoints
 
     def checkpoint(self) -> None:
-        """Write down, for every directory, how far its logs are synced and where they begin."""
+        """Write down, for every directory, how far its logs are synced and where they begin.
+
+        One that fails keeps no other from being written; the first failure is raised at the end. On a full disk the old
+        checkpoints stay, with a warning: `start_is_written` tells.
+        """
+        failure: StorageFailure | Refused | None = None
         with self._checkpointing:
             logs = list(self._logs.values())
             for directory in self.directories:
                 if directory.offline is None:
-                    self._guarded(directory, [one for one in logs if one.directory is directory])
+                    try:
+                        self._guarded(directory, [one for one in logs if one.directory is directory])
+                    except (StorageFailure, Refused) as problem:
+                        failure = failure or problem
+        if failure is not None:
+            raise failure
+
+    def start_is_written(self, one: Log, offset: int) -> bool:
+        """Whether the last checkpoint has the log begin at `offset` or later, so that no crash brings back what is
+        below. Never waits.
+        """
+        return self._written_starts.get(one.directory.path, {}).get(one.topic_partition, 0) >= offset
 
     def secure(self, one: Log, offset: int) -> None:
         """Sync a log up to `offset`, where a segment begins, and write that down: a start takes it for whole.
@@ -380,6 +397,7 @@ class LogManager:
         self._files.set_modified_ms(path, self.patient_clock.now_ms())
         self._written_points[directory.path] = points
         checkpoints.write_offsets(self._files, directory.path, LOG_START_OFFSET_CHECKPOINT, starts)
+        self._written_starts[directory.path] = starts
 
     def read_high_watermarks(self) -> dict[TopicPartition, Offset]:
         """What the last broker on these directories knew as high watermarks, for the partitions that are here."""

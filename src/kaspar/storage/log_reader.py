@@ -69,10 +69,14 @@ def read(
                 found = locate(owner.directory, segment, handle, upper_offset, size, source)
                 end = size if found is None else found
             position = locate(owner.directory, segment, handle, offset, size, source)
+            data = None
             if position is not None:
                 data = _read_at(handle.fd, position, end, max_bytes, whole_first_batch, source)
-                if source.waits and not owner.has_segment(segment):
-                    raise SegmentsChanged  # file and index may be of two segments with one name
+            if source.waits and not owner.has_segment(segment):
+                # File, size and index may be of two segments with one name. The handle, too, if it was opened since.
+                owner.directory.readers.forget(segment)
+                raise SegmentsChanged
+            if position is not None and data is not None:
                 if source.waits and position + len(data) < size:
                     # Whoever had to wait is far from the end and will want what follows.
                     owner.directory.files.will_need(handle.fd, position + len(data), _READ_AHEAD)

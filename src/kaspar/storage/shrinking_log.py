@@ -169,6 +169,13 @@ class ShrinkingLog(LocalLog):
 
         False if nothing changes. Beyond the end it is refused; beyond the high watermark it must be by the caller.
         """
+        moved = self.move_log_start_offset(offset)
+        if moved:
+            self._drop_old_files(offset)
+        return moved
+
+    def move_log_start_offset(self, offset: int) -> bool:
+        """The same, but the segments stay until `drop_old_segments`: many of them take a while."""
         if offset > self.log_end_offset:
             raise Refused(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -179,8 +186,14 @@ class ShrinkingLog(LocalLog):
             return False
         self.log_start_offset = offset
         self.leader_epochs.truncate_from_start(offset)
-        self._drop_old_files()
         return True
+
+    def drop_old_segments(self, most: int) -> int:
+        """Drop segments that hold nothing from the log start offset on, the oldest first: how many."""
+        before = len(self.segments.all)
+        later = self.segments.base_offsets[most:]
+        self._drop_old_files(min(self.log_start_offset, later[0]) if later else self.log_start_offset)
+        return before - len(self.segments.all)
 
     def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
         """Where `retention.ms` and `retention.bytes` want the log to begin. Reads indexes: in a thread."""
@@ -210,14 +223,15 @@ class ShrinkingLog(LocalLog):
         if start_offset >= self.log_end_offset and self._active.size:
             self.roll(now_ms=now_ms)
             before += 1
-        if not self.advance_log_start_offset(min(start_offset, self.log_end_offset)):
-            self._drop_old_files()
+        start_offset = min(start_offset, self.log_end_offset)
+        self.move_log_start_offset(start_offset)
+        self._drop_old_files(start_offset)
         return before - len(self.segments.all)
 
-    def _drop_old_files(self) -> None:
+    def _drop_old_files(self, below_offset: int) -> None:
         try:
-            self._give_up_swap(self._segments_below(self.log_start_offset))
-            self._drop_segments_below(self.log_start_offset)
+            self._give_up_swap(self._segments_below(below_offset))
+            self._drop_segments_below(below_offset)
             for snapshot in [offset for offset in self.snapshots if offset < self.segments.base_offsets[0]]:
                 self._remove_snapshot(snapshot)
         except OSError as error:

@@ -29,14 +29,15 @@ from kaspar.metadata.events import (
 )
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.replication.partition import Partition
-from kaspar.storage import Log
+from kaspar.storage import Log, LogManager
 from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.cleaner import Cleaned, Cleaner, CleaningStatistics, OnOwner
 from kaspar.storage.cleaning.dirt import Dirt
 from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
+from kaspar.storage.segment import NOT_LOADED
 from tests.unit.broker.running import create_topic, run, running, until
 from tests.unit.replication.partitions import append
-from tests.unit.storage.logs import append_transactional
+from tests.unit.storage.logs import append_transactional, damage_header
 
 AT_ONCE = {"log_cleaner_backoff_ms": "1"}
 NEVER = {"log_cleaner_backoff_ms": "3600000"}
@@ -322,6 +323,45 @@ def test_a_full_disk_makes_a_log_wait_and_no_other(tmp_path: Path, cleanings: Cl
             assert not partitions[0].offline
             with pytest.raises(Refused, match="no space is left; it is tried again later"):
                 await compact(broker, partitions[0])
+
+    run(scenario())
+
+
+def test_a_log_that_is_to_be_compacted_now_and_has_no_space_keeps_no_other_from_being_cleaned(
+    tmp_path: Path, cleanings: Cleanings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, **AT_ONCE) as broker:
+            full, roomy = await compacted_topic(broker, 2)
+            real = LogManager.secure
+
+            def secure(manager: LogManager, one: Log, offset: int) -> None:
+                if one is full.log:
+                    raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no space is left")
+                real(manager, one, offset)
+
+            monkeypatch.setattr(LogManager, "secure", secure)
+            dirty(full)
+            await compact(broker, full)
+            dirty(roomy)
+            await until(lambda: cleanings.of == [TopicPartition("t", 1)])
+
+    run(scenario())
+
+
+def test_how_far_a_log_can_be_compacted_is_refused_where_a_header_is_damaged(
+    tmp_path: Path, cleanings: Cleanings
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, **NEVER) as broker:
+            (partition,) = await create_topic(broker, "t", cleanup_policy="compact", max_compaction_lag_ms="100000")
+            dirty(partition)
+            segment = partition.log.segments.all[0]
+            segment.rolling_timestamp = NOT_LOADED  # as after a start
+            damage_header(segment)
+            with pytest.raises(Refused, match=r"t-0 cannot be cleaned: .*magic 99") as refused:
+                await compact(broker, partition)
+            assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
     run(scenario())
 

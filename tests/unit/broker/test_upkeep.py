@@ -10,6 +10,7 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset
 from kaspar.base.patient_clock import PATIENCE_MS, PatientClock
+from kaspar.broker.cleaning import LEAST_BACKOFF_MS
 from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE
 from kaspar.storage import Log
 from tests.unit.broker.running import create_topic, run, running, until
@@ -172,5 +173,41 @@ def test_many_old_segments_go_in_steps_so_that_the_loop_has_time_for_others(
             log.config = log_config(retention_ms=1)
             await until(lambda: log.log_start_offset == log.log_end_offset)
             assert [step for step in steps if step] == [MOST_SEGMENTS_AT_ONCE, MOST_SEGMENTS_AT_ONCE, 6]
+
+    run(scenario())
+
+
+def test_the_loop_has_a_turn_between_two_idle_segments_that_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, log_cleaner_backoff_ms="0") as broker:
+            looks: list[int] = []
+            turns = 0
+
+            def turn() -> None:
+                nonlocal turns
+                turns += 1
+                asyncio.get_running_loop().call_soon(turn)
+
+            def look(log: Log, *, now_ms: int) -> bool:
+                looks.append(turns)
+                return False
+
+            monkeypatch.setattr(Log, "roll_if_overdue", look)
+            await create_topic(broker, "t", 5, cleanup_policy="compact", max_compaction_lag_ms="1000")
+            turn()
+            looks.clear()
+            await until(lambda: len(looks) >= 5)
+            assert len(set(looks)) == len(looks)
+
+    run(scenario())
+
+
+def test_without_a_backoff_idle_segments_and_dirty_logs_are_still_looked_for_with_a_rest(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, log_cleaner_backoff_ms="0") as broker:
+            assert broker.cleaning.backoff_ms == LEAST_BACKOFF_MS
+            assert broker.cleaning.backoff_s == LEAST_BACKOFF_MS / 1000
 
     run(scenario())

@@ -9,6 +9,8 @@ from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.config import BrokerConfig, LogConfig
 from kaspar.records import Codec, ControlType, EndTransactionMarker, Record, build_batch, iter_records
 from kaspar.storage import Appended, Files, Log, LogManager, Verification, prepare
+from kaspar.storage.file_names import LOG
+from kaspar.storage.segment import Segment
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
@@ -127,6 +129,13 @@ def read_values(log: Log, offset: int | None = None) -> list[tuple[int, bytes | 
         found += [(record.offset, record.value) for record in records if record.offset >= wanted]
         position = records[-1].offset + 1
     return found
+
+
+def damage_header(segment: Segment) -> None:
+    """Of the first batch: it has a magic that there is not."""
+    with open(segment.path(LOG), "r+b") as file:
+        file.seek(16)
+        file.write(b"\x63")
 
 
 class LogFolder:

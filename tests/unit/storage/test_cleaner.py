@@ -199,6 +199,21 @@ def test_a_log_that_is_truncated_meanwhile_is_not_touched(folder: LogFolder) -> 
     assert folder.names(CLEANED, SWAP) == []
 
 
+def test_what_a_truncation_cut_off_is_no_damage(folder: LogFolder) -> None:
+    log = folder.log
+    looked_at = dirt(log)
+
+    def truncate() -> bool:
+        if not log.truncations:
+            # In the middle of a segment: what was about to be read of it is no longer there.
+            log.truncate_to(1, now_ms=NOW_MS)
+        return False
+
+    with pytest.raises(CleaningStopped):
+        cleaner().clean(log, looked_at, NOW_MS, on_owner=on_owner, stopped=truncate)
+    assert offsets(log) == [0]
+
+
 def test_segments_that_retention_takes_away_stop_the_pass(folder: LogFolder) -> None:
     def retaining(log: Log, work: Callable[[], None]) -> None:
         log.delete_old_segments(4, now_ms=NOW_MS)

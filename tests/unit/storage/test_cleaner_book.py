@@ -17,6 +17,7 @@ from tests.unit.storage.logs import (
     append_transactional,
     append_values,
     broker_config,
+    damage_header,
     end_transaction,
     log_config,
     open_manager,
@@ -251,6 +252,30 @@ def test_it_is_tried_again_after_a_restart_or_a_change_of_the_topics_settings(lo
     logs.book.failed(log, "damaged")
     logs.restart()
     assert logs.next_log() is logs.get("t")
+
+
+def test_a_damaged_header_makes_its_log_uncleanable_and_keeps_no_other_from_being_cleaned(logs: Logs) -> None:
+    for topic in ("damaged", "sound"):
+        logs.create(topic, 4)
+    logs.restart()
+    damaged, sound = logs.get("damaged"), logs.get("sound")
+    for log in (damaged, sound):
+        log.config = log_config(cleanup_policy="compact", segment_bytes=100, max_compaction_lag_ms=MINUTE_MS)
+    damage_header(damaged.segments.all[1])
+    assert logs.next_log(NOW_MS + 3 * MINUTE_MS) is sound
+    assert "magic 99" in (logs.book.why_uncleanable(damaged) or "")
+    assert damaged.directory.online
+
+
+def test_what_came_of_a_log_that_was_truncated_meanwhile_is_not_written_down(logs: Logs) -> None:
+    log = logs.create("t", 4)
+    logs.next()
+    log.truncate_to(2, now_ms=NOW_MS)
+    for value in (b"other", b"others", b"another"):
+        append_values(log, value)
+    logs.book.done(log, 4)
+    assert not logs.book.in_progress(log)
+    assert logs.book.first_dirty_offset(log) == 0
 
 
 # Disks

@@ -1,12 +1,16 @@
 """How dirty a log is: from where, up to where, how much, and whether it must be cleaned now."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from kaspar.base.errors import Refused
 from kaspar.storage import Log
 from kaspar.storage.cleaning.dirt import Dirt, dirt_of
-from tests.unit.storage.logs import NOW_MS, LogFolder, append_values, log_config
+from kaspar.storage.file_names import LOG
+from tests.unit.storage.faulty_files import FaultyFiles
+from tests.unit.storage.logs import NOW_MS, LogFolder, append_values, damage_header, log_config
 
 MINUTE_MS = 60_000
 NOTHING_LATER = 1 << 40
@@ -144,3 +148,40 @@ def test_the_lag_means_nothing_where_the_topic_is_not_compacted(tmp_path: Path) 
     append_values(log, b"v", timestamp=NOW_MS + MINUTE_MS + 1)
     assert not log.roll_if_overdue(now_ms=NOW_MS + 10 * MINUTE_MS)
     assert log.segments.base_offsets == (0,)
+
+
+def test_old_timestamps_that_come_in_end_no_segment_that_has_only_begun(tmp_path: Path) -> None:
+    log = lagging(tmp_path)
+    append_values(log, b"v", timestamp=NOW_MS - 1000 * MINUTE_MS)
+    assert not log.roll_if_overdue(now_ms=NOW_MS + MINUTE_MS)
+    assert log.roll_if_overdue(now_ms=NOW_MS + MINUTE_MS + 1)
+
+
+def test_a_restart_does_not_make_an_idle_segment_young(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, log_config(cleanup_policy="compact", max_compaction_lag_ms=MINUTE_MS))
+    append_values(folder.log, b"v")
+    path = folder.log.segments.all[0].path(LOG)
+    folder.manager.close()
+    os.utime(path, (NOW_MS / 1000, NOW_MS / 1000))
+    folder.clock.jump(5 * MINUTE_MS)
+    assert folder.open_again().roll_if_overdue(now_ms=NOW_MS + 5 * MINUTE_MS)
+
+
+def test_a_look_at_an_idle_segment_whose_age_is_known_opens_no_file(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    log = LogFolder(tmp_path, log_config(cleanup_policy="compact", max_compaction_lag_ms=MINUTE_MS), files).log
+    append_values(log, b"v")
+    log.close_writer()
+    before = files.calls["open"]
+    assert not log.roll_if_overdue(now_ms=NOW_MS)
+    assert files.calls["open"] == before
+
+
+def test_an_active_segment_with_a_damaged_beginning_is_refused(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path, log_config(cleanup_policy="compact", max_compaction_lag_ms=MINUTE_MS))
+    append_values(folder.log, b"v")
+    log = folder.reopen(clean=True)
+    damage_header(log.segments.all[0])
+    with pytest.raises(Refused, match="does not begin with a record batch"):
+        log.roll_if_overdue(now_ms=NOW_MS)
+    assert log.directory.online

@@ -14,7 +14,7 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.config import LogConfig
-from kaspar.storage import DirectoryInUse, LogManager
+from kaspar.storage import DirectoryInUse, LogManager, OsFiles
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import (
     NOW_MS,
@@ -237,6 +237,28 @@ def test_checkpoints_hold_what_the_next_start_needs(tmp_path: Path) -> None:
     assert (again.log_start_offset, again.recovery_point, again.log_end_offset) == (2, 3, 4)
     assert manager.read_high_watermarks() == {PARTITION: 3}
     manager.close()
+
+
+def test_a_directory_that_fails_keeps_no_checkpoint_of_another_from_being_written(tmp_path: Path) -> None:
+    class Failing(FaultyFiles):
+        def rename(self, old: str, new: str) -> None:
+            if old.startswith(str(tmp_path / "bad")) and "rename" in self.failures:
+                raise OSError(errno.EIO, "Input/output error")
+            OsFiles().rename(old, new)
+
+    files = Failing()
+    manager = open_manager(broker_config(tmp_path / "bad", tmp_path / "good"), CONFIG, files)
+    logs = [manager.create(partition(number), random_uuid(), CONFIG) for number in range(2)]
+    for log in logs:
+        append_values(log, b"a")
+        log.advance_log_start_offset(1)
+    files.fail("rename", errno.EIO)
+    with pytest.raises(StorageFailure, match="bad"):
+        manager.checkpoint()
+    bad, good = sorted(logs, key=lambda log: log.directory.path)
+    assert manager.start_is_written(good, 1)
+    assert not manager.start_is_written(bad, 1)
+    manager.abandon()
 
 
 def test_file_handles_stay_bounded(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.clock import ManualClock
-from kaspar.records import BatchHeader, Record, iter_headers, iter_records
+from kaspar.records import BatchHeader, Record, build_batch, iter_headers, iter_records
 from kaspar.storage import AbortedTransaction, Log, OsFiles
 from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.cleaner import Cleaner, CleanerSettings
@@ -180,3 +180,33 @@ def test_readers_beside_a_cleaner_miss_no_last_value_and_see_no_aborted_record(t
         raise problems[0]
     assert subject.log.swaps > ROUNDS
     assert subject.log.directory.online
+
+
+class BeforeOpening(WithoutSyncs):
+    """Lets something happen just before the next file is opened."""
+
+    hook: Callable[[], None] | None = None
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
+        hook, self.hook = self.hook, None
+        if hook is not None:
+            hook()
+        return super().open(path, write=write, create=create)
+
+
+def test_a_batch_that_lies_further_back_in_the_cleaned_segment_is_not_passed_over(tmp_path: Path) -> None:
+    """Tombstones take more bytes once it is noted when they go, so the last one lies behind the end of the old file."""
+    files = BeforeOpening()
+    folder = LogFolder(tmp_path, log_config(cleanup_policy="compact", min_cleanable_dirty_ratio=0), files)
+    log = folder.log
+    for number in range(40):
+        tombstone = build_batch([Record(NOW_MS, b"%d" % number, None)])
+        append(log, tombstone)
+    log.roll(now_ms=NOW_MS)
+    append(log, make_batch([b"later"]))
+    old = log.segments.all[0]
+    files.hook = Subject(folder).clean
+    records = list(iter_records(log.read(39, 1000, log.log_end_offset)))
+    assert [record.offset for record in records] == [39]
+    assert log.segments.all[0].size > old.size + len(tombstone), "otherwise this tells nothing"
+    assert log.directory.readers.pin(old) is None, "nobody asks for it again"

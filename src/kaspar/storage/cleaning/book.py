@@ -18,6 +18,7 @@ from kaspar.base.log import get_log
 from kaspar.config import LogConfig
 from kaspar.storage import checkpoints
 from kaspar.storage.cleaning.dirt import Dirt, dirt_of
+from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
 from kaspar.storage.file_names import CLEANER_OFFSET_CHECKPOINT
 from kaspar.storage.files import DISK_FULL
 from kaspar.storage.log import Log
@@ -52,7 +53,8 @@ class CleanerBook:
         self._logs = logs
         self._lock = threading.RLock()
         self._directories: dict[str, _Directory] = {}
-        self._in_progress: set[Log] = set()
+        # With how often each had been truncated when it was looked at.
+        self._in_progress: dict[Log, int] = {}
         self._uncleanable: dict[TopicPartition, _Uncleanable] = {}
 
     # Which log is next
@@ -102,7 +104,7 @@ class CleanerBook:
         with self._lock:
             if one in self._in_progress:
                 return False
-            self._in_progress.add(one)
+            self._in_progress[one] = dirt.truncations
         try:
             self._logs.secure(one, dirt.first_uncleanable_offset)
             if one.recovery_point < last_stable_offset and one.producers.have_ended_transactions():
@@ -115,6 +117,7 @@ class CleanerBook:
         return True
 
     def _dirt_of(self, one: Log, last_stable_offset: int, now_ms: int) -> Dirt | None:
+        partition = one.topic_partition
         if (
             "compact" not in one.config.cleanup_policy
             or one.deleted
@@ -125,10 +128,15 @@ class CleanerBook:
             return None
         try:
             dirt = dirt_of(one, self._noted(one), last_stable_offset, now_ms)
-        except FileNotFoundError:
-            return None  # a segment was deleted meanwhile
+        except (FileNotFoundError, CleaningStopped):
+            return None  # a segment was deleted, or the log cut, meanwhile
+        except DamagedSegment as damage:
+            reason = str(damage)
+            self.failed(one, reason)
+            log.error("a partition cannot be cleaned, and is left as it is", partition=partition, reason=reason)
+            return None
         except OSError as error:
-            raise one.directory.fail(error, f"looking at {one.topic_partition}") from error
+            raise one.directory.fail(error, f"looking at {partition}") from error
         if dirt.was_reset:
             self._note(one, dirt.first_dirty_offset)
         return dirt
@@ -136,21 +144,21 @@ class CleanerBook:
     # What became of it
 
     def done(self, one: Log, next_dirty_offset: int) -> None:
-        """A pass has come to its end."""
+        """A pass has come to its end. Of a log that was truncated since it was looked at nothing is known."""
         with self._lock:
-            self._in_progress.discard(one)
-            if not one.deleted and one.directory.offline is None:
+            was_cut = self._in_progress.pop(one, one.truncations) != one.truncations
+            if not was_cut and not one.deleted and one.directory.offline is None:
                 self._note(one, next_dirty_offset)
 
     def release(self, one: Log) -> None:
         """Nothing came of it: the log may be tried again."""
         with self._lock:
-            self._in_progress.discard(one)
+            self._in_progress.pop(one, None)
 
     def failed(self, one: Log, reason: str) -> None:
         """The log cannot be cleaned, today or tomorrow."""
         with self._lock:
-            self._in_progress.discard(one)
+            self._in_progress.pop(one, None)
             self._uncleanable[one.topic_partition] = _Uncleanable(one, one.config, reason)
 
     def truncated(self, one: Log, offset: int) -> None:

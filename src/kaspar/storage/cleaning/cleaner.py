@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
 from kaspar.records.compaction import KeyMap
 from kaspar.storage.cleaning import key_scan
 from kaspar.storage.cleaning.dirt import Dirt
-from kaspar.storage.cleaning.errors import CleaningStopped
+from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
 from kaspar.storage.cleaning.rewriting import rewrite
 from kaspar.storage.cleaning.throttle import Pace, Spending
 from kaspar.storage.cleaning.transactions import CleanedTransactions
@@ -105,6 +106,10 @@ class Cleaner:
             if owner.deleted or (isinstance(error, FileNotFoundError) and not _is_missed(owner, error)):
                 raise CleaningStopped(f"files of {owner.topic_partition} were deleted meanwhile") from error
             raise owner.directory.fail(error, f"cleaning {owner.topic_partition}") from error
+        except (DamagedSegment, MalformedBytes) as damage:
+            if owner.truncations != dirt.truncations:  # what was being read was cut off
+                raise CleaningStopped(f"{owner.topic_partition} was truncated meanwhile") from damage
+            raise
 
 
 def _is_missed(owner: Log, error: FileNotFoundError) -> bool:

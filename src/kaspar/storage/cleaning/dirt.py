@@ -13,9 +13,11 @@ Reads time indexes and first batches: for a thread.
 
 from dataclasses import dataclass
 
+from kaspar.base.errors import MalformedBytes
 from kaspar.base.log import get_log
 from kaspar.config.kinds import MAX_LONG
 from kaspar.records import HEADER_SIZE, read_header
+from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
 from kaspar.storage.file_names import LOG
 from kaspar.storage.log import Log
 from kaspar.storage.log_reader import Segments
@@ -35,6 +37,8 @@ class Dirt:
     """For how long the oldest dirty segment has been waiting beyond `max.compaction.lag.ms`."""
     was_reset: bool
     """The offset that was written down can no longer be right."""
+    truncations: int
+    """How often the log had been truncated by then. What is said here does not hold after the next time."""
 
     @property
     def ratio(self) -> float:
@@ -50,7 +54,11 @@ class Dirt:
 
 
 def dirt_of(owner: Log, first_dirty_offset: int | None, last_stable_offset: int, now_ms: int) -> Dirt:
-    """`first_dirty_offset` is what was written down after the log was cleaned last; None if it never was."""
+    """`first_dirty_offset` is what was written down after the log was cleaned last; None if it never was.
+
+    Raises DamagedSegment, CleaningStopped (the log has changed meanwhile) or OSError.
+    """
+    truncations = owner.truncations
     first_dirty, was_reset = _first_dirty(owner, first_dirty_offset)
     segments = owner.segments
     slots = range(segments.slot_of(first_dirty), len(segments.all) - 1)
@@ -70,6 +78,7 @@ def dirt_of(owner: Log, first_dirty_offset: int | None, last_stable_offset: int,
         dirty_bytes=_size_between(segments, first_dirty, first_uncleanable),
         compaction_delay_ms=_compaction_delay_ms(owner, dirty, now_ms),
         was_reset=was_reset,
+        truncations=truncations,
     )
 
 
@@ -115,10 +124,16 @@ def _first_timestamp(owner: Log, segment: Segment) -> int:
     """The largest timestamp of the first batch of a segment that is not the active one."""
     if segment.rolling_timestamp == NOT_LOADED and segment.size:
         readers = owner.directory.readers
+        truncations = owner.truncations
         handle = readers.acquire(segment, segment.path(LOG))
         try:
             head = owner.directory.files.pread(handle.fd, HEADER_SIZE, 0)
         finally:
             readers.release(handle)
-        segment.rolling_timestamp = read_header(head, 0).max_timestamp
+        try:
+            segment.rolling_timestamp = read_header(head, 0).max_timestamp
+        except MalformedBytes as problem:
+            if owner.truncations != truncations or not owner.has_segment(segment):
+                raise CleaningStopped(f"{owner.topic_partition} has changed meanwhile") from problem
+            raise DamagedSegment(segment.path(LOG), 0, str(problem)) from problem
     return segment.rolling_timestamp
