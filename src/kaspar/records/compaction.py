@@ -211,6 +211,15 @@ class BatchFilter:
 
     def _filter_compressed(self, data: Octets, position: int, header: BatchHeader) -> None:
         judge, rebuilder = self._judge, self._rebuilder
+        held = self._judge_compressed(data, position, header)
+        if rebuilder.begin(data, position, judge.facts):
+            again = _records_of(data, position, header) if held is None else held
+            kept = (rebuilder.copy(records, judge.stays) for records in again)
+            rebuilder.put_rebuilt(data, position, b"".join(deflate(header.codec, kept)))
+
+    def _judge_compressed(self, data: Octets, position: int, header: BatchHeader) -> list[Octets] | None:
+        """The inflated records, if they are few enough to be held."""
+        judge = self._judge
         if not 0 < header.count <= INFLATED_BYTES_LIMIT // _SMALLEST_RECORD_SIZE:
             raise _unreadable(data, position)
         judge.begin(data, position)
@@ -226,10 +235,7 @@ class BatchFilter:
                 held.clear()
         if not judge.finish():
             raise _unreadable(data, position)
-        if rebuilder.begin(data, position, judge.facts):
-            again = held if held_bytes <= _HELD_BYTES else _records_of(data, position, header)
-            kept = (rebuilder.copy(records, judge.stays) for records in again)
-            rebuilder.put_rebuilt(data, position, b"".join(deflate(header.codec, kept)))
+        return held if held_bytes <= _HELD_BYTES else None
 
 
 def _records_of(data: Octets, position: int, header: BatchHeader) -> Iterator[Octets]:
