@@ -165,13 +165,17 @@ def _check_missing(kept: dict[int, Record], history: History, start_offset: int,
 
 
 def check_compacted(log: Log, history: History, next_dirty_offset: int) -> None:
-    """Of what lies below `next_dirty_offset`, up to which the log was cleaned, only the last of each key is left."""
+    """Of what lies below `next_dirty_offset`, up to which the log was cleaned, only the last of each key is left.
+
+    A cleaning begins where the log starts. If a crash undoes a deletion, what was before that comes back as it was.
+    """
+    first = max(log.log_start_offset, history.deleted_below)
     last = {record.offset for record in history.last_of_each_key(next_dirty_offset).values()}
     for batch in batches_of(log, log.log_start_offset):
         if batch.header.is_control:
             continue
         for record in batch.records:
-            if log.log_start_offset <= record.offset < next_dirty_offset:
+            if first <= record.offset < next_dirty_offset:
                 assert record.offset in last, f"{record} has a reason to go, and is still there"
 
 

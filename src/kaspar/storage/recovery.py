@@ -255,9 +255,17 @@ class _Loading:
             self.segments[-1].drop_aborted(self.files, end)
 
     def _index_is_sound(self, segment: Segment) -> bool:
-        """Of a segment that was rolled: its largest timestamp is then in its time index."""
-        sound = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)).is_sound(segment.size)
-        return sound and bool(self._sound_times(segment))
+        """Of a segment that was rolled: nothing in it is then younger than the last entry of its time index."""
+        index, times = OffsetIndex.load(self.files, segment.path(OFFSET_INDEX)), self._sound_times(segment)
+        if not times or not index.is_sound(segment.size):
+            return False
+        youngest, relative = times[-1]
+        fd = self.files.open(segment.path(LOG))
+        try:
+            scan = BatchScan(self.files, fd, index.lookup(relative), segment.size)
+            return all(header.max_timestamp <= youngest for _, header, _ in scan) and scan.position == segment.size
+        finally:
+            self.files.close(fd)
 
     def _known_part(self, segment: Segment, recovery_point: int) -> tuple[int, int, list[tuple[int, int]]]:
         """Where to begin to check a segment: position, offset, and the index entries before it, which may be kept.

@@ -11,6 +11,7 @@ import pytest
 from kaspar.records import Record, build_batch
 from kaspar.storage import Loaded
 from kaspar.storage.batch_scan import OldRecords
+from kaspar.storage.indexes import TIME_ENTRY_SIZE
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import NOW_MS, LogFolder, append, append_values, log_config, make_batch, read_values
 
@@ -167,17 +168,22 @@ def test_the_largest_timestamp_of_a_segment_survives_a_crash(tmp_path: Path, ris
     assert found.offset == rising - 1
 
 
-def test_a_time_index_that_a_crash_has_emptied_is_made_anew(tmp_path: Path) -> None:
-    folder = filled(tmp_path)
-    folder.log.flush()
+@pytest.mark.parametrize("entries_left", [0, 1])
+def test_a_time_index_that_a_crash_has_cut_is_made_anew(tmp_path: Path, entries_left: int) -> None:
+    """Of a segment that was rolled just before: an older entry says nothing of the records behind it."""
+    folder = LogFolder(tmp_path)
+    for later_ms in (1, 9):
+        append(folder.log, make_batch([b"v"], timestamp=NOW_MS + later_ms))
+        folder.reopen(clean=True)
     folder.log.roll(now_ms=NOW_MS)
     folder.manager.checkpoint()
     folder.manager.abandon()
-    last = folder.log.segments.all[-2]
-    Path(last.path(".timeindex")).write_bytes(b"")
+    times = Path(folder.log.segments.all[0].path(".timeindex"))
+    content = times.read_bytes()
+    assert len(content) == 2 * TIME_ENTRY_SIZE
+    times.write_bytes(content[: entries_left * TIME_ENTRY_SIZE])
     log = folder.open_again()
-    again = next(segment for segment in log.segments.all if segment.base_offset == last.base_offset)
-    assert again.largest_timestamp(log.directory.files) == NOW_MS + 9
+    assert log.segments.all[0].largest_timestamp(log.directory.files) == NOW_MS + 9
 
 
 def test_leader_epochs_are_found_in_the_batches_after_a_crash(tmp_path: Path) -> None:
