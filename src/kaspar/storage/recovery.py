@@ -225,6 +225,8 @@ class _Loading:
             ):
                 log.info("an index is made anew", file=segments[slot].path(OFFSET_INDEX))
                 self._scan(segments[slot], 0, segments[slot].base_offset, [])
+            elif rolled_last:
+                self.rebuilt.append(segments[slot])  # it is sound, but perhaps not on the disk yet
             self._repair_aborted(slot, segments[slot + 1].base_offset)
         position, checked_from, kept = self._known_part(segments[first], recovery_point)
         # A snapshot above the place where the check begins, but not above the recovery point, saves reading to there.
