@@ -49,7 +49,7 @@ generate: install ## Write the generated files anew: messages from kio, referenc
 	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python scripts/generate_reference.py
 
 lock: $(BIN)/uv ## Choose versions anew and pin them in requirements.lock
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --group dev -o requirements.lock
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra spark --group dev -o requirements.lock
 
 clean: ## Remove what was built
 	@rm -rf $(VENV) build src/*.egg-info; find src -name '*.so' -delete

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.transactions.actions import WriteMarkers
 from kaspar.transactions.shard import TransactionShard
 from kaspar.transactions.state import TRANSITIONS, TransactionState

@@ -25,6 +25,11 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class ProducerIdAndEpoch(NamedTuple):
+    producer_id: int
+    producer_epoch: int
+
+
 def uuid_to_text(value: uuid.UUID) -> str:
     """A topic id as Kafka prints it: url-safe base64 without padding."""
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")

@@ -8,9 +8,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
-from kaspar.base.ids import Offset, TopicPartition
+from kaspar.base.ids import Offset, ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.records import ControlType, EndTransactionMarker
 from kaspar.replication.partition import Partition
 

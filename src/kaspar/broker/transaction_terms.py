@@ -4,8 +4,8 @@ import struct
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.verification import TransactionSupport
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.protocol.produce import ProduceRequest
 from kaspar.records import HEADER_SIZE
 

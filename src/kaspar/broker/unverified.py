@@ -11,10 +11,10 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.appends import Check, Done, Failed
 from kaspar.broker.transaction_terms import TransactionTerms
 from kaspar.broker.verification import TransactionSupport, is_fenced, verify_transaction
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.replication.partition import Partition
 from kaspar.storage import Appended, PreparedBatch, prepare_inline
 

@@ -12,8 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.replication.partition import Partition
 from kaspar.storage import Verification
 

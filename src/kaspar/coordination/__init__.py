@@ -6,16 +6,7 @@ restart; replies go out when the batch is committed. So there is one way in whic
 the log gives the same state.
 """
 
-from kaspar.coordination.decision import (
-    Action,
-    Decision,
-    Now,
-    ProducerIdAndEpoch,
-    Reply,
-    StoredRecord,
-    Ticket,
-    Timer,
-)
+from kaspar.coordination.decision import Action, Decision, Now, Reply, StoredRecord, Ticket, Timer
 from kaspar.coordination.placing import partition_for
 from kaspar.coordination.shard import Shard
 
@@ -23,7 +14,6 @@ __all__ = [
     "Action",
     "Decision",
     "Now",
-    "ProducerIdAndEpoch",
     "Reply",
     "Shard",
     "StoredRecord",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.protocol.schema import Message
 
 
@@ -13,11 +14,6 @@ class Now(NamedTuple):
 
     wall_ms: int
     steady_ms: int
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    producer_id: int
-    producer_epoch: int
 
 
 class StoredRecord(NamedTuple):

@@ -3,7 +3,8 @@
 from collections.abc import Hashable
 from typing import Protocol
 
-from kaspar.coordination.decision import Decision, Now, ProducerIdAndEpoch, StoredRecord
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.coordination.decision import Decision, Now, StoredRecord
 
 
 class Shard(Protocol):

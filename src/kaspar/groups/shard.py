@@ -12,9 +12,9 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import ZERO_UUID
+from kaspar.base.ids import ZERO_UUID, ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, Reply, Shard, StoredRecord, Ticket, Timer
+from kaspar.coordination import Decision, Now, Reply, Shard, StoredRecord, Ticket, Timer
 from kaspar.groups import (
     classic_rebalance,
     classic_requests,

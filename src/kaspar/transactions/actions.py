@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ While a transaction is being completed everybody has to wait (CONCURRENT_TRANSAC
 """
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.transactions.init import Terms
 from kaspar.transactions.state import (
     COMPLETE_STATES,

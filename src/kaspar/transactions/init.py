@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.transactions.settings import CoordinatorSettings
 from kaspar.transactions.state import (

@@ -7,8 +7,7 @@ its partition before it takes the first batch. Either way nothing gets into a pa
 from collections.abc import Collection, Mapping
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResult,

@@ -20,8 +20,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, Reply, StoredRecord, Ticket, Timer
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.coordination import Decision, Now, Reply, StoredRecord, Ticket, Timer
 from kaspar.protocol.messages.describe_transactions import TransactionState as DescribedTransaction
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest

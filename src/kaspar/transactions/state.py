@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 
 NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1

@@ -4,8 +4,8 @@ from collections import defaultdict
 from typing import Final
 
 from kaspar.base.errors import MalformedBytes
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch, StoredRecord
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.coordination import StoredRecord
 from kaspar.transactions.records import KINDS, PartitionsSchema, TransactionLogKey, TransactionLogValue
 from kaspar.transactions.state import NO_EPOCH, Transaction, TransactionState
 

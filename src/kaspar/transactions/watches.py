@@ -1,6 +1,7 @@
 """What a coordinator knows beside the log, and may forget when it is restarted."""
 
-from kaspar.coordination import Now, ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.coordination import Now
 from kaspar.transactions.state import NO_EPOCH, Transaction
 
 

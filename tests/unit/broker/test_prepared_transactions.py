@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.server import Broker
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.protocol.messages.txn_offset_commit import (

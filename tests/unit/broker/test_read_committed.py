@@ -6,10 +6,9 @@ import pytest
 
 from kaspar.base.clock import SystemClock
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.markers import write_marker
 from kaspar.broker.server import Broker
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

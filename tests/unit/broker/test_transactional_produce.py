@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.records import Codec
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.broker.transactions import Coordinator, P, Q, Question, batch_of, end, produce

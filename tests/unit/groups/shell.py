@@ -9,8 +9,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, StoredRecord, Ticket
+from kaspar.coordination import Decision, Now, StoredRecord, Ticket
 from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.group import Client
 from kaspar.groups.records import GroupMetadataValue

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import ProducerIdAndEpoch, StoredRecord
+from kaspar.coordination import StoredRecord
 from kaspar.groups.group import GroupKind
 from kaspar.groups.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, GroupMetadataKey
 from kaspar.groups.shard import FORGOTTEN_AT_ONCE, SWEEP

@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import Decision, Now, ProducerIdAndEpoch, StoredRecord, Ticket
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.coordination import Decision, Now, StoredRecord, Ticket
 from kaspar.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

@@ -3,7 +3,7 @@
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.transactions.state import TransactionState
 from tests.unit.transactions.coordinator import A0, A1, B0, MINUTE_MS, Coordinator, pair
 from tests.unit.transactions.test_init_producer_id import exhausted, next_epoch

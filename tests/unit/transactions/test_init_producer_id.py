@@ -3,7 +3,7 @@
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.transactions.settings import CoordinatorSettings
 from kaspar.transactions.state import TransactionState
 from tests.unit.transactions.coordinator import A0, DAY_MS, ID, MINUTE_MS, SETTINGS, Coordinator, pair

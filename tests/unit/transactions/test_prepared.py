@@ -3,7 +3,7 @@
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.transactions.state import NO_TIMEOUT_MS, TransactionState
 from tests.unit.transactions.coordinator import (
     A0,

@@ -5,8 +5,8 @@ classes agree is shown in tests/compat/test_transaction_records.py.
 import pytest
 
 from kaspar.base.errors import MalformedBytes
-from kaspar.base.ids import TopicPartition
-from kaspar.coordination import ProducerIdAndEpoch, StoredRecord
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.coordination import StoredRecord
 from kaspar.transactions import stored
 from kaspar.transactions.records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from kaspar.transactions.state import Transaction, TransactionState

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.coordination import ProducerIdAndEpoch
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.transactions.state import TRANSITIONS, Transaction, TransactionEvent, TransactionState
 
 S = TransactionState

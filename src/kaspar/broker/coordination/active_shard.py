@@ -14,10 +14,10 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
-from kaspar.base.ids import Offset
+from kaspar.base.ids import Offset, ProducerIdAndEpoch
 from kaspar.base.log import get_log
 from kaspar.broker.coordination.tickets import Answer, Refusal, RequestTicket
-from kaspar.coordination import Action, Decision, Now, ProducerIdAndEpoch, Reply, Shard, StoredRecord, Ticket, Timer
+from kaspar.coordination import Action, Decision, Now, Reply, Shard, StoredRecord, Ticket, Timer
 from kaspar.protocol.schema import Message
 from kaspar.records import Codec, Record, build_batch
 from kaspar.replication.partition import Partition

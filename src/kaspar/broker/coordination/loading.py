@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Final
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.base.log import get_log
-from kaspar.coordination import ProducerIdAndEpoch, Shard
+from kaspar.coordination import Shard
 from kaspar.records import BatchHeader, ControlType, Record, crc_matches, iter_batch, iter_headers
 from kaspar.records import control_type as type_of_control
 from kaspar.storage import Log

@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.base.log import get_log
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.transactions.actions import WriteMarkers
 
 if TYPE_CHECKING:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.base.log import get_log
 from kaspar.broker.coordination.active_shard import ActiveShard, Decide, Question
 from kaspar.broker.coordination.internal_topics import InternalTopic
 from kaspar.broker.coordination.loading import LoadCancelled, ShardLoader
 from kaspar.broker.coordination.tickets import Answer, Refusal
-from kaspar.coordination import Action, Decision, Now, ProducerIdAndEpoch, Shard, partition_for
+from kaspar.coordination import Action, Decision, Now, Shard, partition_for
 from kaspar.metadata.events import CreateTopics
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role

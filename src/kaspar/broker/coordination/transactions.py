@@ -8,13 +8,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.coordination.internal_topics import transaction_state
 from kaspar.broker.coordination.marker_writer import MarkerWriter
 from kaspar.broker.coordination.runtime import Runtime
 from kaspar.broker.coordination.tickets import Answer, Refusal
 from kaspar.broker.markers import write_marker
-from kaspar.coordination import Action, Decision, Now, ProducerIdAndEpoch, Ticket
+from kaspar.coordination import Action, Decision, Now, Ticket
 from kaspar.metadata import ClusterImage
 from kaspar.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
 from kaspar.protocol.schema import Message

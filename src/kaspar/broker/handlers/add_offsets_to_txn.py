@@ -6,10 +6,9 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from kaspar.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
 from kaspar.protocol.schema import Message

@@ -8,10 +8,9 @@ import functools
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.broker.handlers.group_answers import together
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.coordination.active_shard import coordinator_code
 from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.broker.handlers.group_client import client_of
 from kaspar.broker.handlers.known_partitions import split_by_existence
 from kaspar.broker.verification import TransactionSupport, verify_transaction
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.metadata import ClusterImage
 from kaspar.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

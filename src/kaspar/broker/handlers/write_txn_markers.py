@@ -5,10 +5,9 @@ ends one by hand.
 import asyncio
 from typing import TYPE_CHECKING
 
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.handlers import RequestContext
 from kaspar.broker.markers import write_marker
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,

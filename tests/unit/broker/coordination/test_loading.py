@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.coordination import loading
 from kaspar.broker.coordination.loading import LoadCancelled, ShardLoader
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.records import (
     Codec,
     ControlType,

@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.coordination.marker_writer import MarkerWriter
 from kaspar.broker.server import Broker
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.transactions.actions import WriteMarkers
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from kaspar.base.errors import ErrorCode, StorageFailure
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.server import Broker
-from kaspar.coordination import ProducerIdAndEpoch
 from kaspar.metadata.events import DeleteTopics, TopicReference
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

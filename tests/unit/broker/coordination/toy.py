@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import BrokerId, LeaderEpoch
+from kaspar.base.ids import BrokerId, LeaderEpoch, ProducerIdAndEpoch
 from kaspar.broker.coordination.internal_topics import InternalTopic
 from kaspar.broker.coordination.runtime import Runtime
 from kaspar.broker.server import Broker
-from kaspar.coordination import Action, Decision, Now, ProducerIdAndEpoch, Reply, StoredRecord, Ticket, Timer
+from kaspar.coordination import Action, Decision, Now, Reply, StoredRecord, Ticket, Timer
 from kaspar.coordination.record_kinds import RecordKind, RecordKinds
 from kaspar.protocol.schema import Field, Message, Schema
 from kaspar.records import Codec, iter_batch, iter_headers
