@@ -30,6 +30,7 @@ class _Reader:
     def __init__(self, name: str, journals: Path, bootstrap: str, topic: str, partitions: int) -> None:
         self.problems: list[str] = []
         self.count = 0
+        self.positions: dict[int, int] = {}  # by partition: behind the last record that was noted
         self._journal = Journal(journals, name)
         self._bootstrap = bootstrap
         self._topic = topic
@@ -68,6 +69,7 @@ class _Reader:
                     for partition, offset, value in records
                 )
             )
+            self.positions |= {partition: offset + 1 for partition, offset, _ in records}
             self.count += len(records)
 
 

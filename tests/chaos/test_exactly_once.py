@@ -101,8 +101,8 @@ def test_the_checker_finds_a_reader_of_uncommitted_records(
     broker = start_broker(overrides=COORDINATION)
     folder = tmp_path / "actors"
     with PipelineRun(broker, folder, chance, "range", processors=1, feeders=1) as run:
-        with UncommittedReader("uncommitted-reader", folder, broker.bootstrap, "out", run.partitions):
-            run.wait_for_aborts()
+        with UncommittedReader("uncommitted-reader", folder, broker.bootstrap, "out", run.partitions) as reader:
+            run.wait_until_aborted_are_read(reader)
         history = run.finish()
     found = check(history)
     assert found
