@@ -42,6 +42,7 @@ class LocalLog:
         "_admitted",
         "_config",
         "_doomed",
+        "_flushing",
         "_folder_dirty",
         "_folder_is_new",
         "_index_interval_bytes",
@@ -60,6 +61,7 @@ class LocalLog:
         "recovery_point",
         "segments",
         "topic_partition",
+        "unflushed_since_ms",
     )
 
     def __init__(
@@ -77,6 +79,8 @@ class LocalLog:
         self.topic_partition = topic_partition
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
+        # When the oldest append that no sync has covered came; -1 if there is none.
+        self.unflushed_since_ms = -1
         self.deleted = False
         self._pwrite = directory.files.pwrite
         self._publish(segments)
@@ -91,6 +95,7 @@ class LocalLog:
         self._doomed = DoomedFiles()
         # A sync that was under way while the log was cut must not move the recovery point.
         self._truncations = 0
+        self._flushing = threading.Lock()
         self._recovering = threading.Lock()
         # Held while a cleaned segment takes the place of others: names and the list of segments change together.
         self._renaming = threading.Lock()

@@ -9,7 +9,6 @@ Rules:
 """
 
 import os
-import threading
 import uuid
 from collections.abc import Iterator
 
@@ -46,41 +45,7 @@ _new = tuple.__new__  # a named tuple's own constructor takes three times as lon
 
 
 class Log(ShrinkingLog):
-    __slots__ = ("_flushing", "unflushed_since_ms")
-
-    def __init__(
-        self,
-        directory: LogDirectory,
-        folder: str,
-        topic_partition: TopicPartition,
-        topic_id: uuid.UUID | None,
-        config: LogConfig,
-        *,
-        segments: list[Segment],
-        log_start_offset: int,
-        log_end_offset: int,
-        recovery_point: int,
-        leader_epochs: LeaderEpochCache,
-        producers: ProducerState,
-        snapshots: set[int],
-    ) -> None:
-        super().__init__(
-            directory,
-            folder,
-            topic_partition,
-            topic_id,
-            config,
-            segments=segments,
-            log_start_offset=log_start_offset,
-            log_end_offset=log_end_offset,
-            recovery_point=recovery_point,
-            leader_epochs=leader_epochs,
-            producers=producers,
-            snapshots=snapshots,
-        )
-        # When the oldest append that no sync has covered came; -1 if there is none.
-        self.unflushed_since_ms = -1
-        self._flushing = threading.Lock()
+    __slots__ = ()
 
     @staticmethod
     def create(
