@@ -1,0 +1,95 @@
+"""A SparkSession made for topics: settings that make small batches fast, and workers that run this Python.
+
+Rules: whatever `config` says wins, then what spark-submit was given, then the settings below. Every one of them is a
+setting of Spark's own; a session made without this module reads and writes topics too, only slower. Importing this
+module loads nothing of PySpark.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import KasparError
+from kaspar.spark.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PYTHON_SETTING: Final = "spark.pyspark.python"
+LOCAL_MASTERS: Final = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?")
+UNDER_SPARK_SUBMIT: Final = "PYSPARK_GATEWAY_PORT"  # in the environment of a program that spark-submit runs
+
+
+def session(
+    app_name: str = "kaspar", master: str | None = None, config: Mapping[str, object] | None = None
+) -> "SparkSession":
+    """The session of this process, made if there is none yet.
+
+    `master`: "local[*]" unless spark-submit says otherwise. `config`: settings of Spark, which win over ours.
+    """
+    submitted = UNDER_SPARK_SUBMIT in os.environ
+    wanted = {name: _text(value) for name, value in (config or {}).items()}
+    master = wanted.pop("spark.master", master)
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(find_java().home)
+    # PySpark reads the workers' Python from the environment alone, when it starts.
+    os.environ["PYSPARK_PYTHON"] = wanted.pop(PYTHON_SETTING, os.environ.get("PYSPARK_PYTHON", sys.executable))
+
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    running = SparkContext._active_spark_context
+    if running is not None and master not in (None, running.master):
+        raise KasparError(
+            f"a session on {running.master} runs in this process already: stop() it before one on {master} can start"
+        )
+    given = dict(SparkConf().getAll()) if submitted else {}
+    place = master or (running.master if running is not None else None) or given.get("spark.master") or "local[*]"
+    settings = settings_for(place, cores=cores_of(place)) | given | wanted
+    return SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
+
+
+def register(session: "SparkSession") -> None:
+    """Name the format "kaspar" to a session. Spark finds it by itself, unless some other package of that kind fails."""
+    from kaspar.spark.source import KasparDataSource
+
+    session.dataSource.register(KasparDataSource)
+
+
+def cores_of(master: str) -> int:
+    """How many tasks run at once. A cluster does not say before it has started: this machine's cores stand for it."""
+    local = LOCAL_MASTERS.fullmatch(master)
+    if local is None or local[2] == "*":
+        return len(os.sched_getaffinity(0))
+    return int(local[2] or 1)
+
+
+def settings_for(master: str, *, cores: int) -> dict[str, str]:
+    """What a session gets unless it is told otherwise."""
+    settings = {
+        # A batch starts this many tasks after every shuffle, and opens as many state stores: 200 by default.
+        "spark.sql.shuffle.partitions": str(cores),
+        # Between the JVM and its Python workers: shorter than TCP's way, and open to nobody else.
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Rows in one Arrow batch towards Python: with ten times Spark's 10,000 a row costs half as much.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        # State on disk instead of the heap, and of every batch only its changes are written.
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        # The page of a session costs memory and a second at the start.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    if LOCAL_MASTERS.fullmatch(master) is not None:
+        # Nobody else needs to reach the driver.
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
