@@ -49,6 +49,7 @@ def main() -> int:
         pytest("integration", ["tests/integration"], (), compiled),
         pytest("compat", ["tests/compat"], (), compiled),
         pytest("chaos", ["tests/chaos"], (), compiled),
+        pytest("spark", ["tests/spark"], (), compiled),
     ]
     report(outcomes)
     return 1 if any(outcome.failed for outcome in outcomes) else 0

@@ -1,0 +1,1 @@
+"""Topics read and written by real Spark, against a real broker."""
