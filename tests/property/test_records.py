@@ -117,9 +117,9 @@ def readable(core: ModuleType, batch: bytes | bytearray) -> object:
         for position, header in iter_headers(batch, 0, len(batch)):
             reader = core.RecordReader(header.base_offset, header.base_timestamp, None)
             payload = b"".join(inflate(header.codec, bytes(batch[position + 61 : position + header.size])))
-            records, used, wanted = reader.read(payload, header.count)
-            found += records
-            found.append(Record(used, None, None, (), wanted))
+            end, wanted = core.whole_records(payload)
+            found.append(Record(end, None, None, (), wanted))
+            found += reader.read(payload[:end] if end >= 0 else payload, header.count)
     except (MalformedBytes, Refused) as error:
         return found, str(error)
     return found

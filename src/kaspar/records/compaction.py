@@ -12,16 +12,17 @@ of its records; the records that went leave gaps between the offsets of the othe
 import mmap
 import secrets
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kaspar.base.compiled import load
-from kaspar.base.errors import MalformedBytes, Refused
-from kaspar.records.batch import HEADER_SIZE, BatchHeader
+from kaspar.base.errors import MalformedBytes
+from kaspar.records.batch import BatchHeader
 from kaspar.records.codec import Codec, Octets
 from kaspar.records.deflate import deflate
-from kaspar.records.inflate import INFLATED_BYTES_LIMIT, inflate
+from kaspar.records.inflate import INFLATED_BYTES_LIMIT
+from kaspar.records.reader import record_pieces, unreadable
 
 if TYPE_CHECKING:
     from kaspar.records import compaction_core as core
@@ -122,7 +123,7 @@ class KeyMap:
         """Map the records from `first_offset` on of the one batch at `position`. False if the map is full."""
         table = self.table
         mapped = 0
-        for records in _records_of(data, position, header):
+        for records in record_pieces(data, position, header):
             mapped += table.map_records(records, header.base_offset, first_offset)
             if table.is_full:
                 return False
@@ -213,7 +214,7 @@ class BatchFilter:
         judge, rebuilder = self._judge, self._rebuilder
         held = self._judge_compressed(data, position, header)
         if rebuilder.begin(data, position, judge.facts):
-            again = _records_of(data, position, header) if held is None else held
+            again = record_pieces(data, position, header) if held is None else held
             kept = (rebuilder.copy(records, judge.stays) for records in again)
             rebuilder.put_rebuilt(data, position, b"".join(deflate(header.codec, kept)))
 
@@ -225,7 +226,7 @@ class BatchFilter:
         judge.begin(data, position)
         held: list[Octets] = []
         held_bytes = 0
-        for records in _records_of(data, position, header):
+        for records in record_pieces(data, position, header):
             judge.collect(records)
             self._settle(records, data, position)
             held_bytes += len(records)
@@ -238,35 +239,5 @@ class BatchFilter:
         return held if held_bytes <= _HELD_BYTES else None
 
 
-def _records_of(data: Octets, position: int, header: BatchHeader) -> Iterator[Octets]:
-    """The inflated records of the batch at `position`, in pieces of whole records."""
-    payload = memoryview(data)[position + HEADER_SIZE : position + header.size]
-    if header.codec is Codec.NONE:
-        yield payload
-        return
-    pieces: list[Octets] = []
-    held = wanted = 0
-    try:
-        for piece in inflate(header.codec, payload):
-            pieces.append(piece)
-            held += len(piece)
-            if held < wanted:  # joined once the next record is whole, so that a large one is not copied again and again
-                continue
-            records = piece if len(pieces) == 1 else b"".join(pieces)
-            end, wanted = rebuilding_core.whole_records(records)
-            if end < 0:
-                raise _unreadable(data, position)
-            # Nothing but what is yielded holds on to a large record.
-            pieces = [bytes(memoryview(records)[end:])]
-            held -= end
-            if end:
-                yield memoryview(records)[:end]
-    except Refused as refused:
-        raise MalformedBytes(refused.message) from refused
-    if held:
-        raise _unreadable(data, position)
-
-
 def _unreadable(data: Octets, position: int) -> MalformedBytes:
-    base_offset = int.from_bytes(data[position : position + 8], "big", signed=True)
-    return MalformedBytes(f"the records of the batch at offset {base_offset} cannot be read")
+    return unreadable(int.from_bytes(data[position : position + 8], "big", signed=True))

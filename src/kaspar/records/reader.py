@@ -25,16 +25,27 @@ def iter_records(buffer: Octets, start: int = 0, end: int | None = None) -> Iter
 
 def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[Record]:
     """The records of the one batch at `position`, inflated piece by piece."""
+    if header.count == 0:  # compaction leaves such a batch to remember its producer's last sequence
+        return
     reader = core.RecordReader(
         header.base_offset, header.base_timestamp, header.max_timestamp if header.is_log_append_time else None
     )
-    if header.count == 0:  # compaction leaves such a batch to remember its producer's last sequence
-        return
+    left = header.count
+    for piece in record_pieces(buffer, position, header):
+        records = reader.read(bytes(piece), left)
+        left -= len(records)
+        yield from records
+    if left:
+        raise MalformedBytes(f"a batch of {header.count} records lacks {left}")
+
+
+def record_pieces(buffer: Octets, position: int, header: BatchHeader) -> Iterator[Octets]:
+    """The inflated records of the batch at `position`, in pieces of whole records: never more than a few of them, and
+    the largest, at once. Raises MalformedBytes where they cannot be inflated or end within a record."""
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size]
     if header.codec is Codec.NONE:
-        yield from _read_plain(reader, payload, header)
+        yield payload
         return
-    left = header.count
     pieces: list[Octets] = []
     held = wanted = 0
     try:
@@ -43,24 +54,20 @@ def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[R
             held += len(piece)
             if held < wanted:  # joined once the next record is whole, so that a large one is not copied again and again
                 continue
-            data = b"".join(pieces)
-            records, used, wanted = reader.read(data, left)
-            left -= len(records)
-            pieces = [data[used:]]
-            held -= used
-            yield from records
+            records = piece if len(pieces) == 1 else b"".join(pieces)
+            end, wanted = core.whole_records(records)
+            if end < 0:
+                raise unreadable(header.base_offset)
+            # Nothing but what is yielded holds on to a large record.
+            pieces = [bytes(memoryview(records)[end:])]
+            held -= end
+            if end:
+                yield memoryview(records)[:end]
     except Refused as refused:
         raise MalformedBytes(refused.message) from refused
-    if left or held:
-        raise _torn(header, left, held)
+    if held:
+        raise unreadable(header.base_offset)
 
 
-def _read_plain(reader: core.RecordReader, payload: memoryview, header: BatchHeader) -> list[Record]:
-    records, used, _ = reader.read(bytes(payload), header.count)
-    if len(records) != header.count or used != len(payload):
-        raise _torn(header, header.count - len(records), len(payload) - used)
-    return records
-
-
-def _torn(header: BatchHeader, left: int, held: int) -> MalformedBytes:
-    return MalformedBytes(f"a batch of {header.count} records lacks {left}, with {held} bytes left over")
+def unreadable(base_offset: int) -> MalformedBytes:
+    return MalformedBytes(f"the records of the batch at offset {base_offset} cannot be read")

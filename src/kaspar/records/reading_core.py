@@ -7,9 +7,12 @@ loads one form of it.
 import cython
 
 from kaspar.base.errors import MalformedBytes
+from kaspar.records.codec import Octets
 from kaspar.records.record import Header, Record
 
 IS_COMPILED: bool = cython.compiled
+
+_SMALLEST_RECORD = cython.declare(cython.int, 7)
 
 
 @cython.cfunc
@@ -34,10 +37,41 @@ def _zigzag(raw: cython.ulonglong) -> cython.longlong:
     return _signed((raw >> 1) ^ (0 - (raw & 1)))
 
 
+@cython.locals(data="const unsigned char[::1]")
+def whole_records(buffer: Octets) -> tuple[int, int]:
+    """Where the last whole record of `buffer` ends, and how many bytes from there on the next one takes, or 0 where
+    that cannot be told yet. -1 if there can be no record."""
+    data = buffer
+    start: cython.Py_ssize_t = 0
+    position: cython.Py_ssize_t
+    end: cython.Py_ssize_t = len(buffer)
+    size: cython.longlong
+    raw: cython.ulonglong
+    low_32_bits: cython.ulonglong = 0xFFFF_FFFF
+    octet: cython.ulonglong
+    while start < end:
+        raw = 0
+        octet = 0x80
+        position = start
+        while octet >= 0x80 and position < end and position < start + 5:
+            octet = data[position]
+            raw |= (octet & 0x7F) << (7 * (position - start))
+            position += 1
+        if octet >= 0x80:
+            return start if position < start + 5 else -1, 0
+        size = _zigzag(raw & low_32_bits) + position - start
+        if size < _SMALLEST_RECORD:
+            return -1, 0
+        if size > end - start:
+            return start, size
+        start += size
+    return start, 0
+
+
 @cython.final
 @cython.cclass
 class RecordReader:
-    """Reads the records of one batch out of its inflated bytes, which may come in pieces."""
+    """Reads the records of one batch out of its inflated bytes, which may come in pieces of whole records."""
 
     _base_offset: cython.longlong
     _base_timestamp: cython.ulonglong
@@ -57,40 +91,25 @@ class RecordReader:
         self._position = 0
         self._end = 0
 
-    def read(self, data: bytes, most: int) -> tuple[list[Record], int, int]:
-        """Up to `most` whole records at the start of `data`, where the rest begins, and how many bytes the next record
-        takes (0 where that cannot be told yet)."""
+    def read(self, data: bytes, most: int) -> list[Record]:
+        """All records in `data`, which ends with one of them. There may be `most`, and not one more."""
         self._view = data
         records: list[Record] = []
-        start: cython.Py_ssize_t = 0
-        wanted: cython.Py_ssize_t = 0
         length: cython.longlong
         size: cython.Py_ssize_t = len(data)
-        while len(records) < most:
-            self._position = start
+        self._position = 0
+        while self._position < size:
+            if len(records) == most:
+                raise MalformedBytes("a batch has more records than it says")
             self._end = size
-            if not self._has_whole_number():
-                break
             length = self._number(35)
             if length < 6:
                 raise MalformedBytes(f"a record of {length} bytes is too short to be one")
             if length > size - self._position:
-                wanted = self._position + length - start
-                break
+                raise MalformedBytes("a record is cut off")
             self._end = self._position + length
-            start = self._end
             records.append(self._record(data))
-        return records, start, wanted
-
-    @cython.cfunc
-    @cython.inline
-    def _has_whole_number(self) -> cython.bint:
-        position: cython.Py_ssize_t = self._position
-        while position < self._end and position < self._position + 5:
-            if self._view[position] < 0x80:
-                return True
-            position += 1
-        return position == self._position + 5
+        return records
 
     @cython.cfunc
     def _number(self, bits: cython.int) -> cython.longlong:

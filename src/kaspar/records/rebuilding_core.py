@@ -135,32 +135,6 @@ def _varint(data: Octets, position: cython.Py_ssize_t) -> cython.longlong:
 
 
 @cython.locals(data="const unsigned char[::1]")
-def whole_records(buffer: Octets) -> tuple[int, int]:
-    """Where the last whole record of `buffer` ends, and how many bytes from there on the next one takes, or 0 where
-    that cannot be told yet. -1 if there can be no record."""
-    data = buffer
-    position: cython.Py_ssize_t = 0
-    end: cython.Py_ssize_t = len(buffer)
-    behind_length: cython.Py_ssize_t
-    size: cython.longlong
-    while position < end:
-        behind_length = position
-        while behind_length < end and data[behind_length] >= 0x80:
-            behind_length += 1
-        if behind_length - position >= 5:
-            return -1, 0
-        if behind_length == end:
-            return position, 0
-        size = _varint(data, position) + behind_length + 1 - position
-        if size < _SMALLEST_RECORD:
-            return -1, 0
-        if size > end - position:
-            return position, size
-        position += size
-    return position, 0
-
-
-@cython.locals(data="const unsigned char[::1]")
 def whole_batches(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> tuple[int, str | None]:
     """Where the last whole batch ends, and what is wrong with what stands there, if anything is."""
     data = buffer
