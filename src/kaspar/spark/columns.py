@@ -1,0 +1,35 @@
+"""The columns of a read as Spark's types: as its own Kafka source has them, key and value as their formats say."""
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kaspar.spark.formats import decoder_of
+from kaspar.spark.options import ReadOptions
+
+_TYPES: dict[str, DataType] = {
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+}
+
+
+def schema_of(options: ReadOptions) -> StructType:
+    return StructType([StructField(column, _type_of(column, options)) for column in options.columns])
+
+
+def _type_of(column: str, options: ReadOptions) -> DataType:
+    if column == "key" or column == "value":
+        return decoder_of(options, column).data_type
+    return _TYPES[column]

@@ -1,0 +1,61 @@
+"""Offsets of partitions as JSON, in the form in which Spark's own connector reads and writes them.
+
+{"clicks": {"0": 23, "1": -1}, "orders": {"0": -2}}: in options -2 stands for the earliest offset and -1 for the latest;
+in a checkpoint all are real, and one more than the last offset that was read. Partitions are written in order, so that
+equal offsets are equal texts, by which Spark sees that nothing is new.
+"""
+
+import json
+from collections.abc import Mapping
+
+from kaspar.base.ids import TopicPartition
+from kaspar.spark.kafka_settings import InvalidOption
+
+LATEST = -1
+EARLIEST = -2
+
+PartitionOffsets = Mapping[TopicPartition, int]
+
+
+def to_json(offsets: PartitionOffsets) -> dict[str, dict[str, int]]:
+    by_topic: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        by_topic.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return by_topic
+
+
+def from_json(by_topic: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, int(partition)): offset
+        for topic, partitions in by_topic.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def parse_offsets(option: str, text: str) -> dict[TopicPartition, int]:
+    """Offsets, or timestamps, as an option gives them."""
+    try:
+        return {where: _whole(number) for where, number in from_json(json.loads(text)).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidOption(
+            f'Option \'{option}\' must be like {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}}}}, and {text!r} is not.'
+        ) from None
+
+
+def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
+    """The value of `assign`."""
+    try:
+        by_topic: dict[str, list[int]] = json.loads(text)
+        return tuple(
+            sorted({TopicPartition(topic, _whole(number)) for topic, numbers in by_topic.items() for number in numbers})
+        )
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidOption(
+            f'Option \'{option}\' must be like {{"topicA":[0,1],"topicB":[2,4]}}, and {text!r} is not.'
+        ) from None
+
+
+def _whole(number: object) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(number)
+    return number

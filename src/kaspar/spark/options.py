@@ -1,0 +1,292 @@
+"""The options of a read, parsed once into a frozen value that every process of the query gets.
+
+Names, defaults and precedence are those of Spark's own Kafka source, names in any case; what it refuses is refused
+here, with a sentence. Options of our own: `columns`, `maxBytesPerTrigger`, `commitGroupOffsets`, `maxBatchRows`,
+`maxBatchBytes`, and the formats of key and value.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TypeVar
+
+from kaspar.base.ids import TopicPartition
+from kaspar.spark.formats import FormatOptions
+from kaspar.spark.kafka_settings import (
+    ConnectionSettings,
+    InvalidOption,
+    connection_settings,
+    kafka_settings,
+    refuse_security,
+    whole_number,
+)
+from kaspar.spark.offsets import EARLIEST, LATEST, parse_offsets, parse_partitions
+
+__all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscription", "refuse_security"]
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+"""In the order in which Spark's own source has them; `headers` only if asked for."""
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+_ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+
+_UNSUPPORTED_SETTINGS = {
+    "auto.offset.reset": "say where to start with the option 'startingOffsets'",
+    "key.deserializer": "keys are read as bytes, or as the option 'key.format' says",
+    "value.deserializer": "values are read as bytes, or as the option 'value.format' says",
+    "enable.auto.commit": "group offsets are committed when a micro-batch is done; see 'commitGroupOffsets'",
+    "interceptor.classes": "an interceptor could change the records",
+}
+_Value = TypeVar("_Value")
+_TIME_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which topics are meant; exactly one of the three is given."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    assigned: tuple[TopicPartition, ...] = ()
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"subscribePattern {self.pattern}"
+        if self.assigned:
+            return f"assign {', '.join(map(str, self.assigned))}"
+        return f"subscribe {', '.join(self.topics)}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLimit:
+    """Where to start or to end: exactly one of the four is given."""
+
+    everywhere: int | None = None
+    """EARLIEST or LATEST."""
+    offsets: Mapping[TopicPartition, int] | None = None
+    timestamp: int | None = None
+    timestamps: Mapping[TopicPartition, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    connection: ConnectionSettings
+    subscription: Subscription
+    starting: OffsetLimit | None = None
+    """None: not given, which is earliest for a batch and latest for a stream."""
+    ending: OffsetLimit | None = None
+    latest_if_no_timestamp_matches: bool = False
+    """startingOffsetsByTimestampStrategy: where no record is so late, start at the end instead of failing."""
+    fail_on_data_loss: bool = True
+    isolation_level: int = READ_UNCOMMITTED
+    columns: tuple[str, ...] = COLUMNS[:-1]
+
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 15 * 60_000
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+
+    group_id: str = "spark-kaspar-source"
+    commit_group_offsets: bool = True
+    offset_attempts: int = 3
+    offset_retry_interval_ms: int = 1000
+
+    fetch_max_bytes: int = 8 * 1024 * 1024
+    fetch_min_bytes: int = 1
+    fetch_max_wait_ms: int = 500
+    max_batch_rows: int = 65_536
+    """The most rows of an Arrow record batch, and with `max_batch_bytes` what bounds a task's memory."""
+    max_batch_bytes: int = 16 * 1024 * 1024
+
+    key_format: FormatOptions = FormatOptions()
+    value_format: FormatOptions = FormatOptions()
+    dead_letter_topic: str | None = None
+
+    @property
+    def include_headers(self) -> bool:
+        return "headers" in self.columns
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> "ReadOptions":
+        """Raises InvalidOption. for_batch() and for_stream() check what only the one or the other may say."""
+        given = {name.lower(): value for name, value in options.items()}
+        settings = kafka_settings(given)
+        for name, instead in _UNSUPPORTED_SETTINGS.items():
+            if name in settings:
+                raise InvalidOption(f"Option 'kafka.{name}' is not supported: {instead}.")
+        subscription = _subscription(given)
+        read = ReadOptions(
+            connection=connection_settings(settings),
+            subscription=subscription,
+            starting=_limit(given, "starting"),
+            ending=_limit(given, "ending"),
+            latest_if_no_timestamp_matches=_choice(
+                given, "startingOffsetsByTimestampStrategy", {"error": False, "latest": True}, default="error"
+            ),
+            fail_on_data_loss=_boolean(given, "failOnDataLoss", default=True),
+            isolation_level=_choice(given, "kafka.isolation.level", _ISOLATION_LEVELS, default="read_uncommitted"),
+            columns=_columns(given),
+            max_offsets_per_trigger=_optional_number(given, "maxOffsetsPerTrigger"),
+            min_offsets_per_trigger=_optional_number(given, "minOffsetsPerTrigger"),
+            max_bytes_per_trigger=_optional_number(given, "maxBytesPerTrigger"),
+            max_trigger_delay_ms=_duration_ms(given, "maxTriggerDelay", "15m"),
+            min_partitions=_optional_number(given, "minPartitions"),
+            max_records_per_partition=_optional_number(given, "maxRecordsPerPartition"),
+            group_id=_group_id(given, settings, subscription),
+            commit_group_offsets=_boolean(given, "commitGroupOffsets", default=True),
+            offset_attempts=_number(given, "fetchOffset.numRetries", 3, at_least=1),
+            offset_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", 1000),
+            fetch_max_bytes=whole_number(settings, "fetch.max.bytes", 8 * 1024 * 1024, at_least=1, prefix="kafka."),
+            fetch_min_bytes=whole_number(settings, "fetch.min.bytes", 1, prefix="kafka."),
+            fetch_max_wait_ms=whole_number(settings, "fetch.max.wait.ms", 500, prefix="kafka."),
+            max_batch_rows=_number(given, "maxBatchRows", 65_536, at_least=1),
+            max_batch_bytes=_number(given, "maxBatchBytes", 16 * 1024 * 1024, at_least=1),
+            key_format=FormatOptions.of(given, "key"),
+            value_format=FormatOptions.of(given, "value"),
+            dead_letter_topic=given.get("deadlettertopic") or None,
+        )
+        if (read.min_offsets_per_trigger or 0) > (read.max_offsets_per_trigger or 1 << 63):
+            raise InvalidOption(
+                f"Option 'minOffsetsPerTrigger' ({read.min_offsets_per_trigger}) is higher than "
+                f"'maxOffsetsPerTrigger' ({read.max_offsets_per_trigger})."
+            )
+        return read
+
+    def for_batch(self) -> tuple[OffsetLimit, OffsetLimit]:
+        """Where a batch starts and ends; InvalidOption where it cannot."""
+        starting = self.starting or OffsetLimit(everywhere=EARLIEST)
+        ending = self.ending or OffsetLimit(everywhere=LATEST)
+        if starting.everywhere == LATEST or LATEST in (starting.offsets or {}).values():
+            raise InvalidOption("Option 'startingOffsets' cannot be latest in a batch query: it would read nothing.")
+        if ending.everywhere == EARLIEST or EARLIEST in (ending.offsets or {}).values():
+            raise InvalidOption("Option 'endingOffsets' cannot be earliest in a batch query: it would read nothing.")
+        for first, last, what in (
+            (starting.offsets, ending.offsets, "offset"),
+            (starting.timestamps, ending.timestamps, "timestamp"),
+        ):
+            if first is not None and last is not None:
+                _refuse_crossed(first, last, what)
+        return starting, ending
+
+    def for_stream(self) -> OffsetLimit:
+        """Where a new stream starts; InvalidOption where it says where to end."""
+        if self.ending is not None:
+            raise InvalidOption(
+                "Options 'endingOffsets', 'endingTimestamp' and 'endingOffsetsByTimestamp' are not valid in a "
+                "streaming query: it ends when it is stopped."
+            )
+        return self.starting or OffsetLimit(everywhere=LATEST)
+
+
+def _subscription(given: Mapping[str, str]) -> Subscription:
+    named = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in given]
+    if len(named) != 1:
+        told = f"{' and '.join(named)} are" if named else "none is"
+        raise InvalidOption(
+            f"Exactly one of the options subscribe, subscribePattern, assign must be given, and {told}."
+        )
+    text = given[named[0].lower()].strip()
+    if named[0] == "assign":
+        assigned = parse_partitions("assign", text)
+        if not assigned:
+            raise InvalidOption("Option 'assign' names no partition.")
+        return Subscription(assigned=assigned)
+    if named[0] == "subscribe":
+        topics = tuple(sorted({topic.strip() for topic in text.split(",") if topic.strip()}))
+        if not topics:
+            raise InvalidOption(f"Option 'subscribe' names no topic: it is {text!r}.")
+        return Subscription(topics=topics)
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise InvalidOption(f"Option 'subscribePattern' is not a regular expression: {error} in {text!r}.") from None
+    if not text:
+        raise InvalidOption("Option 'subscribePattern' is empty.")
+    return Subscription(pattern=text)
+
+
+def _limit(given: Mapping[str, str], side: str) -> OffsetLimit | None:
+    """A timestamp for all comes before timestamps for each, and both before offsets: so Spark's source has it."""
+    if (text := given.get(f"{side}timestamp")) is not None:
+        return OffsetLimit(timestamp=_whole(f"{side}Timestamp", text))
+    if (text := given.get(f"{side}offsetsbytimestamp")) is not None:
+        return OffsetLimit(timestamps=parse_offsets(f"{side}OffsetsByTimestamp", text.strip()))
+    if (text := given.get(f"{side}offsets")) is None:
+        return None
+    word = text.strip().lower()
+    if word in ("earliest", "latest"):
+        return OffsetLimit(everywhere=EARLIEST if word == "earliest" else LATEST)
+    offsets = parse_offsets(f"{side}Offsets", text.strip())
+    if any(offset < EARLIEST for offset in offsets.values()):
+        raise InvalidOption(f"Option '{side}Offsets' has an offset below -2 (which is earliest; -1 is latest): {text}.")
+    return OffsetLimit(offsets=offsets)
+
+
+def _refuse_crossed(first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int], what: str) -> None:
+    if first.keys() != last.keys():
+        only_one = ", ".join(str(partition) for partition in sorted(first.keys() ^ last.keys()))
+        raise InvalidOption(f"Starting and ending {what}s must name the same partitions; only one names {only_one}.")
+    for partition, start in sorted(first.items()):
+        if 0 <= last[partition] < start:
+            raise InvalidOption(
+                f"The starting {what} {start} of {partition} is greater than its ending {what} {last[partition]}."
+            )
+
+
+def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
+    include_headers = _boolean(given, "includeHeaders", default=False)
+    text = given.get("columns")
+    if text is None:
+        return COLUMNS if include_headers else COLUMNS[:-1]
+    named = {column.lower(): column for column in COLUMNS}
+    wanted = [column.strip() for column in text.split(",") if column.strip()]
+    for column in wanted:
+        if column.lower() not in named:
+            raise InvalidOption(f"Option 'columns' names {column!r}, and there are only: {', '.join(COLUMNS)}.")
+    if not wanted:
+        raise InvalidOption("Option 'columns' names no column.")
+    return tuple(dict.fromkeys(named[column.lower()] for column in wanted))
+
+
+def _group_id(given: Mapping[str, str], settings: Mapping[str, str], subscription: Subscription) -> str:
+    """The same whenever the query runs again: from what it reads, where no id is given."""
+    if given_id := settings.get("group.id", "").strip():
+        return given_id
+    prefix = given.get("groupidprefix", "").strip() or "spark-kaspar-source"
+    return f"{prefix}-{blake2b(str(subscription).encode(), digest_size=4).hexdigest()}"
+
+
+def _boolean(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    return _choice(given, name, {"true": True, "false": False}, default=str(default).lower())
+
+
+def _choice(given: Mapping[str, str], name: str, choices: Mapping[str, _Value], *, default: str) -> _Value:
+    text = given.get(name.lower(), default).strip().lower()
+    if text not in choices:
+        raise InvalidOption(f"Option '{name}' must be {' or '.join(choices)}, and {text!r} is not.")
+    return choices[text]
+
+
+def _optional_number(given: Mapping[str, str], name: str) -> int | None:
+    return _number(given, name, 0, at_least=1) if name.lower() in given else None
+
+
+def _number(given: Mapping[str, str], name: str, default: int, *, at_least: int = 0) -> int:
+    return whole_number({name: given[name.lower()]} if name.lower() in given else {}, name, default, at_least=at_least)
+
+
+def _whole(name: str, text: str) -> int:
+    return whole_number({name: text}, name, 0)
+
+
+def _duration_ms(given: Mapping[str, str], name: str, default: str) -> int:
+    """A length of time in Spark's form: 15m, 200ms; a number alone is of milliseconds."""
+    text = given.get(name.lower(), default).strip().lower()
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
+    if match is None or (match[2] or "ms") not in _TIME_UNITS_MS:
+        raise InvalidOption(f"Option '{name}' must be a time like 500ms, 30s, 15m or 2h, and {text!r} is not.")
+    return int(int(match[1]) * _TIME_UNITS_MS[match[2] or "ms"])

@@ -1,0 +1,48 @@
+"""The data source "kaspar": what Spark asks of it, each answered where it is needed.
+
+Spark makes this object in one Python process, pickles it, and calls each method in another. So it holds the options as
+they were given, and nothing that is open. What a method needs is imported in it: a process that only reads loads
+nothing of writing.
+"""
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from kaspar.spark.options import ReadOptions
+
+
+class KasparDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "kaspar"
+
+    def schema(self) -> StructType:
+        from kaspar.spark.columns import schema_of
+
+        return schema_of(ReadOptions.of(self.options))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from kaspar.spark.batch_reader import KasparBatchReader
+
+        return KasparBatchReader(ReadOptions.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from kaspar.spark.stream_reader import KasparStreamReader
+
+        return KasparStreamReader(ReadOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from kaspar.spark.batch_writer import KasparBatchWriter
+
+        return KasparBatchWriter.of(schema, self.options, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from kaspar.spark.stream_writer import KasparStreamWriter
+
+        return KasparStreamWriter.of(schema, self.options, overwrite)
