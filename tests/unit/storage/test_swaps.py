@@ -1,6 +1,7 @@
 """A cleaned segment takes the place of old ones: for readers in one step, for a crash all or nothing."""
 
 import contextlib
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -108,19 +109,24 @@ def test_a_read_that_has_an_old_file_open_finishes(folder: LogFolder) -> None:
     log.directory.readers.release(handle)
 
 
+def swap_before_opening(opening: int, log: Log, replacement: Replacement, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Swap just before the file is opened that is read as number `opening` from now on."""
+    real = ReadHandles.acquire
+    openings = itertools.count(1)
+
+    def acquire(readers: ReadHandles, key: object, path: str) -> ReadHandle:
+        if next(openings) == opening:
+            swap(log, replacement)
+        return real(readers, key, path)
+
+    monkeypatch.setattr(ReadHandles, "acquire", acquire)
+
+
 def test_a_read_whose_segment_is_replaced_before_it_opens_the_file_looks_anew(
     folder: LogFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = folder.log
-    replacement = cleaned(log)
-    real = ReadHandles.acquire
-
-    def acquire(readers: ReadHandles, key: object, path: str) -> ReadHandle:
-        monkeypatch.setattr(ReadHandles, "acquire", real)
-        swap(log, replacement)
-        return real(readers, key, path)
-
-    monkeypatch.setattr(ReadHandles, "acquire", acquire)
+    swap_before_opening(1, log, cleaned(log), monkeypatch)
     found = log.read(2, 1 << 20, 6)
     assert read_header(found, 0).base_offset == 3
     assert log.directory.online
@@ -166,15 +172,7 @@ def test_a_swap_before_any_file_that_a_committed_reader_opens_is_no_failure(
     log = folder.reopen(clean=True)
     replacement = cleaned(log, 0, 3, keep=lambda offset: offset == 1)
     log.directory.readers.close_idle()
-    real = ReadHandles.acquire
-    openings = iter(range(1, 100))
-
-    def acquire(readers: ReadHandles, key: object, path: str) -> ReadHandle:
-        if next(openings) == opening:
-            swap(log, replacement)
-        return real(readers, key, path)
-
-    monkeypatch.setattr(ReadHandles, "acquire", acquire)
+    swap_before_opening(opening, log, replacement, monkeypatch)
     found = log.read_committed(2, 1 << 20, 5)
     first = read_header(found.records, 0).base_offset
     assert (first, [entry.producer_id for entry in found.aborted]) in ((2, [8]), (3, [8]), (3, []))
@@ -183,15 +181,7 @@ def test_a_swap_before_any_file_that_a_committed_reader_opens_is_no_failure(
 
 def test_a_flush_that_meets_a_replaced_segment_goes_on(folder: LogFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     log = folder.log
-    replacement = cleaned(log)
-    real = ReadHandles.acquire
-
-    def acquire(readers: ReadHandles, key: object, path: str) -> ReadHandle:
-        monkeypatch.setattr(ReadHandles, "acquire", real)
-        swap(log, replacement)
-        return real(readers, key, path)
-
-    monkeypatch.setattr(ReadHandles, "acquire", acquire)
+    swap_before_opening(1, log, cleaned(log), monkeypatch)
     assert log.flush() == 6
 
 
