@@ -11,6 +11,7 @@ from kaspar.protocol.messages.api_versions import ApiVersionsResponse
 from kaspar.protocol.schema import Message
 
 _RECEIVE_BYTES = 256 * 1024
+_CONNECT_TIMEOUT_S = 10.0  # as socket.connection.setup.timeout.ms of Kafka's clients
 
 
 class Connection:
@@ -30,7 +31,7 @@ class Connection:
         self.timeout_s = timeout_s
         self.core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes)
         self._answers: deque[Answer] = deque()
-        self._socket = socket.create_connection((host, port), timeout_s)
+        self._socket = socket.create_connection((host, port), min(timeout_s, _CONNECT_TIMEOUT_S))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if negotiate:
             try:

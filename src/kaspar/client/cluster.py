@@ -40,6 +40,8 @@ class Client:
         self._leaders: dict[TopicPartition, int] = {}
         self._topic_ids: dict[str, UUID] = {}
         self._controller_id = -1
+        self.coordinators: dict[tuple[int, str], tuple[str, int]] = {}
+        """Where the coordinators are that client/coordinators.py has found: by the kind of key and the key."""
 
     # --- any request --------------------------------------------------------------------------------------------------
 
@@ -69,6 +71,12 @@ class Client:
         if broker_id not in self._brokers:
             self.refresh_metadata(None)
         return self._ask(self._brokers[broker_id], message, answer_class, version)
+
+    def request_at(
+        self, address: tuple[str, int], message: Message, answer_class: type[AnyAnswer], version: int | None = None
+    ) -> AnyAnswer:
+        """Ask whoever listens at that host and port."""
+        return self._ask(address, message, answer_class, version)
 
     # --- metadata -----------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kaspar.spark.formats import decoder_of
+from kaspar.spark.formats import Field, decoder_of
 from kaspar.spark.options import ReadOptions
 
+_FIELDS: dict[str, Field] = {"key": "key", "value": "value"}
 _TYPES: dict[str, DataType] = {
     "topic": StringType(),
     "partition": IntegerType(),
@@ -30,6 +31,5 @@ def schema_of(options: ReadOptions) -> StructType:
 
 
 def _type_of(column: str, options: ReadOptions) -> DataType:
-    if column == "key" or column == "value":
-        return decoder_of(options, column).data_type
-    return _TYPES[column]
+    field = _FIELDS.get(column)
+    return _TYPES[column] if field is None else decoder_of(options, field).data_type

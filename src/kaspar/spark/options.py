@@ -39,6 +39,7 @@ _UNSUPPORTED_SETTINGS = {
     "enable.auto.commit": "group offsets are committed when a micro-batch is done; see 'commitGroupOffsets'",
     "interceptor.classes": "an interceptor could change the records",
 }
+_BYTES = FormatOptions()
 _Value = TypeVar("_Value")
 _TIME_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -102,8 +103,8 @@ class ReadOptions:
     """The most rows of an Arrow record batch, and with `max_batch_bytes` what bounds a task's memory."""
     max_batch_bytes: int = 16 * 1024 * 1024
 
-    key_format: FormatOptions = FormatOptions()
-    value_format: FormatOptions = FormatOptions()
+    key_format: FormatOptions = _BYTES
+    value_format: FormatOptions = _BYTES
     dead_letter_topic: str | None = None
 
     @property
