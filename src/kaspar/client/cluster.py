@@ -4,7 +4,7 @@ It moves whole record batches: produce() takes one as it is to be stored, fetch(
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
@@ -25,6 +25,7 @@ EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
 
 _BACKOFF_S = 0.05
+_SENT_AT_ONCE = 100  # so that neither side waits for the other with its buffers full
 
 
 class Client:
@@ -78,6 +79,26 @@ class Client:
         """Ask whoever listens at that host and port."""
         return self._ask(address, message, answer_class, version)
 
+    def request_all_at(
+        self,
+        address: tuple[str, int],
+        messages: Sequence[Message],
+        answer_class: type[AnyAnswer],
+        version: int | None = None,
+    ) -> list[AnyAnswer]:
+        """Send many small requests before the first of their answers is waited for."""
+        answers: list[AnyAnswer] = []
+        with self._connected(address) as connection:
+            for first in range(0, len(messages), _SENT_AT_ONCE):
+                sent = messages[first : first + _SENT_AT_ONCE]
+                for message in sent:
+                    connection.send(message, version)
+                for _ in sent:
+                    answer = connection.receive().message
+                    assert isinstance(answer, answer_class)
+                    answers.append(answer)
+        return answers
+
     # --- metadata -----------------------------------------------------------------------------------------------------
 
     def refresh_metadata(self, topics: list[str] | None) -> metadata.MetadataResponse:
@@ -95,6 +116,12 @@ class Client:
             for partition in topic.partitions:
                 self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
         return response
+
+    def broker_ids(self) -> list[int]:
+        """The brokers of the cluster, as the metadata asked for last has them."""
+        if not self._brokers:
+            self.refresh_metadata([])
+        return list(self._brokers)
 
     def leader_of(self, partition: TopicPartition) -> int:
         """The id of the broker that leads the partition; Refused if there is none."""

@@ -6,12 +6,16 @@ caller knows whether it may be put twice.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import AnyAnswer, Client
-from kaspar.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kaspar.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from kaspar.protocol.schema import Message
 
 MOVING = frozenset(
@@ -77,6 +81,19 @@ def at_coordinator(
         time.sleep(_BACKOFF_S)
 
 
+def find_coordinators(client: Client, kind: CoordinatorKind, keys: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """The host and port of each key's coordinator, those that are not known yet by one question for all of them."""
+    unknown = [key for key in dict.fromkeys(keys) if (kind, key) not in client.coordinators]
+    if len(unknown) > 1:
+        answer = client.request(
+            FindCoordinatorRequest(key=unknown[0], key_type=kind, coordinator_keys=tuple(unknown)),
+            FindCoordinatorResponse,
+        )
+        for found in answer.coordinators:  # none before version 4, which knows one key only
+            _take(client, kind, found.key, found)
+    return {key: _find(client, kind, key) for key in keys}
+
+
 def _find(client: Client, kind: CoordinatorKind, key: str) -> tuple[str, int]:
     known = client.coordinators.get((kind, key))
     if known is not None:
@@ -85,7 +102,12 @@ def _find(client: Client, kind: CoordinatorKind, key: str) -> tuple[str, int]:
         FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,)), FindCoordinatorResponse
     )
     # Before version 4 the one coordinator stands in the answer itself.
-    found = answer.coordinators[0] if answer.coordinators else answer
+    return _take(client, kind, key, answer.coordinators[0] if answer.coordinators else answer)
+
+
+def _take(
+    client: Client, kind: CoordinatorKind, key: str, found: Coordinator | FindCoordinatorResponse
+) -> tuple[str, int]:
     if found.error_code != ErrorCode.NONE:
         code = ErrorCode(found.error_code)
         raise Refused(code, found.error_message or f"looking for the coordinator of {key!r}: {code.name}")
