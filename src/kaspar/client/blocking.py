@@ -3,12 +3,15 @@
 import socket
 import time
 from collections import deque
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from kaspar.client.core import MAX_FRAME_BYTES, Answer, ClientCore, UnsupportedByPeer
+from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.api_versions import ApiVersionsResponse
 from kaspar.protocol.schema import Message
+from kaspar.records.codec import Octets
 
 _RECEIVE_BYTES = 256 * 1024
 _CONNECT_TIMEOUT_S = 10.0  # as socket.connection.setup.timeout.ms of Kafka's clients
@@ -50,6 +53,26 @@ class Connection:
         """Send a request without waiting: receive() gives the answers in the order of the requests."""
         self._socket.settimeout(self.timeout_s)
         self._socket.sendall(self.core.send(message, version, answered=answered))
+
+    def send_pieces(self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, answered: bool = True) -> None:
+        """Send a request whose body is given in pieces, without copying them."""
+        self._socket.settimeout(self.timeout_s)
+        left = deque(memoryview(piece) for piece in self.core.send_pieces(api_key, version, pieces, answered=answered))
+        while left:
+            sent = self._socket.sendmsg(left)
+            while left and sent >= len(left[0]):
+                sent -= len(left.popleft())
+            if sent:
+                left[0] = left[0][sent:]
+
+    def fileno(self) -> int:
+        """For select(): when it can be read, receive() does not wait, or for the rest of an answer at most."""
+        return self._socket.fileno()
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether an answer has come along with another one: then there is nothing to be seen at the socket."""
+        return bool(self._answers)
 
     def receive(self) -> Answer:
         """The next answer. Raises TimeoutError if it does not come in time, ConnectionError if the peer hangs up."""

@@ -7,7 +7,7 @@ request's is MalformedBytes, and so is a frame larger than `max_frame_bytes`: th
 
 import struct
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes
@@ -16,6 +16,7 @@ from kaspar.protocol.codec import read, write
 from kaspar.protocol.headers import SIZE_BYTES, frame, read_response_header, write_request_header
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kaspar.protocol.schema import Message, VersionRange
+from kaspar.records.codec import Octets
 
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_ANSWER_ELEMENTS = 1 << 25  # the metadata of a very large cluster
@@ -83,6 +84,14 @@ class ClientCore:
         if version is None:
             version = self.version_of(api_key)
         return self.send_body(api_key, version, write(message, version), answered=answered)
+
+    def send_pieces(
+        self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, answered: bool = True
+    ) -> list[Octets]:
+        """The frame of a request whose body is given in pieces, which are not copied: send them one after the other."""
+        head = self.send_body(api_key, version, b"", answered=answered)
+        size = len(head) - SIZE_BYTES + sum(map(len, pieces))
+        return [struct.pack(">I", size) + head[SIZE_BYTES:], *pieces]
 
     def send_body(self, api_key: ApiKey, version: int, body: bytes, *, answered: bool = True) -> bytes:
         """The frame of a request whose body is already encoded."""

@@ -1,0 +1,29 @@
+"""How hard a producer tries, and what it has to know of a topic: values that programs pass on before they connect."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryTerms:
+    """How hard a producer tries, by the names of Kafka's settings."""
+
+    acks: int = -1
+    max_in_flight: int = 5
+    retries: int = (1 << 31) - 1
+    max_request_size: int = 1024 * 1024
+    buffer_memory: int = 32 * 1024 * 1024
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: int = 120_000
+    max_block_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+
+    def backoff_ms(self, attempts: int) -> int:
+        return min(self.retry_backoff_ms << min(attempts - 1, 20), self.retry_backoff_max_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitions:
+    count: int
+    available: tuple[int, ...]
+    """Those that have a leader now."""

@@ -1,0 +1,325 @@
+"""A producer of whole record batches: pipelined, in order, and stored once even where answers are lost.
+
+send() hands batches over and returns as soon as they fit into `buffer.memory`; flush() waits until all are stored. What
+is sent when, and what an answer means for it, is decided in client/delivery.py: here are the sockets. There is no
+thread: answers are taken in whenever the caller sends or flushes, and the kernel keeps them meanwhile.
+"""
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from types import TracebackType
+from typing import NamedTuple, Self
+from uuid import UUID
+
+from kaspar.base.error_codes import RETRIABLE
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.client.blocking import Connection
+from kaspar.client.cluster import Client
+from kaspar.client.delivery import Delivery, PendingBatch
+from kaspar.client.delivery_terms import DeliveryTerms, TopicPartitions
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.messages import metadata
+from kaspar.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from kaspar.protocol.produce import request_body
+from kaspar.protocol.shapes import Topic
+
+_FIRST_VERSION_WITH_TOPIC_ID = 13
+_LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # newer ones make the leader add the partition to the transaction
+_CONNECT_TIMEOUT_MS = 10_000  # socket.connection.setup.timeout.ms
+_METADATA_MAX_AGE_MS = 300_000
+_UNKNOWN_TOPIC_PATIENCE_MS = 3_000  # a topic just made is known everywhere by then; one that nobody made never will be
+_LONGEST_WAIT_MS = 500
+
+BeforeFirst = Callable[[Sequence[TopicPartition]], None]
+
+
+class _Request(NamedTuple):
+    batches: list[PendingBatch]
+    deadline_ms: int
+
+
+class _Link:
+    """A connection to a broker, and what was asked on it and not answered yet."""
+
+    def __init__(self, connection: Connection, version: int) -> None:
+        self.connection = connection
+        self.version = version
+        self.open: deque[_Request] = deque()
+
+    def fileno(self) -> int:
+        return self.connection.fileno()
+
+
+class _TopicView(NamedTuple):
+    topic_id: UUID
+    partitions: TopicPartitions
+    seen_ms: int
+
+
+class RawProducer:
+    """Not for several threads at once. After any error it is of no further use: close it."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        producer: ProducerIdAndEpoch | None,
+        terms: DeliveryTerms | None = None,
+        transactional_id: str | None = None,
+        before_first: BeforeFirst | None = None,
+        now_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000),
+    ) -> None:
+        """`client` is asked who leads what. Without `producer` batches may be stored twice where an answer is lost.
+
+        `before_first` is given for transactions of the first version: it is called with the partitions that get their
+        first batches, before these are sent, to add them to the transaction; and the version of Produce is one that
+        leaves this to the client. In transactions of the second version the leaders do it.
+        """
+        self.terms = terms or DeliveryTerms()
+        self._client = client
+        self._transactional_id = transactional_id
+        self._before_first = before_first
+        self._now_ms = now_ms
+        self._delivery = Delivery(producer, self.terms, transactional=transactional_id is not None)
+        self._links: dict[int, _Link] = {}
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self._topics: dict[str, _TopicView] = {}
+        self._leaders: dict[TopicPartition, int] = {}
+        self._no_metadata_before_ms = 0
+
+    # --- what callers do ----------------------------------------------------------------------------------------------
+
+    def partitions_of(self, topic: str) -> TopicPartitions:
+        """Raises Refused where there is no such topic and the broker makes none, after `max.block.ms` at the latest."""
+        now_ms = started_ms = self._now_ms()
+        failures = 0
+        while True:
+            view = self._topics.get(topic)
+            if view is not None and now_ms - view.seen_ms < _METADATA_MAX_AGE_MS:
+                return view.partitions
+            try:
+                problem = self._learn([topic]).get(topic, ErrorCode.NONE)
+                trouble: Exception = Refused(problem, _no_topic(topic, problem))
+            except (OSError, MalformedBytes) as error:
+                problem, trouble = ErrorCode.NETWORK_EXCEPTION, error
+            now_ms = self._now_ms()
+            patience_ms = self.terms.max_block_ms
+            if problem is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                patience_ms = min(patience_ms, _UNKNOWN_TOPIC_PATIENCE_MS)
+            if problem is not ErrorCode.NONE:
+                if problem not in RETRIABLE or now_ms - started_ms >= patience_ms:
+                    raise trouble
+                failures += 1
+                time.sleep(self.terms.backoff_ms(failures) / 1000)
+
+    def send(self, batches: Iterable[tuple[TopicPartition, memoryview]]) -> None:
+        """Take batches without identity (records/identity.py), whose memory is the producer's until they are stored.
+        Waits while there are more than `buffer.memory` bytes of them. Raises Refused, also for what was sent before."""
+        first = [partition for partition, batch in batches if self._delivery.add(partition, batch)]
+        if first:
+            for partition in first:
+                self._delivery.set_leader(partition, self._leaders.get(partition))
+            if self._before_first is not None:
+                self._before_first(first)
+        self._step(wait=False)
+        while self._delivery.held_bytes > self.terms.buffer_memory:
+            self._step(wait=True)
+
+    def flush(self) -> None:
+        """Wait until everything is stored."""
+        while not self._delivery.is_empty:
+            self._step(wait=True)
+
+    def close(self) -> None:
+        """What is not stored yet may be or not. The client is not closed."""
+        while self._links:
+            self._links.popitem()[1].connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- one step: out, then in ---------------------------------------------------------------------------------------
+
+    def _step(self, *, wait: bool) -> None:
+        self._take_answers(0)
+        self._find_leaders()
+        self._send_what_can_be_sent()
+        if wait and not self._delivery.is_empty:
+            self._take_answers(self._wait_ms())
+
+    def _wait_ms(self) -> int:
+        now_ms = self._now_ms()
+        events = [request.deadline_ms for link in self._links.values() for request in link.open]
+        if (next_event_ms := self._delivery.next_event_ms()) is not None and next_event_ms > now_ms:
+            events.append(next_event_ms)
+        if self._delivery.without_leader():
+            events.append(self._no_metadata_before_ms)
+        return max(1, min(events, default=now_ms + _LONGEST_WAIT_MS) - now_ms)
+
+    def _send_what_can_be_sent(self) -> None:
+        now_ms = self._now_ms()
+        for leader in self._delivery.leaders_with_work(now_ms):
+            link = self._link_to(leader, now_ms)
+            while link is not None and len(link.open) < self.terms.max_in_flight:
+                batches = self._delivery.next_request(leader, now_ms)
+                if not batches:
+                    break
+                if not self._send_request(leader, link, batches, now_ms):
+                    break
+
+    def _link_to(self, leader: int, now_ms: int) -> _Link | None:
+        link = self._links.get(leader)
+        if link is None:
+            timeout_ms = min(_CONNECT_TIMEOUT_MS, self.terms.request_timeout_ms)
+            try:
+                connection = Connection(
+                    *self._addresses[leader], client_id=self._client.client_id, timeout_s=timeout_ms / 1000
+                )
+            except (OSError, MalformedBytes):
+                self._delivery.unreachable(leader, now_ms)
+                return None
+            connection.timeout_s = self.terms.request_timeout_ms / 1000
+            version = connection.core.version_of(ApiKey.PRODUCE)
+            if self._before_first is not None:
+                version = min(version, _LAST_VERSION_BEFORE_TRANSACTIONS_V2)
+            link = self._links[leader] = _Link(connection, version)
+        return link
+
+    def _send_request(self, leader: int, link: _Link, batches: list[PendingBatch], now_ms: int) -> bool:
+        by_topic = groupby(sorted(batches, key=_topic_of), key=_topic_of)
+        topics: list[tuple[Topic, list[tuple[int, memoryview]]]] = [
+            (
+                self._topics[topic].topic_id if link.version >= _FIRST_VERSION_WITH_TOPIC_ID else topic,
+                [(batch.partition.partition, batch.data) for batch in group],
+            )
+            for topic, group in by_topic
+        ]
+        acks = self.terms.acks
+        body = request_body(link.version, self._transactional_id, acks, self.terms.request_timeout_ms, topics)
+        link.open.append(_Request(batches, now_ms + self.terms.request_timeout_ms))
+        try:
+            link.connection.send_pieces(ApiKey.PRODUCE, link.version, body, answered=acks != 0)
+        except OSError:
+            self._hang_up(leader)
+            return False
+        if acks == 0:
+            for batch in link.open.pop().batches:
+                self._delivery.stored(batch)
+        return True
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _take_answers(self, wait_ms: int) -> None:
+        """All answers that are there, or the next that come within `wait_ms`. Requests without one in time are lost."""
+        waiting = {leader: link for leader, link in self._links.items() if link.open}
+        if waiting:
+            readable, _, _ = select.select(waiting.values(), (), (), wait_ms / 1000)
+            for leader, link in waiting.items():
+                if link in readable:
+                    self._take_from(leader, link)
+                elif link.open[0].deadline_ms <= self._now_ms():
+                    self._hang_up(leader)
+        elif wait_ms:
+            time.sleep(wait_ms / 1000)
+
+    def _take_from(self, leader: int, link: _Link) -> None:
+        try:
+            while True:
+                answer = link.connection.receive().message
+                assert isinstance(answer, ProduceResponse), "only Produce is asked on this connection"
+                self._take(link, answer)
+                if not link.connection.has_answer:
+                    return
+        except (OSError, MalformedBytes):
+            self._hang_up(leader)
+
+    def _take(self, link: _Link, answer: ProduceResponse) -> None:
+        batches = link.open.popleft().batches
+        by_id = link.version >= _FIRST_VERSION_WITH_TOPIC_ID
+        answered: dict[tuple[Topic, int], PartitionProduceResponse] = {
+            (topic.topic_id if by_id else topic.name, one.index): one
+            for topic in answer.responses
+            for one in topic.partition_responses
+        }
+        now_ms = self._now_ms()
+        for batch in batches:
+            topic, index = batch.partition
+            found = answered.get((self._topics[topic].topic_id if by_id else topic, index))
+            if found is None:  # the topic was made anew meanwhile: it has another id
+                self._delivery.refused(batch, ErrorCode.UNKNOWN_TOPIC_ID, None, now_ms)
+            elif found.error_code == ErrorCode.NONE:
+                self._delivery.stored(batch)
+            else:
+                self._delivery.refused(batch, ErrorCode(found.error_code), found.error_message, now_ms)
+
+    def _hang_up(self, leader: int) -> None:
+        link = self._links.pop(leader)
+        link.connection.close()
+        self._delivery.lost((batch for request in link.open for batch in request.batches), self._now_ms())
+
+    # --- who leads what -----------------------------------------------------------------------------------------------
+
+    def _find_leaders(self) -> None:
+        partitions = self._delivery.without_leader()
+        now_ms = self._now_ms()
+        if not partitions or now_ms < self._no_metadata_before_ms:
+            return
+        problems: dict[str, ErrorCode] = {}
+        try:
+            problems = self._learn(sorted({partition.topic for partition in partitions}))
+        except (OSError, MalformedBytes):
+            problems = {partition.topic: ErrorCode.NETWORK_EXCEPTION for partition in partitions}
+        now_ms = self._now_ms()
+        for partition in self._delivery.without_leader():
+            problem = problems.get(partition.topic, ErrorCode.LEADER_NOT_AVAILABLE)
+            if problem not in RETRIABLE:
+                raise Refused(problem, _no_topic(partition.topic, problem))
+            self._delivery.leaderless(partition, problem, now_ms)
+            self._no_metadata_before_ms = now_ms + self.terms.retry_backoff_ms
+
+    def _learn(self, topics: list[str]) -> dict[str, ErrorCode]:
+        """Ask who leads these topics' partitions. What is wrong with topics of which nothing could be learnt."""
+        wanted = tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
+        response = self._client.request(
+            metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=True), metadata.MetadataResponse
+        )
+        self._addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        problems: dict[str, ErrorCode] = {}
+        for topic in response.topics:
+            assert topic.name is not None, "topics were asked for by name"
+            if topic.error_code != ErrorCode.NONE:
+                problems[topic.name] = ErrorCode(topic.error_code)
+                continue
+            led = {one.partition_index: one.leader_id for one in topic.partitions if one.leader_id in self._addresses}
+            for one in topic.partitions:
+                partition = TopicPartition(topic.name, one.partition_index)
+                self._leaders.pop(partition, None)
+                if one.partition_index in led:
+                    self._leaders[partition] = one.leader_id
+                self._delivery.set_leader(partition, self._leaders.get(partition))
+            view = TopicPartitions(len(topic.partitions), tuple(sorted(led)))
+            self._topics[topic.name] = _TopicView(topic.topic_id, view, self._now_ms())
+        return problems
+
+
+def _topic_of(batch: PendingBatch) -> str:
+    return batch.partition.topic
+
+
+def _no_topic(topic: str, code: ErrorCode) -> str:
+    match code:
+        case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return f"Topic {topic} does not exist, and the broker does not make topics when they are written to"
+        case ErrorCode.INVALID_TOPIC_EXCEPTION:
+            return f"{topic!r} cannot be the name of a topic"
+        case _:
+            return f"Nothing can be learnt about topic {topic}: {code.name}"

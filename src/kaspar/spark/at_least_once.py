@@ -1,0 +1,88 @@
+"""At least once: what a task has sent is published, and sent again by another attempt if the task fails.
+
+Within one attempt an idempotent producer keeps the order and stores every batch once. A worker process of Spark runs
+one task after the other, so it keeps its producer for the next one: micro-batches are small, and connecting takes time.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client.cluster import Client
+from kaspar.client.delivery_terms import TopicPartitions
+from kaspar.client.producing import RawProducer
+from kaspar.client.transactions import init_producer_id
+from kaspar.spark.guarantee import RowsWritten, TaskWriter
+from kaspar.spark.write_options import WriteOptions
+
+_KEPT_S = 600.0  # as Spark's own sink keeps its producers, and brokers their idle connections
+
+
+class AtLeastOnce:
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def begin(self) -> TaskWriter:
+        return _Task(_taken(self._options))
+
+    def publish(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
+        """Everything was published when it was sent."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
+        """What was sent stays: whoever reads may see it again after the next attempt."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A producer with all that is open for it."""
+
+    options: WriteOptions
+    client: Client
+    producer: RawProducer
+    used_s: float
+
+    @classmethod
+    def opened(cls, options: WriteOptions) -> "_Kept":
+        client = options.connection.client()
+        settings = options.producer
+        pair = init_producer_id(client, None).producer if settings.enable_idempotence else None
+        return cls(options, client, RawProducer(client, producer=pair, terms=settings.terms), time.monotonic())
+
+    def close(self) -> None:
+        self.producer.close()
+        self.client.close()
+
+
+_kept: list[_Kept] = []  # one or none: that of this process's last task
+
+
+def _taken(options: WriteOptions) -> _Kept:
+    while _kept:
+        kept = _kept.pop()
+        if kept.options == options and time.monotonic() - kept.used_s < _KEPT_S:
+            return kept
+        kept.close()
+    return _Kept.opened(options)
+
+
+class _Task:
+    def __init__(self, kept: _Kept) -> None:
+        self._opened = kept
+
+    def partitions_of(self, topic: str) -> TopicPartitions:
+        return self._opened.producer.partitions_of(topic)
+
+    def send(self, batches: Sequence[tuple[TopicPartition, memoryview]]) -> None:
+        self._opened.producer.send(batches)
+
+    def finish(self, rows: int) -> WriterCommitMessage:
+        self._opened.producer.flush()
+        self._opened.used_s = time.monotonic()
+        _kept.append(self._opened)
+        return RowsWritten(rows)
+
+    def abandon(self) -> None:
+        self._opened.close()

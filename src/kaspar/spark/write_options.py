@@ -1,0 +1,202 @@
+"""What a user asked of a write: the options of `df.write` and `df.writeStream`, parsed once on the driver.
+
+Names, defaults and refusals are those of Spark's own sink and, for `kafka.*`, of Apache Kafka's producer. The one
+default that differs is `kafka.batch.size`: a sink knows that more rows follow, so it need not send small batches.
+Settings of the producer that mean nothing here, as how long it lingers, are taken and have no effect.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeVar
+
+from kaspar.client.delivery_terms import DeliveryTerms
+from kaspar.records.codec import Codec
+from kaspar.spark.kafka_settings import (
+    PREFIX,
+    ConnectionSettings,
+    InvalidOption,
+    connection_settings,
+    kafka_settings,
+    whole_number,
+)
+
+T = TypeVar("T")
+
+AT_LEAST_ONCE: Final = "at-least-once"
+EXACTLY_ONCE: Final = "exactly-once"
+GuaranteeName = Literal["at-least-once", "exactly-once"]
+
+_MAX_INT = (1 << 31) - 1
+_MAX_LONG = (1 << 63) - 1
+_IDEMPOTENT_IN_FLIGHT = 5  # a broker remembers the last five batches of a producer
+
+_BOOLEANS = {"true": True, "false": False}
+_LEVELS = {Codec.GZIP: (1, 9), Codec.LZ4: (1, 17), Codec.ZSTD: (-131_072, 22)}
+
+_REFUSED = {
+    "key.serializer": "keys are written as they are: binary, or the UTF-8 of a string",
+    "value.serializer": "values are written as they are: binary, or the UTF-8 of a string",
+    "partitioner.class": "to choose partitions otherwise than by keys give a partition column",
+    "interceptor.classes": "no Java runs here",
+    "transactional.id": "ask for guarantee = exactly-once, which takes care of transactional ids",
+}
+
+
+class ProducerSettings(NamedTuple):
+    """The settings of Kafka's producer that have an effect here."""
+
+    terms: DeliveryTerms = DeliveryTerms()
+    enable_idempotence: bool = True
+    codec: Codec = Codec.NONE
+    compression_level: int | None = None
+    batch_size: int = 512 * 1024
+    transaction_timeout_ms: int | None = None
+    """None: not given."""
+    ignore_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    connection: ConnectionSettings
+    topic: str | None
+    """Where all rows go; None: to the topic of their `topic` column."""
+    guarantee: GuaranteeName
+    producer: ProducerSettings
+    query: str | None
+    """txnAppId: under which name writes of the same batch are known to be the same."""
+    version: int | None
+    """txnVersion: which of that query's batches this is."""
+    given: Mapping[str, str]
+    """All options, by their names in lower case."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "WriteOptions":
+        """Raises InvalidOption with a sentence."""
+        given = {name.lower(): value for name, value in options.items()}
+        settings = kafka_settings(given)
+        connection = connection_settings(settings)
+        for name, reason in _REFUSED.items():
+            if name in settings:
+                raise InvalidOption(f"Option '{PREFIX}{name}' is not supported: {reason}.")
+        topic = given.get("topic")
+        if topic is not None and not topic.strip():
+            raise InvalidOption("The option 'topic' is empty: give the topic to write to, or a topic column")
+        guarantee = given.get("guarantee", AT_LEAST_ONCE).strip().lower()
+        if guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):
+            raise InvalidOption(f"The option 'guarantee' is {AT_LEAST_ONCE} or {EXACTLY_ONCE}, not '{guarantee}'")
+        producer = _producer_settings(settings, connection.request_timeout_ms)
+        exactly_once = guarantee == EXACTLY_ONCE
+        if exactly_once and not producer.enable_idempotence:
+            raise InvalidOption(
+                f"guarantee = {EXACTLY_ONCE} needs an idempotent producer: leave kafka.acks, kafka.retries, "
+                "kafka.enable.idempotence and kafka.max.in.flight.requests.per.connection as they are"
+            )
+        query, version = _query_and_version(given)
+        return cls(
+            connection=connection,
+            topic=topic,
+            guarantee=EXACTLY_ONCE if exactly_once else AT_LEAST_ONCE,
+            producer=producer,
+            query=query,
+            version=version,
+            given=given,
+        )
+
+
+def _query_and_version(given: Mapping[str, str]) -> tuple[str | None, int | None]:
+    query = given.get("txnappid")
+    if (query is None) != ("txnversion" not in given):
+        raise InvalidOption("The options 'txnAppId' and 'txnVersion' go together: give both or none of them.")
+    if query is None:
+        return None, None
+    if not query.strip():
+        raise InvalidOption("The option 'txnAppId' is empty: give the name by which this writer is known.")
+    return query, whole_number(given, "txnversion", 0)
+
+
+# --- the producer's settings ------------------------------------------------------------------------------------------
+
+
+def _producer_settings(settings: Mapping[str, str], request_timeout_ms: int) -> ProducerSettings:
+    usual = ProducerSettings()
+    terms = usual.terms
+    acks = _choice(settings, "acks", {"all": -1, "-1": -1, "0": 0, "1": 1}, terms.acks)
+    retries = _number(settings, "retries", terms.retries)
+    max_in_flight = _number(settings, "max.in.flight.requests.per.connection", terms.max_in_flight, lowest=1)
+    codec = _choice(settings, "compression.type", {one.name.lower(): one for one in Codec}, usual.codec)
+    return ProducerSettings(
+        terms=DeliveryTerms(
+            acks=acks,
+            max_in_flight=max_in_flight,
+            retries=retries,
+            max_request_size=_number(settings, "max.request.size", terms.max_request_size),
+            buffer_memory=_number(settings, "buffer.memory", terms.buffer_memory, highest=_MAX_LONG),
+            request_timeout_ms=request_timeout_ms,
+            delivery_timeout_ms=_delivery_timeout_ms(settings, terms.delivery_timeout_ms, request_timeout_ms),
+            max_block_ms=_number(settings, "max.block.ms", terms.max_block_ms, highest=_MAX_LONG),
+            retry_backoff_ms=_number(settings, "retry.backoff.ms", terms.retry_backoff_ms, highest=_MAX_LONG),
+            retry_backoff_max_ms=_number(
+                settings, "retry.backoff.max.ms", terms.retry_backoff_max_ms, highest=_MAX_LONG
+            ),
+        ),
+        enable_idempotence=_idempotence(settings, acks, retries, max_in_flight),
+        codec=codec,
+        compression_level=_compression_level(settings, codec),
+        batch_size=_number(settings, "batch.size", usual.batch_size),
+        transaction_timeout_ms=_number(settings, "transaction.timeout.ms", 0, lowest=1)
+        if "transaction.timeout.ms" in settings
+        else None,
+        ignore_keys=_choice(settings, "partitioner.ignore.keys", _BOOLEANS, usual.ignore_keys),
+    )
+
+
+def _number(settings: Mapping[str, str], name: str, default: int, *, lowest: int = 0, highest: int = _MAX_INT) -> int:
+    value = whole_number(settings, name, default, at_least=lowest, prefix=PREFIX)
+    if value > highest:
+        raise InvalidOption(f"Option '{PREFIX}{name}' must be at most {highest}, and {value} is not.")
+    return value
+
+
+def _choice(settings: Mapping[str, str], name: str, choices: Mapping[str, T], default: T) -> T:
+    text = settings.get(name)
+    if text is None:
+        return default
+    if (value := choices.get(text.strip().lower())) is None:
+        raise InvalidOption(f"Option '{PREFIX}{name}' must be one of {', '.join(choices)}, and {text!r} is not.")
+    return value
+
+
+def _compression_level(settings: Mapping[str, str], codec: Codec) -> int | None:
+    """None: the codec's usual level. A level of another codec than the chosen one is not looked at."""
+    name = f"compression.{codec.name.lower()}.level"
+    if codec not in _LEVELS or name not in settings:
+        return None
+    lowest, highest = _LEVELS[codec]
+    if codec is Codec.GZIP and settings[name].strip() == "-1":
+        return None
+    return _number(settings, name, lowest, lowest=lowest, highest=highest)
+
+
+def _idempotence(settings: Mapping[str, str], acks: int, retries: int, max_in_flight: int) -> bool:
+    """As Kafka decides it: on, unless it is switched off or another setting rules it out. Both at once are refused."""
+    if not _choice(settings, "enable.idempotence", _BOOLEANS, True):
+        return False
+    problem = None
+    if retries == 0:
+        problem = "Must set retries to non-zero when using the idempotent producer."
+    elif acks != -1:
+        problem = "Must set acks to all in order to use the idempotent producer."
+    elif max_in_flight > _IDEMPOTENT_IN_FLIGHT:
+        problem = "Must set max.in.flight.requests.per.connection to at most 5 to use the idempotent producer."
+    if problem is not None and "enable.idempotence" in settings:
+        raise InvalidOption(problem)
+    return problem is None
+
+
+def _delivery_timeout_ms(settings: Mapping[str, str], usual: int, request_timeout_ms: int) -> int:
+    delivery_timeout_ms = _number(settings, "delivery.timeout.ms", usual)
+    if delivery_timeout_ms < request_timeout_ms and "delivery.timeout.ms" in settings:
+        raise InvalidOption(
+            f"Option '{PREFIX}delivery.timeout.ms' must be at least request.timeout.ms, which is {request_timeout_ms}."
+        )
+    return max(delivery_timeout_ms, request_timeout_ms)
