@@ -6,7 +6,7 @@ A record without bytes (a null key, a tombstone) is null, and not bad.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.types import DataType
@@ -34,3 +34,19 @@ def rows_refused(accepts: Callable[[int, int], bool], start: int, end: int) -> l
         return [start]
     middle = (start + end) // 2
     return rows_refused(accepts, start, middle) + rows_refused(accepts, middle, end)
+
+
+def column_of(values: list[Any], arrow_type: pa.DataType, bad: dict[int, str], reason: str) -> pa.Array:
+    """The values as a column; a value that Arrow cannot take becomes null, and is bad for this reason."""
+
+    def accepts(start: int, end: int) -> bool:
+        try:
+            pa.array(values[start:end], arrow_type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            return False
+        return True
+
+    for row in rows_refused(accepts, 0, len(values)):
+        bad[row] = reason
+        values[row] = None
+    return pa.array(values, arrow_type)

@@ -1,54 +1,115 @@
 """A task's raw batches through the decoders of key and value.
 
-A record that does not fit stops the query with a sentence that names it; nothing of its batch was given on by then.
+Without a dead-letter topic a record that does not fit stops the query, with a sentence that names it. With one it is
+left out of the rows, and only after the dead letter was stored: so it may be there twice, when a task is run again, but
+a record is never gone without a trace.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from kaspar.base.errors import KasparError
-from kaspar.spark.formats.decoder import Decoder
+from kaspar.base.ids import TopicPartition
+from kaspar.records.record import Record
+from kaspar.spark.formats.dead_letters import DeadLetter, DeadLetters, DeadLetterTopic
 from kaspar.spark.formats.declared import DeclaredFormats, Field, decoder_of
+from kaspar.spark.formats.decoder import Decoder
+from kaspar.spark.kafka_settings import ConnectionSettings
 
-# What a complaint names: read also where the query does not ask for it.
-WHICH_RECORD = ("topic", "partition", "offset")
+# What a complaint names, and what a dead letter is made of: read also where the query does not ask for it.
+_WHICH_RECORD = ("topic", "partition", "offset")
+_WHOLE_RECORD = (*_WHICH_RECORD, "key", "value", "timestamp", "headers")
 
 
 class UndecodableRecord(KasparError):
-    """A record does not fit its declared format, and no dead-letter topic was given."""
+    """A record does not fit its declared format, and there is no dead-letter topic that could take it."""
 
 
-def raw_columns(options: DeclaredFormats, wanted: Sequence[str]) -> tuple[str, ...]:
+class DecodingOptions(DeclaredFormats, Protocol):
+    """As much of ReadOptions as decoding needs."""
+
+    @property
+    def dead_letter_topic(self) -> str | None: ...
+    @property
+    def connection(self) -> ConnectionSettings: ...
+
+
+def raw_columns(options: DecodingOptions, wanted: Sequence[str]) -> tuple[str, ...]:
     """The columns to read so that `decoded` can give the wanted ones: the wanted, and others behind them."""
     if not _decoders(options, wanted):
         return tuple(wanted)
-    return (*wanted, *(column for column in WHICH_RECORD if column not in wanted))
+    needed = _WHICH_RECORD if options.dead_letter_topic is None else _WHOLE_RECORD
+    return (*wanted, *(column for column in needed if column not in wanted))
 
 
 def decoded(
-    batches: Iterable[pa.RecordBatch], options: DeclaredFormats, wanted: Sequence[str]
+    batches: Iterable[pa.RecordBatch], options: DecodingOptions, wanted: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the raw columns, turned into batches of the wanted columns with key and value decoded."""
     decoders = _decoders(options, wanted)
     if not decoders:
         yield from batches
         return
-    for batch in batches:
-        columns = {name: batch.column(name) for name in wanted}
-        for field, decoder in decoders.items():
-            done = decoder.decode(columns[field])
-            for row, reason in done.bad.items():
-                topic, partition, offset = (batch.column(name)[row].as_py() for name in WHICH_RECORD)
-                raise UndecodableRecord(
-                    f"The {field} of the record at offset {offset} of {topic}-{partition} cannot be decoded: {reason}. "
-                    "With the option deadLetterTopic such records are put aside and reading goes on."
-                )
-            columns[field] = done.values
-        yield pa.RecordBatch.from_pydict(columns)
+    with ExitStack() as open_here:
+        letters: DeadLetters | None = None
+        if options.dead_letter_topic is not None:
+            letters = open_here.enter_context(DeadLetterTopic(options.dead_letter_topic, options.connection))
+        for batch in batches:
+            good = decode_batch(batch, decoders, wanted, letters)
+            if len(good):
+                yield good
 
 
-def _decoders(options: DeclaredFormats, wanted: Sequence[str]) -> dict[Field, Decoder]:
+def decode_batch(
+    batch: pa.RecordBatch, decoders: Mapping[Field, Decoder], wanted: Sequence[str], letters: DeadLetters | None
+) -> pa.RecordBatch:
+    """The rows that can be decoded; the others are put into `letters`, or the first of them is raised."""
+    columns = {name: batch.column(name) for name in wanted}
+    bad: dict[int, tuple[Field, str]] = {}
+    for field, decoder in decoders.items():
+        done = decoder.decode(batch.column(field))
+        columns[field] = done.values
+        for row, reason in done.bad.items():
+            bad.setdefault(row, (field, reason))
+    good = pa.RecordBatch.from_pydict(columns)
+    if not bad:
+        return good
+    if letters is None:
+        raise _undecodable(batch, min(bad), *bad[min(bad)])
+    letters.put(_letters(batch, bad, letters.topic))
+    stays = np.ones(len(batch), dtype=bool)
+    stays[list(bad)] = False
+    return good.filter(pa.array(stays))
+
+
+def _letters(batch: pa.RecordBatch, bad: Mapping[int, tuple[Field, str]], dead_letter_topic: str) -> list[DeadLetter]:
+    letters = []
+    rows = sorted(bad)
+    records = batch.select(list(_WHOLE_RECORD)).take(pa.array(rows))
+    times_us = records.column("timestamp").cast(pa.int64()).to_pylist()
+    for row, time_us, raw in zip(rows, times_us, records.drop_columns("timestamp").to_pylist(), strict=True):
+        field, reason = bad[row]
+        if raw["topic"] == dead_letter_topic:  # another letter for a letter, without an end
+            raise _undecodable(batch, row, field, reason)
+        headers = tuple((header["key"], header["value"]) for header in raw["headers"] or ())
+        record = Record(time_us // 1000, raw["key"], raw["value"], headers, raw["offset"])
+        letters.append(DeadLetter(TopicPartition(raw["topic"], raw["partition"]), record, field, reason))
+    return letters
+
+
+def _undecodable(batch: pa.RecordBatch, row: int, field: Field, reason: str) -> UndecodableRecord:
+    topic, partition, offset = (batch.column(name)[row].as_py() for name in _WHICH_RECORD)
+    return UndecodableRecord(
+        f"The {field} of the record at offset {offset} of {topic}-{partition} cannot be decoded: {reason}. "
+        "With the option 'deadLetterTopic', which names another topic, such records are put there and reading goes on."
+    )
+
+
+def _decoders(options: DecodingOptions, wanted: Sequence[str]) -> dict[Field, Decoder]:
     fields: tuple[Field, ...] = ("key", "value")
     declared = {"key": options.key_format, "value": options.value_format}
     return {

@@ -1,0 +1,92 @@
+"""Records that could not be decoded, kept in a topic of their own: as they were, with headers that say why.
+
+The headers are those that Kafka Connect puts on its dead letters, so that whoever reads those can read these. A letter
+goes to the partition that has its record's number (modulo the topic's), so letters of one partition keep their order.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client.producing import RawProducer
+from kaspar.client.transactions import init_producer_id
+from kaspar.records.builder import build_batch
+from kaspar.records.record import Record
+from kaspar.spark.kafka_settings import ConnectionSettings
+
+PREFIX = "__connect.errors."
+_STAGES = {"key": "KEY_CONVERTER", "value": "VALUE_CONVERTER"}
+_BATCH_BYTES = 256 * 1024  # a batch is ended by the record that brings it here
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    source: TopicPartition
+    record: Record  # as it was read, with its offset
+    field: str  # which part of it could not be decoded
+    reason: str
+
+    def to_record(self) -> Record:
+        told = {
+            "topic": self.source.topic,
+            "partition": str(self.source.partition),
+            "offset": str(self.record.offset),
+            "stage": _STAGES[self.field],
+            "exception.message": self.reason,
+        }
+        headers = (*self.record.headers, *((PREFIX + name, text.encode()) for name, text in told.items()))
+        return self.record._replace(offset=-1, headers=headers)
+
+
+class DeadLetters(Protocol):
+    """Where letters go. What `put` was given is safe when it returns."""
+
+    topic: str
+
+    def put(self, letters: Sequence[DeadLetter]) -> None: ...
+
+
+class DeadLetterTopic:
+    """Connects when there is a first letter: most tasks have none."""
+
+    def __init__(self, topic: str, connection: ConnectionSettings) -> None:
+        self.topic = topic
+        self._connection = connection
+        self._producer: RawProducer | None = None
+
+    def put(self, letters: Sequence[DeadLetter]) -> None:
+        """Returns when all of them are stored. Refused with a sentence if they cannot be."""
+        if self._producer is None:
+            self._client = self._connection.client()
+            self._producer = RawProducer(self._client, producer=init_producer_id(self._client, None).producer)
+        count = self._producer.partitions_of(self.topic).count
+        self._producer.send(list(_batches(letters, self.topic, count)))
+        self._producer.flush()
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+            self._client.close()
+            self._producer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _batches(letters: Iterable[DeadLetter], topic: str, count: int) -> Iterator[tuple[TopicPartition, memoryview]]:
+    by_partition: dict[int, list[Record]] = {}
+    for letter in letters:
+        by_partition.setdefault(letter.source.partition % count, []).append(letter.to_record())
+    for partition, records in by_partition.items():
+        begun: list[Record] = []
+        size = 0
+        for record in records:
+            begun.append(record)
+            size += len(record.key or b"") + len(record.value or b"")
+            if size >= _BATCH_BYTES or record is records[-1]:
+                yield TopicPartition(topic, partition), memoryview(build_batch(begun))
+                begun, size = [], 0

@@ -1,0 +1,143 @@
+"""JSON by a given schema, a column at a time, with the results of from_json.
+
+Arrow reads all records of a batch at once, from their bytes joined by line ends. It is used only where it is strict: it
+takes no type for another, and what it refuses (it refuses all records for one) is halved and halved again until few are
+left, which json_rows then judges one by one. So Arrow may be narrower than from_json, and never wider.
+
+That the records come out as they went in is not left to the line ends, which Arrow does not care about: a record may
+hold some, or two documents. Only records that begin with { and end with } are joined. None of them can run into the
+next: a document that is still open behind a } may go on with a comma or a closing sign, and not with a {. So there are
+at least as many documents as records, and if there are as many, each record is its own.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from kaspar.spark.formats.data_types import arrow_type_of
+from kaspar.spark.formats.decoder import Decoded
+from kaspar.spark.formats.json_rows import BadJson, reader_of
+from kaspar.spark.formats.plain import NOT_UTF8, rows_without_utf8
+
+PARTS = 8  # into how many parts a refused run of records is cut
+FEW = 32  # so many are judged one by one
+MOST_BYTES = 1 << 30  # Arrow counts the bytes of a block with 32 bits
+
+_READ_AS_THEY_ARE = (
+    BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, DecimalType, StringType,
+    TimestampType,
+)  # fmt: skip
+
+
+Rows = npt.NDArray[np.int64]
+
+
+class JsonDecoder:
+    def __init__(self, data_type: DataType) -> None:
+        self.data_type = data_type
+        self._arrow_type = arrow_type_of(data_type)
+        self._read_row = reader_of(data_type)
+        self._schema = schema_for_arrow(data_type)
+
+    def decode(self, column: pa.BinaryArray) -> Decoded:
+        bad = dict.fromkeys(rows_without_utf8(column), NOT_UTF8)
+        rows = np.arange(len(column), dtype=np.int64)
+        if self._schema is None:
+            return Decoded(self._one_by_one(column, rows, bad), bad)
+        together = pc.and_(pc.starts_with(column, b"{"), pc.ends_with(column, b"}")).fill_null(False).to_numpy(False)
+        together[list(bad)] = False
+        if together.all():
+            values = _concatenated(self._together(column, rows, bad), self._arrow_type)
+        else:
+            some, others = rows[together], rows[~together]
+            parts = [*self._together(column.take(some), some, bad), self._one_by_one(column.take(others), others, bad)]
+            values = _concatenated(parts, self._arrow_type).take(np.argsort(np.concatenate([some, others])))
+        return Decoded(values, dict(sorted(bad.items())))
+
+    def _together(self, column: pa.BinaryArray, rows: Rows, bad: dict[int, str]) -> Iterator[pa.Array]:
+        """The values of objects in a row, in pieces. `rows` are their places in the batch, for what turns out bad."""
+        try:
+            yield self._read_joined(column)
+        except pa.ArrowInvalid:
+            if len(column) <= FEW:
+                yield self._one_by_one(column, rows, bad)
+                return
+            size = -(-len(column) // PARTS)
+            for start in range(0, len(column), size):
+                yield from self._together(column.slice(start, size), rows[start : start + size], bad)
+
+    def _read_joined(self, column: pa.BinaryArray) -> pa.Array:
+        if len(column) == 0:
+            return pa.array([], self._arrow_type)
+        if column.nbytes > MOST_BYTES and len(column) > FEW:
+            raise pa.ArrowInvalid("too much for one block")
+        joined = pc.binary_join(pa.LargeListArray.from_arrays([0, len(column)], column), b"\n")[0].as_buffer()
+        table = pa.json.read_json(
+            pa.BufferReader(joined),
+            read_options=pa.json.ReadOptions(use_threads=False, block_size=joined.size + 1),
+            parse_options=pa.json.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="ignore"),
+        )
+        if len(table) != len(column):
+            raise pa.ArrowInvalid("a record holds more than one document")
+        return table.to_struct_array().combine_chunks().cast(self._arrow_type)
+
+    def _one_by_one(self, column: pa.BinaryArray, rows: Rows, bad: dict[int, str]) -> pa.Array:
+        values: list[object] = []
+        for row, record in zip(rows.tolist(), column.to_pylist(), strict=True):
+            value = None
+            if record is not None and row not in bad:
+                try:
+                    value = self._read_row(record)
+                except BadJson as error:
+                    bad[row] = str(error)
+            values.append(value)
+        return pa.array(values, self._arrow_type)
+
+
+def schema_for_arrow(data_type: DataType) -> pa.Schema | None:
+    """What Arrow is asked for; None where it cannot read all of it: maps, base64, and roots that are no objects."""
+    if not isinstance(data_type, StructType):
+        return None
+    try:
+        return pa.schema(_type_for_arrow(data_type))
+    except NotImplementedError:
+        return None
+
+
+def _type_for_arrow(data_type: DataType) -> pa.DataType:
+    match data_type:
+        case StructType():
+            return pa.struct([pa.field(field.name, _type_for_arrow(field.dataType)) for field in data_type.fields])
+        case ArrayType():
+            return pa.list_(pa.field("element", _type_for_arrow(data_type.elementType)))
+        case DateType() | TimestampNTZType():
+            return pa.string()  # is cast afterwards: Arrow would read days from numbers, and pass over a time zone
+        case _ if isinstance(data_type, _READ_AS_THEY_ARE):
+            return arrow_type_of(data_type)
+    raise NotImplementedError
+
+
+def _concatenated(parts: Iterable[pa.Array], arrow_type: pa.DataType) -> pa.Array:
+    parts = [part for part in parts if len(part)]
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts) if parts else pa.array([], arrow_type)

@@ -1,0 +1,201 @@
+"""Protobuf messages by a descriptor set and a message's name, or by a generated class.
+
+Messages are parsed one by one, in C, and their fields gathered into columns, nested ones too, without a dict for any.
+Types are those of Spark's from_protobuf, and where that would turn a value into another, wider: uint32 is a long,
+uint64 a decimal(20,0). A field that can tell whether it is there (optional, message, oneof) is null when it is not; any
+other has its default then, since its writer cannot say it any other way. An enum is its name, or its number where it
+has none.
+"""
+
+import importlib
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kaspar.spark.formats.data_types import arrow_type_of
+from kaspar.spark.formats.decoder import Decoded, rows_refused
+from kaspar.spark.formats.schema_lookup import OneSchema, SchemaLookup
+from kaspar.spark.kafka_settings import InvalidOption
+
+_SCALARS: dict[int, DataType] = {
+    FieldDescriptor.CPPTYPE_INT32: IntegerType(),
+    FieldDescriptor.CPPTYPE_INT64: LongType(),
+    FieldDescriptor.CPPTYPE_UINT32: LongType(),
+    FieldDescriptor.CPPTYPE_UINT64: DecimalType(20, 0),
+    FieldDescriptor.CPPTYPE_DOUBLE: DoubleType(),
+    FieldDescriptor.CPPTYPE_FLOAT: FloatType(),
+    FieldDescriptor.CPPTYPE_BOOL: BooleanType(),
+    FieldDescriptor.CPPTYPE_ENUM: StringType(),
+}
+_TIMES: dict[str, DataType] = {
+    "google.protobuf.Timestamp": TimestampType(),
+    "google.protobuf.Duration": DayTimeIntervalType(),
+}
+
+
+class ProtobufDecoder:
+    def __init__(self, message: type[Message], lookup: SchemaLookup[type[Message]] | None = None) -> None:
+        self.data_type = _struct_type(message.DESCRIPTOR, ())
+        self._descriptor = message.DESCRIPTOR
+        self._lookup = lookup or OneSchema(message)
+
+    def decode(self, column: pa.BinaryArray) -> Decoded:
+        bad: dict[int, str] = {}
+        messages = [self._parse(row, record, bad) for row, record in enumerate(column.to_pylist())]
+
+        def fits(start: int, end: int) -> bool:
+            try:
+                _struct(messages[start:end], self._descriptor)
+            except (pa.ArrowInvalid, OverflowError):
+                return False
+            return True
+
+        for row in rows_refused(fits, 0, len(messages)):
+            bad[row] = "it has a time that is too far away"
+            messages[row] = None
+        values = _struct(messages, self._descriptor).cast(arrow_type_of(self.data_type))
+        return Decoded(values, dict(sorted(bad.items())))
+
+    def _parse(self, row: int, record: bytes | None, bad: dict[int, str]) -> Message | None:
+        if record is None:
+            return None
+        try:
+            message_class, start = self._lookup.find(record)
+            message = message_class()
+            message.ParseFromString(record[start:])
+            if message.IsInitialized():
+                return message
+            bad[row] = f"a required field is missing: {', '.join(message.FindInitializationErrors())}"
+        except (DecodeError, ValueError) as error:
+            bad[row] = f"it is not a {self._descriptor.full_name} in Protobuf ({error})"
+        return None
+
+
+def message_of_descriptor_set(descriptor_set: bytes, name: str) -> type[Message]:
+    """A message's class from what `protoc --include_imports --descriptor_set_out` writes."""
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file
+        _add_well_known(pool, files)
+        for file in files:
+            pool.Add(file)
+        message: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+    except DecodeError as error:
+        raise InvalidOption(f"this is not a Protobuf descriptor set ({error}).") from error
+    except KeyError as error:
+        raise InvalidOption(f"the Protobuf descriptor set has no message {name}.") from error
+    except TypeError as error:  # a file that was not included, above all
+        raise InvalidOption(f"the Protobuf descriptor set cannot be used ({error}).") from error
+    return message
+
+
+def message_of_class(path: str) -> type[Message]:
+    """A generated class by its import path, as `orders_pb2.Order`. Every Python of Spark must be able to import it."""
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidOption(f"the generated class {path} cannot be imported ({error}).") from error
+    if not (isinstance(found, type) and issubclass(found, Message)):
+        raise InvalidOption(f"{path} is not a generated Protobuf message.")
+    return found
+
+
+def _add_well_known(pool: descriptor_pool.DescriptorPool, files: Sequence[Any]) -> None:
+    """Files of Protobuf's own, which writers of descriptor sets often leave out."""
+    given = {file.name for file in files}
+    for needed in sorted({name for file in files for name in file.dependency} - given):
+        if needed.startswith("google/protobuf/"):
+            module = importlib.import_module(needed.removesuffix(".proto").replace("/", ".") + "_pb2")
+            pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+
+
+def _struct_type(descriptor: Descriptor, within: tuple[str, ...]) -> StructType:
+    if descriptor.full_name in within:
+        raise InvalidOption(f"the Protobuf message {descriptor.full_name} holds itself, and no column can.")
+    around = (*within, descriptor.full_name)
+    return StructType([StructField(field.name, _field_type(field, around)) for field in descriptor.fields])
+
+
+def _field_type(field: FieldDescriptor, within: tuple[str, ...]) -> DataType:
+    if _is_map(field):
+        entry = field.message_type.fields_by_name
+        return MapType(_single_type(entry["key"], within), _single_type(entry["value"], within))
+    single = _single_type(field, within)
+    return ArrayType(single) if field.is_repeated else single
+
+
+def _single_type(field: FieldDescriptor, within: tuple[str, ...] = ()) -> DataType:
+    if field.message_type is not None:
+        return _TIMES.get(field.message_type.full_name) or _struct_type(field.message_type, within)
+    if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+        return BinaryType() if field.type == FieldDescriptor.TYPE_BYTES else StringType()
+    return _SCALARS[field.cpp_type]
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _struct(messages: Sequence[Message | None], descriptor: Descriptor) -> pa.StructArray:
+    missing = [message is None for message in messages]
+    columns = [_column(messages, field) for field in descriptor.fields]
+    fields = [pa.field(field.name, column.type) for field, column in zip(descriptor.fields, columns, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(missing, pa.bool_()))
+
+
+def _column(messages: Sequence[Message | None], field: FieldDescriptor) -> pa.Array:
+    name = field.name
+    if not field.is_repeated:
+        if field.has_presence:
+            return _values([getattr(m, name) if m is not None and m.HasField(name) else None for m in messages], field)
+        return _values([None if m is None else getattr(m, name) for m in messages], field)
+    repeated = [() if m is None else getattr(m, name) for m in messages]
+    offsets = pa.array([0, *accumulate(map(len, repeated))], pa.int32())
+    if _is_map(field):
+        entry = field.message_type.fields_by_name
+        keys = _values([key for entries in repeated for key in entries], entry["key"])
+        values = _values([entries[key] for entries in repeated for key in entries], entry["value"])
+        return pa.MapArray.from_arrays(offsets, keys, values)
+    elements = _values([element for elements in repeated for element in elements], field)
+    return pa.ListArray.from_arrays(offsets, elements, type=pa.list_(pa.field("element", elements.type)))
+
+
+def _values(values: list[Any], field: FieldDescriptor) -> pa.Array:
+    """A column of single values of a field: of its elements, where it is repeated."""
+    if field.message_type is not None:
+        if field.message_type.full_name in _TIMES:
+            return pa.array(_micros(values), arrow_type_of(_TIMES[field.message_type.full_name]))
+        return _struct(values, field.message_type)
+    if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
+        names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
+        return pa.array([None if value is None else names.get(value, str(value)) for value in values], pa.string())
+    if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64:
+        return pa.array(values, pa.uint64()).cast(arrow_type_of(_SCALARS[field.cpp_type]))
+    return pa.array(values, arrow_type_of(_single_type(field)))
+
+
+def _micros(times: Iterable[Any]) -> list[int | None]:
+    return [None if time is None else time.seconds * 1_000_000 + time.nanos // 1000 for time in times]

@@ -1,0 +1,80 @@
+"""Dates and times from texts, in the forms that Spark casts from: 2024-05-01, 2024-05-01T12:30:00.25+02:00 and shorter.
+
+Years are 1 to 9999. Fractions beyond a microsecond are cut off. None means that the text is not in such a form.
+"""
+
+import re
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+_DATE = r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})%s)?)?"
+_CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{0,9}))?)?)?"
+_DATE_ALONE = re.compile(_DATE % r"(?:[ T].*)?", re.ASCII | re.DOTALL)  # Spark's cast to a date passes over a time, too
+_MOMENT = re.compile(_DATE % rf"(?:[ T]{_CLOCK}\s*(?P<zone>\S.*)?)?", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+_LARGEST_OFFSET_HOURS = 18  # of Java's ZoneOffset
+
+
+def days_of(text: str) -> int | None:
+    """Days since 1970."""
+    found = _DATE_ALONE.fullmatch(text.strip())
+    if found is None:
+        return None
+    try:
+        day = date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
+    except ValueError:
+        return None
+    return (day - _EPOCH.date()).days
+
+
+def micros_of(text: str) -> int | None:
+    """Microseconds since 1970 in UTC; a time without a zone is in UTC."""
+    found = _moment(text)
+    if found is None:
+        return None
+    moment, zone_name = found
+    zone = _zone(zone_name) if zone_name else UTC
+    if zone is None:
+        return None
+    return (moment - _EPOCH - (moment.replace(tzinfo=zone).utcoffset() or timedelta())) // _MICROSECOND
+
+
+def micros_without_zone(text: str) -> int | None:
+    """Microseconds since 1970 on a clock without a zone; a text with a zone is no such time."""
+    found = _moment(text)
+    if found is None or found[1]:
+        return None
+    return (found[0] - _EPOCH) // _MICROSECOND
+
+
+def _moment(text: str) -> tuple[datetime, str] | None:
+    found = _MOMENT.fullmatch(text.strip())
+    if found is None:
+        return None
+    numbers = [found["year"], found["month"] or 1, found["day"] or 1, *(found[part] or 0 for part in _CLOCK_PARTS)]
+    fraction = (found["fraction"] or "").ljust(6, "0")[:6]
+    try:
+        return datetime(*map(int, numbers), microsecond=int(fraction)), found["zone"] or ""  # type: ignore[arg-type,misc]
+    except ValueError:
+        return None
+
+
+_CLOCK_PARTS = ("hour", "minute", "second")
+
+
+def _zone(name: str) -> tzinfo | None:
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return UTC
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        hours, minutes = int(offset["hours"]), int(offset["minutes"] or 0)
+        if minutes > 59 or hours * 60 + minutes > _LARGEST_OFFSET_HOURS * 60:
+            return None
+        apart = timedelta(hours=hours, minutes=minutes)
+        return timezone(apart if offset["sign"] == "+" else -apart)
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # no such zone, or no such file name
+        return None
