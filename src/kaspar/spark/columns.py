@@ -13,7 +13,7 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.formats import Field, decoder_of
-from kaspar.spark.options import ReadOptions
+from kaspar.spark.options import InvalidOption, ReadOptions
 
 _FIELDS: dict[str, Field] = {"key": "key", "value": "value"}
 _TYPES: dict[str, DataType] = {
@@ -33,3 +33,11 @@ def schema_of(options: ReadOptions) -> StructType:
 def _type_of(column: str, options: ReadOptions) -> DataType:
     field = _FIELDS.get(column)
     return _TYPES[column] if field is None else decoder_of(options, field).data_type
+
+
+def refuse_other_schema(options: ReadOptions, given: StructType) -> None:
+    """Spark hands over what .schema() was given instead of ours."""
+    if given.fieldNames() != list(options.columns):
+        raise InvalidOption(
+            "The columns of a topic are fixed: leave out .schema(), and name the columns with the option 'columns'."
+        )

@@ -1,16 +1,27 @@
 """What a micro-batch or a batch reads, and how it is cut into tasks: decisions alone, no broker and no clock.
 
 Ranges are cut by the bytes they hold, not by the count of their records, so that a topic with one large partition, or
-with large records in one, keeps every core busy. A small batch gets few tasks, since each costs more than its records:
-small ranges of several partitions are read by one. The parts of a partition's range follow one another without a gap.
+with large records in one, keeps every core busy. A small batch gets few tasks, since each costs more than its records.
+The parts of a partition's range follow one another without a gap.
 """
 
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, floor
 from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
 
 from kaspar.base.ids import ZERO_UUID, TopicPartition
+from kaspar.spark.offsets import PartitionOffsets
+
+UNKNOWN_BYTES_PER_OFFSET = 256.0
+"""Where nobody may know how large partitions are: then they count by their records."""
+
+TASK_BYTES = 8 * 1024 * 1024
+"""What is worth a task of its own: less is read sooner than a second task has started."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +48,147 @@ class ReadTask(InputPartition):
     """What one task reads: its ranges, one after the other."""
 
     ranges: tuple[OffsetRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one micro-batch may hold; None: no such limit."""
+
+    min_offsets: int | None = None
+    max_offsets: int | None = None
+    max_bytes: int | None = None
+    max_delay_ms: int = 0
+    """A batch of fewer than `min_offsets` waits for more at most so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """How many tasks are wanted."""
+
+    cores: int
+    packs: bool = False
+    """Whether `cores` is known for certain. Then small ranges share tasks, since more than so many cannot run."""
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+
+def available(start: PartitionOffsets, latest: PartitionOffsets) -> int:
+    """How many offsets are there to be read; `start` has every partition that `latest` has."""
+    return sum(max(offset - start[where], 0) for where, offset in latest.items())
+
+
+def waits_for_more(limits: Limits, offsets: int, *, since_last_batch_ms: float) -> bool:
+    """Whether so few offsets are left for a later micro-batch."""
+    if limits.min_offsets is None or since_last_batch_ms >= limits.max_delay_ms:
+        return False
+    return offsets < limits.min_offsets
+
+
+def limited(
+    limits: Limits, start: PartitionOffsets, latest: PartitionOffsets, bytes_per_offset: Mapping[TopicPartition, float]
+) -> dict[TopicPartition, int]:
+    """Where the micro-batch ends, so that it keeps the limits; every partition gets its share of what it has."""
+    end = dict(latest)
+    if limits.max_offsets is not None:
+        end = _shares(limits.max_offsets, start, end, {})
+    if limits.max_bytes is not None:
+        end = _shares(limits.max_bytes, start, end, bytes_per_offset)
+    return end
+
+
+def _shares(
+    limit: int, start: PartitionOffsets, latest: PartitionOffsets, weights: Mapping[TopicPartition, float]
+) -> dict[TopicPartition, int]:
+    """A limit shared out in proportion; what is there counts by its weight, which is 1 where none is given.
+
+    As Spark's connector has it: a share below one offset is one, so that no small partition starves.
+    """
+    sizes = {
+        where: (end - start[where]) * weights.get(where, 1.0) for where, end in latest.items() if end > start[where]
+    }
+    total = sum(sizes.values())
+    if total <= limit:
+        return dict(latest)
+    ends = dict(latest)
+    for where, size in sizes.items():
+        share = limit * (size / total) / weights.get(where, 1.0)
+        ends[where] = min(latest[where], start[where] + (ceil(share) if share < 1 else floor(share)))
+    return ends
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(order=True, slots=True)
+class _Cut:
+    """A range on its way to be cut; the one with the largest parts comes first."""
+
+    priority: float = field(init=False)
+    index: int
+    parts: int = field(compare=False)
+    size: float = field(compare=False)
+    offsets: int = field(compare=False)
+
+    def __post_init__(self) -> None:
+        self.weigh()
+
+    def weigh(self) -> None:
+        self.priority = -self.part_size if self.parts < self.offsets else 0.0
+
+    @property
+    def part_size(self) -> float:
+        return self.size / self.parts
+
+
+def tasks(
+    ranges: Iterable[OffsetRange], bytes_per_offset: Mapping[TopicPartition, float], wanted: Parallelism
+) -> list[ReadTask]:
+    """The tasks that read all of these ranges, each of which is of another partition; empty ranges need none."""
+    full = sorted((each for each in ranges if len(each)), key=lambda each: each.topic_partition)
+    sizes = [len(each) * bytes_per_offset.get(each.topic_partition, UNKNOWN_BYTES_PER_OFFSET) for each in full]
+    parts = _parts(full, sizes, wanted)
+    pieces: list[tuple[float, OffsetRange]] = []
+    for each, size, count in zip(full, sizes, parts, strict=True):
+        pieces += [(size / count, piece) for piece in _cut(each, count)]
+    few = max(wanted.cores, wanted.min_partitions or 0)
+    if wanted.packs and wanted.max_records_per_partition is None and len(pieces) > few:
+        return _packed(pieces, few)
+    return [ReadTask((piece,)) for _, piece in pieces]
+
+
+def _parts(ranges: Sequence[OffsetRange], sizes: Sequence[float], wanted: Parallelism) -> list[int]:
+    """Into how many parts each range is cut: the largest one again and again, until none is too large."""
+    most = wanted.max_records_per_partition
+    cuts = [
+        _Cut(index, 1 if most is None else ceil(len(each) / most), size, len(each))
+        for index, (each, size) in enumerate(zip(ranges, sizes, strict=True))
+    ]
+    heapq.heapify(cuts)
+    count = sum(cut.parts for cut in cuts)
+    # A part may be a tenth larger than an even share: it is not cut in two for that.
+    largest = 1.1 * max(sum(sizes) / wanted.cores, TASK_BYTES)
+    while cuts and cuts[0].priority < 0 and (cuts[0].part_size > largest or count < (wanted.min_partitions or 0)):
+        cuts[0].parts += 1
+        count += 1
+        cuts[0].weigh()
+        heapq.heapreplace(cuts, cuts[0])
+    return [cut.parts for cut in sorted(cuts, key=lambda cut: cut.index)]
+
+
+def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
+    bounds = [whole.start + len(whole) * part // parts for part in range(parts + 1)]
+    return [OffsetRange(whole.topic, whole.partition, start, end, whole.topic_id) for start, end in pairwise(bounds)]
+
+
+def _packed(pieces: Sequence[tuple[float, OffsetRange]], count: int) -> list[ReadTask]:
+    """So many tasks, of about the same size: the largest pieces are given first, each to the task that has least."""
+    loads = [(0.0, number) for number in range(count)]
+    packs: list[list[OffsetRange]] = [[] for _ in range(count)]
+    for size, piece in sorted(pieces, key=lambda each: -each[0]):
+        load, number = heapq.heappop(loads)
+        packs[number].append(piece)
+        heapq.heappush(loads, (load + size, number))
+    return [ReadTask(tuple(sorted(pack, key=lambda each: (each.topic_partition, each.start)))) for pack in packs]

@@ -40,9 +40,9 @@ class KasparDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from kaspar.spark.batch_writer import KasparBatchWriter
 
-        return KasparBatchWriter.of(schema, self.options, overwrite)
+        return KasparBatchWriter(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from kaspar.spark.stream_writer import KasparStreamWriter
 
-        return KasparStreamWriter.of(schema, self.options, overwrite)
+        return KasparStreamWriter(self.options, schema, overwrite)

@@ -1,0 +1,70 @@
+"""A batch: where each partition starts and ends is settled when the read is planned, once."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kaspar.base.ids import TopicPartition
+from kaspar.spark.columns import refuse_other_schema
+from kaspar.spark.data_loss import not_there, removed, report, start_of_log
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import OffsetRange, tasks
+from kaspar.spark.reading import read_task
+from kaspar.spark.sentences import in_one_sentence
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from kaspar.spark.offset_reader import OffsetReader
+
+
+class KasparBatchReader(DataSourceReader):
+    @in_one_sentence()
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        refuse_other_schema(options, schema)
+        self.options = options
+        self._starting, self._ending = options.for_batch()
+
+    @in_one_sentence()
+    def partitions(self) -> list[InputPartition]:
+        from kaspar.spark.cores import parallelism
+        from kaspar.spark.offset_reader import OffsetReader
+
+        offsets = OffsetReader(self.options)
+        try:
+            ranges = self._ranges(offsets)
+            sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges if len(each)))
+        finally:
+            offsets.close()
+        return list(tasks(ranges, sizes, parallelism(self.options)))
+
+    def _ranges(self, offsets: "OffsetReader") -> list[OffsetRange]:
+        there = offsets.whole_assignment()
+        starts = offsets.resolved(self._starting, there.partitions, side="starting")
+        ends = offsets.resolved(self._ending, there.partitions, side="ending")
+        first, last = offsets.earliest(there.partitions), offsets.latest(there.partitions)
+        ranges = []
+        for where in sorted(there.partitions):
+            start, end = starts[where], ends[where]
+            if start < first[where]:
+                start = self._begin_after_loss(offsets, where, start, first[where])
+            for asked in (start, end):
+                if asked > last[where]:
+                    sentence = not_there(where, asked, first[where], last[where])
+                    self._report(sentence, "reads what there is")
+            end = min(end, last[where])
+            ranges.append(OffsetRange(where.topic, where.partition, start, end, there.topic_ids[where.topic]))
+        return ranges
+
+    def _begin_after_loss(self, offsets: "OffsetReader", where: TopicPartition, asked: int, log_start: int) -> int:
+        start = offsets.asking(lambda client: start_of_log(client, where, log_start))
+        self._report(removed(where, asked, start), f"starts at offset {log_start} of {where}")
+        return log_start
+
+    def _report(self, sentence: str, goes_on: str) -> None:
+        report(sentence, fail_on_data_loss=self.options.fail_on_data_loss, goes_on=goes_on)
+
+    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":
+        return read_task(partition, self.options)

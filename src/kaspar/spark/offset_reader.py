@@ -1,0 +1,215 @@
+"""What the driver asks of the cluster: which partitions there are, where they begin and end, how large they are.
+
+One open client, made anew when it breaks. A cluster that was never reached is given up after a few attempts, with a
+sentence that says what was tried; one that has answered before is waited for as long as a request may take, since
+brokers restart. What the metadata says is asked for once a second at most: a query without a pause between its triggers
+asks for offsets a hundred times as often.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from kaspar.base.error_codes import RETRIABLE
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kaspar.client.core import UnsupportedByPeer
+from kaspar.client.offsets import by_leader, by_topic, list_offsets
+from kaspar.protocol.messages import describe_log_dirs
+from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
+from kaspar.spark.options import InvalidOption, OffsetLimit, ReadOptions
+from kaspar.spark.subscription import Assignment, UnknownTopics, assignment, topics_to_ask
+
+if TYPE_CHECKING:
+    from kaspar.client import Client
+
+METADATA_AGE_S = 1.0
+SIZES_AGE_S = 30.0
+
+_Result = TypeVar("_Result")
+
+
+class ClusterUnreachable(KasparError):
+    pass
+
+
+class OffsetReader:
+    def __init__(
+        self,
+        options: ReadOptions,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.options = options
+        self._now = now
+        self._sleep = sleep
+        self._client: Client | None = None
+        self._was_reached = False
+        self._assignment: Assignment | None = None
+        self._assignment_at = 0.0
+        self._bytes_per_offset: dict[TopicPartition, float] = {}
+        self._bytes_per_offset_at = float("-inf")
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    def assignment(self, *, max_age_s: float = METADATA_AGE_S) -> Assignment:
+        """The partitions that are meant now. What was named and is missing is told in it."""
+        if self._assignment is None or self._now() - self._assignment_at >= max_age_s:
+            self._assignment = self.asking(
+                lambda client: assignment(
+                    self.options.subscription, client.refresh_metadata(topics_to_ask(self.options.subscription))
+                )
+            )
+            self._assignment_at = self._now()
+        return self._assignment
+
+    def whole_assignment(self) -> Assignment:
+        """The partitions that are meant now. UnknownTopics if something that was named is missing."""
+        for attempts_left in reversed(range(self.options.offset_attempts)):
+            found = self.assignment(max_age_s=0.0)
+            if not found.missing:
+                return found
+            if attempts_left:  # a topic that was just made may not be known everywhere
+                self._sleep(self.options.offset_retry_interval_ms / 1000)
+        raise UnknownTopics(found.missing, self.options.connection.bootstrap_servers)
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each ends for a reader: at its high watermark, or at its last stable offset with read_committed."""
+        return self._listed(dict.fromkeys(partitions, LATEST_TIMESTAMP))
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._listed(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
+
+    def _listed(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        if not timestamps:
+            return {}
+        listed = self.asking(
+            lambda client: list_offsets(client, timestamps, isolation_level=self.options.isolation_level)
+        )
+        return {where: each.offset for where, each in listed.items()}
+
+    def resolved(
+        self, limit: OffsetLimit, partitions: frozenset[TopicPartition], *, side: str
+    ) -> dict[TopicPartition, int]:
+        """Real offsets for what the options say of the `starting` or `ending` side, for all of these partitions."""
+        wanted = self._wanted(limit, partitions, side=side)
+        special = {where: offset for where, offset in wanted.items() if offset in (EARLIEST, LATEST)}
+        # The special offsets are the special timestamps of ListOffsets, by Kafka's and by Spark's choice.
+        return wanted | self._listed(special)
+
+    def _wanted(
+        self, limit: OffsetLimit, partitions: frozenset[TopicPartition], *, side: str
+    ) -> dict[TopicPartition, int]:
+        if limit.everywhere is not None:
+            return dict.fromkeys(partitions, limit.everywhere)
+        if limit.offsets is not None:
+            _refuse_others(f"{side}Offsets", limit.offsets, partitions)
+            return dict(limit.offsets)
+        if limit.timestamps is not None:
+            _refuse_others(f"{side}OffsetsByTimestamp", limit.timestamps, partitions)
+            timestamps = dict(limit.timestamps)
+        else:
+            assert limit.timestamp is not None
+            timestamps = dict.fromkeys(partitions, limit.timestamp)
+        offsets = self._listed(timestamps)
+        for where, offset in offsets.items():
+            if offset >= 0:
+                continue
+            if side == "starting" and not self.options.latest_if_no_timestamp_matches:
+                raise InvalidOption(
+                    f"No record of {where} has the timestamp {timestamps[where]} or a later one to start at; with the "
+                    "option 'startingOffsetsByTimestampStrategy' set to 'latest' the query starts at its end."
+                )
+            offsets[where] = LATEST
+        return offsets
+
+    # --- how large it is ----------------------------------------------------------------------------------------------
+
+    def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
+        """How many bytes an offset of each partition takes on the disk; a partition is left out where nobody tells."""
+        known = self._bytes_per_offset
+        if not partitions <= known.keys() or self._now() - self._bytes_per_offset_at > SIZES_AGE_S:
+            try:
+                sizes = self.asking(lambda client: _sizes(client, partitions))
+            except (KasparError, UnsupportedByPeer):
+                sizes = {}  # not allowed, or not known there: a guess is good enough for what this is used for
+            first, last = self.earliest(sizes), self.latest(sizes)
+            known = {where: size / max(last[where] - first[where], 1) for where, size in sizes.items()}
+            self._bytes_per_offset = dict.fromkeys(partitions - known.keys(), 0.0) | known
+            self._bytes_per_offset_at = self._now()
+        return {where: size for where, size in self._bytes_per_offset.items() if size > 0 and where in partitions}
+
+    # --- the way there ------------------------------------------------------------------------------------------------
+
+    def asking(self, ask: Callable[["Client"], _Result]) -> _Result:
+        """Ask, again where that may help. Raises Refused for an answer that stays, ClusterUnreachable for none."""
+        started = self._now()
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                if self._client is None:
+                    self._client = self.options.connection.client()
+                result = ask(self._client)
+            except OSError as error:
+                self.close()
+                failure: Exception = ClusterUnreachable(
+                    f"No broker answers at {self.options.connection.bootstrap_servers} "
+                    f"(kafka.bootstrap.servers; {attempts} attempts within {self._now() - started:.0f} s): {error}."
+                )
+            except Refused as refused:
+                if refused.code not in RETRIABLE:
+                    raise
+                self._assignment = None
+                failure = refused
+            else:
+                self._was_reached = True
+                return result
+            if self._was_reached:
+                is_last = self._now() - started > self.options.connection.request_timeout_ms / 1000
+            else:
+                is_last = attempts >= self.options.offset_attempts
+            if is_last:
+                raise failure
+            self._sleep(self.options.offset_retry_interval_ms / 1000)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+
+def _refuse_others(option: str, given: PartitionOffsets, partitions: frozenset[TopicPartition]) -> None:
+    """Every partition has to be named: Spark's source guesses for none."""
+    if given.keys() == partitions:
+        return
+    told = []
+    if left_out := sorted(partitions - given.keys()):
+        told.append(f"it leaves out {', '.join(map(str, left_out))}")
+    if unknown := sorted(given.keys() - partitions):
+        told.append(f"{', '.join(map(str, unknown))} is not among what the query reads")
+    raise InvalidOption(
+        f"Option '{option}' must name every partition that is read (-1 for latest, -2 for earliest): {'; '.join(told)}."
+    )
+
+
+def _sizes(client: "Client", partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
+    """The bytes of each partition's log at its leader."""
+    sizes: dict[TopicPartition, int] = {}
+    for leader, led in by_leader(client, dict.fromkeys(partitions, 0)).items():
+        request = describe_log_dirs.DescribeLogDirsRequest(
+            topics=tuple(
+                describe_log_dirs.DescribableLogDirTopic(topic=topic, partitions=tuple(numbers))
+                for topic, numbers in by_topic(led).items()
+            )
+        )
+        answer = client.request_broker(leader, request, describe_log_dirs.DescribeLogDirsResponse)
+        for directory in answer.results:
+            for topic in directory.topics if directory.error_code == ErrorCode.NONE else ():
+                for partition in topic.partitions:
+                    where = TopicPartition(topic.name, partition.partition_index)
+                    if where in led and not partition.is_future_key:
+                        sizes[where] = partition.partition_size
+    return sizes

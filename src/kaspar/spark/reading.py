@@ -1,0 +1,24 @@
+"""What a task does, for a batch and for a micro-batch."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import ReadTask
+from kaspar.spark.sentences import in_one_sentence
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+def read_task(partition: InputPartition, options: ReadOptions) -> "Iterator[RecordBatch]":
+    """The rows of its ranges. Where a batch has nothing to read Spark starts one task all the same, for nothing."""
+    if not isinstance(partition, ReadTask):
+        return
+    from kaspar.spark.fetching import read_range
+
+    with in_one_sentence():
+        for each in partition.ranges:
+            yield from read_range(each, options)

@@ -1,0 +1,130 @@
+"""A stream, as Spark calls it.
+
+Spark keeps one object of this class in a process on the driver for as long as the query runs, and calls it between
+micro-batches; another copy of it is made for every task, which only reads. So all that is open belongs to the first,
+and is opened when it is first used.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from kaspar.spark.columns import refuse_other_schema
+from kaspar.spark.offsets import from_json, to_json
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import Limits, tasks
+from kaspar.spark.reading import read_task
+from kaspar.spark.sentences import in_one_sentence
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from kaspar.spark.group_commits import GroupCommits
+    from kaspar.spark.offset_reader import OffsetReader
+    from kaspar.spark.stream_planner import StreamPlanner
+
+_SETTLE_S = 5.0
+"""How long a stream at rest waits for its group's offsets to be committed: with AvailableNow it ends thereafter."""
+
+
+class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    @in_one_sentence()
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        refuse_other_schema(options, schema)
+        self.options = options
+        self._starting = options.for_stream()
+        self._opened: tuple[OffsetReader, StreamPlanner, GroupCommits | None] | None = None
+
+    # --- what Spark asks on the driver --------------------------------------------------------------------------------
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Spark takes one limit and gives it back, or ReadAllAvailable in its place; all others are known here."""
+        if self.options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self.options.max_offsets_per_trigger)
+        if self.options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self.options.max_bytes_per_trigger)
+        if self.options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self.options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        _, planner, _ = self._open()
+        planner.is_available_now = True
+
+    @in_one_sentence()
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        offsets, _, _ = self._open()
+        there = offsets.whole_assignment()
+        return to_json(offsets.resolved(self._starting, there.partitions, side="starting"))
+
+    @in_one_sentence()
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        _, planner, group = self._open()
+        begun = from_json(start)
+        end = planner.next_end(begun, self._limits(limit))
+        if group is not None:
+            group.done(planner.position(), planner.topic_ids)
+        if end is None or end == begun:
+            if group is not None:
+                group.settle(_SETTLE_S)
+            return start
+        return to_json(end)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        _, planner, _ = self._open()
+        return to_json(planner.latest) or None
+
+    @in_one_sentence()
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        from kaspar.spark.cores import parallelism
+
+        offsets, planner, _ = self._open()
+        ranges = [each for each in planner.ranges(from_json(start), from_json(end)) if len(each)]
+        sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges))
+        return list(tasks(ranges, sizes, parallelism(self.options)))
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            offsets, _, group = self._opened
+            if group is not None:
+                group.close()
+            offsets.close()
+
+    def _limits(self, given: ReadLimit) -> Limits:
+        options = self.options
+        if isinstance(given, ReadAllAvailable):
+            return Limits()  # Spark asks for all that is there, whatever the options say
+        return Limits(
+            min_offsets=options.min_offsets_per_trigger,
+            max_offsets=options.max_offsets_per_trigger,
+            max_bytes=options.max_bytes_per_trigger,
+            max_delay_ms=options.max_trigger_delay_ms,
+        )
+
+    def _open(self) -> "tuple[OffsetReader, StreamPlanner, GroupCommits | None]":
+        if self._opened is None:
+            from kaspar.spark.group_commits import GroupCommits
+            from kaspar.spark.offset_reader import OffsetReader
+            from kaspar.spark.stream_planner import StreamPlanner
+
+            offsets = OffsetReader(self.options)
+            planner = StreamPlanner(self.options, offsets)
+            commits = self.options.commit_group_offsets
+            group = GroupCommits(self.options.group_id, self.options.connection.client) if commits else None
+            self._opened = offsets, planner, group
+        return self._opened
+
+    # --- in a task ----------------------------------------------------------------------------------------------------
+
+    def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":
+        return read_task(partition, self.options)
