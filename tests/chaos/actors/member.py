@@ -35,6 +35,7 @@ class CommittingMember:
         self.settings = settings
         self.journal = settings.journal()
         self.chance = random.Random(f"{settings.seed} {settings.actor}")
+        self.stop = stop_at_sigterm()
         self.read_up_to: dict[tuple[str, int], int] = {}  # and not committed yet
         self.member = Member(
             self.journal,
@@ -47,9 +48,8 @@ class CommittingMember:
         )
 
     def run(self) -> int:
-        stop = stop_at_sigterm()
         self.member.subscribe(self.settings.topic)
-        while not stop.is_set():
+        while not self.stop.is_set():
             for _ in range(self.chance.randint(1, MOST_RECORDS)):
                 message = self.member.consumer.poll(POLL_SECONDS)
                 if message is None:
@@ -100,6 +100,9 @@ class CommittingMember:
         )
 
     def _ask_where_the_group_is(self) -> None:
+        """Not while it closes: librdkafka assigns even then, but the question would stand there until it times out."""
+        if self.stop.is_set():
+            return
         held = [TopicPartition(*where) for where in self.member.owned]
         asked_ns = time.monotonic_ns()
         try:

@@ -77,7 +77,15 @@ class Member:
     def _own(self, partitions: set[tuple[str, int]]) -> None:
         self.owned = partitions
         held = tuple(sorted(partitions))
-        self._journal.note(Owns(actor=self._journal.actor, group=self._group, epoch=self.epoch(), partitions=held))
+        self._journal.note(
+            Owns(
+                actor=self._journal.actor,
+                group=self._group,
+                member_id=self.consumer.memberid() or "",
+                epoch=self.epoch(),
+                partitions=held,
+            )
+        )
 
 
 def _names(partitions: Iterable[TopicPartition]) -> set[tuple[str, int]]:

@@ -65,6 +65,7 @@ class Owns(Event):
     """
 
     group: str
+    member_id: str
     epoch: int
     partitions: tuple[tuple[str, int], ...]
 

@@ -167,14 +167,14 @@ def _commits(log: PartitionLog) -> Iterator[StoredCommit]:
     for record in log.visible:
         if record.key is None or int.from_bytes(record.key[:2]) not in _OFFSET_COMMIT_KEYS:
             continue
-        group, position = _string(record.key, 2)
-        topic, position = _string(record.key, position)
+        group, position = read_string(record.key, 2)
+        topic, position = read_string(record.key, position)
         (partition,) = struct.unpack_from(">i", record.key, position)
         offset = None if record.value is None else struct.unpack_from(">q", record.value, 2)[0]
         yield StoredCommit(group, topic, partition, offset, record.settled_at)
 
 
-def _string(data: bytes, position: int) -> tuple[str, int]:
+def read_string(data: bytes, position: int) -> tuple[str, int]:
     (size,) = struct.unpack_from(">h", data, position)
     end = position + 2 + size
     return data[position + 2 : end].decode(), end

@@ -20,6 +20,7 @@ from tests.chaos.history.events import (
     Read,
 )
 from tests.chaos.history.logs import Fate, LoggedRecord, Logs, PartitionLog, StoredCommit, stored_commits
+from tests.chaos.history.memberships import stored_memberships
 from tests.chaos.history.ownership import one_owner_at_a_time, one_owner_per_epoch
 from tests.chaos.ledger import number_in
 
@@ -284,7 +285,7 @@ RULES: dict[str, Callable[[History], Iterator[str]]] = {
     "every record once": every_record_once,
     "order is kept": order_is_kept,
     "one owner per epoch": lambda history: one_owner_per_epoch(history.events),
-    "one owner at a time": lambda history: one_owner_at_a_time(history.events),
+    "one owner at a time": lambda history: one_owner_at_a_time(history.events, stored_memberships(history.logs)),
     "commits go forward": commits_go_forward,
     "committed offsets are told": committed_offsets_are_told,
 }

@@ -86,6 +86,29 @@ def commit_batch(offset: int | None, producer_id: int = -1, group: str = GROUP) 
     return Batch(keys=[key], binary=[value], producer_id=producer_id)
 
 
+def generation_batch(generation: int, *members: str) -> Batch:
+    """A generation of a classic group, as Kafka lays it out."""
+    value = struct.pack(">hh8sihhqi", 3, 8, b"consumer", generation, -1, -1, _TIMESTAMP, len(members))
+    for member in members:
+        value += _text(member) + struct.pack(">h", -1) + _text("client") + _text("/host") + struct.pack(">ii", 9, 9)
+        value += struct.pack(">i2si3s", 2, b"ab", 3, b"cde")
+    return Batch(keys=[struct.pack(">h", 2) + _text(GROUP)], binary=[value])
+
+
+def member_batch(member: str, epoch: int | None) -> Batch:
+    """The epoch of a member of a consumer group; None: it is none any more."""
+    value = None if epoch is None else struct.pack(">hiibBBB", 0, epoch, epoch - 1, 0, 1, 1, 0)
+    return Batch(keys=[struct.pack(">h", 8) + _text(GROUP) + _text(member)], binary=[value])
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(f">h{len(text)}s", len(text), text.encode())
+
+
+def owns(actor: str, at_ns: int, *, epoch: int, partitions: tuple[tuple[str, int], ...]) -> Owns:
+    return Owns(actor=actor, at_ns=at_ns, group=GROUP, member_id=f"member-{actor}", epoch=epoch, partitions=partitions)
+
+
 def derived(actor: str, transaction: int, offset: int, value: str | None = None) -> str:
     return Derived(actor, transaction, "in", 0, offset, value or input_value(offset)).text()
 
@@ -126,7 +149,7 @@ class Story:
                 Acknowledged(actor="feeder", at_ns=1, topic="in", partition=0, offset=each, value=input_value(each))
                 for each in range(4)
             ),
-            Owns(actor="one", at_ns=10, group=GROUP, epoch=1, partitions=(("in", 0),)),
+            owns("one", 10, epoch=1, partitions=(("in", 0),)),
             CommitAsked(actor="one", at_ns=19, offset=2, **where),  # type: ignore[arg-type]
             EndAsked(actor="one", at_ns=20, transaction=0, commit=True),
             Ended(actor="one", at_ns=21, transaction=0, committed=True),
@@ -136,8 +159,8 @@ class Story:
             CommitAsked(actor="one", at_ns=29, offset=3, **where),  # type: ignore[arg-type]
             EndAsked(actor="one", at_ns=30, transaction=1, commit=False),
             Ended(actor="one", at_ns=31, transaction=1, committed=False),
-            Owns(actor="one", at_ns=40, group=GROUP, epoch=1, partitions=()),
-            Owns(actor="two", at_ns=50, group=GROUP, epoch=2, partitions=(("in", 0),)),
+            owns("one", 40, epoch=1, partitions=()),
+            owns("two", 50, epoch=2, partitions=(("in", 0),)),
             OffsetFetched(actor="two", at_ns=52, asked_ns=51, offset=2, **where),  # type: ignore[arg-type]
             CommitAsked(actor="two", at_ns=59, offset=4, **where),  # type: ignore[arg-type]
             EndAsked(actor="two", at_ns=60, transaction=0, commit=True),

@@ -34,7 +34,10 @@ from tests.unit.chaos.story import (
     Story,
     commit_batch,
     derived,
+    generation_batch,
     input_value,
+    member_batch,
+    owns,
 )
 
 Plant = Callable[[Story], None]
@@ -140,14 +143,14 @@ def _output_is_out_of_order(story: Story) -> None:
 
 def _two_owners_in_an_epoch(story: Story) -> None:
     story.events = [each for each in story.events if not (isinstance(each, Owns) and each.actor == "two")]
-    story.add(Owns(actor="two", at_ns=50, group=GROUP, epoch=1, partitions=(("in", 0),)))
+    story.add(owns("two", 50, epoch=1, partitions=(("in", 0),)))
 
 
 def _two_owners_at_a_time(story: Story) -> None:
     """In another generation, but before the first has given it up."""
     story.add(
-        Owns(actor="three", at_ns=35, group=GROUP, epoch=3, partitions=(("in", 0),)),
-        Owns(actor="three", at_ns=45, group=GROUP, epoch=3, partitions=()),
+        owns("three", 35, epoch=3, partitions=(("in", 0),)),
+        owns("three", 45, epoch=3, partitions=()),
     )
 
 
@@ -240,9 +243,40 @@ def test_a_member_that_stood_still_or_was_put_out_may_learn_of_it_late(interrupt
     """It believes that it holds what another has by now; the generation tells who is right."""
     story = Story.sound()
     gone = Paused(actor="one", at_ns=11) if interruption is Paused else Lost(actor="one", at_ns=39, group=GROUP)
-    story.add(gone, Owns(actor="three", at_ns=35, group=GROUP, epoch=2, partitions=(("in", 0),)))
+    story.add(gone, owns("three", 35, epoch=2, partitions=(("in", 0),)))
     story.remove(Owns, "two")
     assert check(story.history()) == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [generation_batch(1, "member-one"), generation_batch(3, "member-three", "member-four")],
+        [member_batch("member-one", 1), member_batch("member-one", None), member_batch("member-three", 3)],
+    ],
+    ids=["classic", "consumer"],
+)
+def test_a_member_that_never_learned_that_it_was_put_out_is_known_from_the_log(log: list[Batch]) -> None:
+    story = Story.sound()
+    _two_owners_at_a_time(story)
+    story.logs[OFFSETS] += log
+    assert check(story.history()) == []
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        [generation_batch(1, "member-one"), generation_batch(3, "member-one", "member-three")],
+        [generation_batch(2, "member-three")],
+        [member_batch("member-one", 1), member_batch("member-three", 3), member_batch("member-one", None)],
+    ],
+    ids=["classic", "classic, of another generation", "consumer, put out only then"],
+)
+def test_a_member_of_the_group_does_not_share_its_partitions(log: list[Batch]) -> None:
+    story = Story.sound()
+    _two_owners_at_a_time(story)
+    story.logs[OFFSETS] += log
+    assert {each.rule for each in check(story.history())} == {"one owner at a time"}
 
 
 def test_a_killed_member_holds_nothing() -> None:
