@@ -1,0 +1,91 @@
+"""The coordinators of transactions, as brokers are: what they can do is asked once.
+
+A transaction opens with `kafka.transaction.timeout.ms`, by default the largest that the brokers allow, up to a quarter
+of an hour: a task that takes longer would fail, and fail again. What a dead task leaves open is aborted by the next
+publisher, long before that. Where brokers prepare transactions the timeout ends when a task has written its last record.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+
+from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.client.cluster import Client
+from kaspar.client.transactions import (
+    TRANSACTIONS_V2,
+    DescribedTransaction,
+    Ending,
+    TransactionSupport,
+    describe,
+    end_all,
+    init_producer_id,
+    list_transactions,
+    max_timeout_ms,
+    transaction_support,
+)
+from kaspar.spark.exactly_once.names import prefix_of
+from kaspar.spark.exactly_once.parties import NotPublished
+
+_LONGEST_TIMEOUT_MS = 15 * 60_000  # as Kafka's transaction.max.timeout.ms is by default
+
+
+class BrokerCoordinator:
+    """Not for several threads at once."""
+
+    def __init__(self, client: Client, *, timeout_ms: int | None = None) -> None:
+        self._client = client
+        self._given_timeout_ms = timeout_ms
+
+    @cached_property
+    def support(self) -> TransactionSupport:
+        return transaction_support(self._client)
+
+    @cached_property
+    def max_timeout_ms(self) -> int:
+        """The brokers' transaction.max.timeout.ms."""
+        return max_timeout_ms(self._client)
+
+    @cached_property
+    def timeout_ms(self) -> int:
+        return self._given_timeout_ms or min(self.max_timeout_ms, _LONGEST_TIMEOUT_MS)
+
+    @property
+    def prepares(self) -> bool:
+        return self.support.prepares
+
+    @property
+    def adds_partitions(self) -> bool:
+        """Whether clients have to add partitions to their transactions: the rules before transactions v2."""
+        return self.support.version < TRANSACTIONS_V2
+
+    def begin(self, transactional_id: str) -> ProducerIdAndEpoch:
+        return init_producer_id(self._client, transactional_id, timeout_ms=self.timeout_ms).producer
+
+    def prepare(self, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
+        if not self.prepares:
+            return producer
+        prepared = init_producer_id(
+            self._client,
+            transactional_id,
+            timeout_ms=self.timeout_ms,
+            enable_2pc=True,
+            keep_prepared=True,
+            producer=producer,
+        )
+        if prepared.ongoing != producer:
+            raise NotPublished(f"the transaction of {transactional_id} was aborted before it could be prepared")
+        return prepared.producer
+
+    def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:
+        return end_all(self._client, endings, version=self.support.version)
+
+    def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]:
+        return describe(self._client, transactional_ids)
+
+    def open_transactions(self, query: str) -> list[str]:
+        listed = list_transactions(self._client, prefix=prefix_of(query), states=("Ongoing",))
+        return [each.transactional_id for each in listed]
+
+    def fence(self, transactional_ids: Collection[str]) -> None:
+        for transactional_id in transactional_ids:
+            init_producer_id(self._client, transactional_id, timeout_ms=self.timeout_ms)

@@ -1,0 +1,177 @@
+"""The decision log: the topic `__kaspar_spark_decisions`, appended to and read by everyone who takes part.
+
+A query's records are in one partition, by a hash of its name over a fixed number of partitions: adding partitions moves
+nobody. Appends are acknowledged by all in-sync replicas and numbered by an idempotent producer, so that one whose
+answer was lost is in the log once. What was read is kept, so that a look reads only what is new; and an append whose
+offset is where reading ended needs no look at all.
+"""
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.client.cluster import Client
+from kaspar.client.transactions import init_producer_id
+from kaspar.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kaspar.records import Record, build_batch, iter_headers, iter_records
+from kaspar.spark.exactly_once.decisions import Judge, LogRecord, QueryState
+
+TOPIC = "__kaspar_spark_decisions"
+PARTITIONS = 8
+_REPLICAS = 3
+_SETTINGS = {
+    "cleanup.policy": "compact",
+    "compression.type": "producer",
+    "segment.bytes": str(4 << 20),  # every process that takes part reads it all once: let the cleaner have most of it
+    "min.cleanable.dirty.ratio": "0.1",
+    "max.message.bytes": str(16 << 20),  # a decision names every task of its batch
+}
+_FETCH_BYTES = 4 << 20
+
+
+@dataclass(slots=True)
+class _Partition:
+    judge: Judge = field(default_factory=Judge)
+    position: int = 0
+    """Up to where it was read."""
+    sequence: int = 0
+    """Of this process's next record."""
+
+
+class DecisionLog:
+    """Not for several threads at once."""
+
+    def __init__(
+        self, client: Client, *, topic: str = TOPIC, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
+        self._client = client
+        self._topic = topic
+        self._now_ms = now_ms
+        self._partitions: dict[int, _Partition] = {}
+        self._producer: ProducerIdAndEpoch | None = None
+
+    def state(self, query: str) -> QueryState:
+        """The verdict as of the last look; a first look if there was none. It changes as more is read."""
+        number = partition_of(query)
+        if number not in self._partitions:
+            return self.look(query)
+        return self._partitions[number].judge.state(query)
+
+    def look(self, query: str) -> QueryState:
+        """The verdict of all that is in the log now."""
+        number = partition_of(query)
+        self._read(number)
+        return self._partitions[number].judge.state(query)
+
+    def queries(self) -> list[str]:
+        """All that the log has a record of."""
+        found = []
+        for number in range(PARTITIONS):
+            self._read(number)
+            found += self._partitions[number].judge.queries()
+        return sorted(found)
+
+    def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
+        """Append, all or nothing, and read up to there. If that fails, they may come to be in the log or not."""
+        number = partition_of(query)
+        partition = self._open(number)
+        if self._producer is None:
+            self._producer = init_producer_id(self._client, None).producer
+        now_ms = self._now_ms()
+        batch = build_batch(
+            [Record(now_ms, key, value) for key, value in records],
+            producer_id=self._producer.producer_id,
+            producer_epoch=self._producer.producer_epoch,
+            base_sequence=partition.sequence,
+        )
+        try:
+            answer = self._client.produce(self._topic, number, bytes(batch))
+        except BaseException:
+            self._forget_producer()
+            raise
+        assert answer is not None, "acks=all is answered"
+        partition.sequence += len(records)
+        if answer.base_offset == partition.position:
+            for key, value in records:
+                partition.judge.read(key, value)
+            partition.position += len(records)
+        else:
+            self._read(number)
+        return partition.judge.state(query)
+
+    def _forget_producer(self) -> None:
+        """Whether its last batch was stored is not known: nothing may follow it under the same numbers."""
+        self._producer = None
+        for partition in self._partitions.values():
+            partition.sequence = 0
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _open(self, number: int) -> _Partition:
+        if number not in self._partitions:
+            self._read(number)
+        return self._partitions[number]
+
+    def _read(self, number: int) -> None:
+        """Up to the end of the log. What was acknowledged by all in-sync replicas is before it."""
+        partition = self._partitions.get(number)
+        if partition is None:
+            self._ensure_topic()
+            partition = _Partition()
+        while True:
+            try:
+                data = self._client.fetch(
+                    self._topic, number, partition.position, max_bytes=_FETCH_BYTES, min_bytes=0, max_wait_ms=0
+                )
+            except Refused as refused:
+                if refused.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise KasparError(
+                        f"the decision log {self._topic} has lost records or was made anew: what was decided "
+                        "before is not known, so nothing more is published; restart the query to go on"
+                    ) from None
+                raise
+            records = data.records or b""
+            self._take(partition, records)
+            if not records or partition.position >= data.high_watermark:
+                self._partitions[number] = partition
+                return
+
+    def _take(self, partition: _Partition, records: bytes) -> None:
+        for record in iter_records(records):
+            if record.offset >= partition.position and record.key is not None:
+                partition.judge.read(record.key, record.value)
+        for _, header in iter_headers(records, 0, len(records)):
+            partition.position = max(partition.position, header.last_offset + 1)
+
+    def _ensure_topic(self) -> None:
+        for topic in self._client.refresh_metadata([self._topic]).topics:
+            if topic.error_code == ErrorCode.NONE:
+                if len(topic.partitions) < PARTITIONS:
+                    raise KasparError(
+                        f"the topic {self._topic} has {len(topic.partitions)} partitions and needs {PARTITIONS}: "
+                        "it is made with the right settings where it is not there"
+                    )
+                return
+        wanted = CreatableTopic(
+            name=self._topic,
+            num_partitions=PARTITIONS,
+            replication_factor=min(_REPLICAS, len(self._client.broker_ids())),
+            assignments=(),
+            configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in _SETTINGS.items()),
+        )
+        answer = self._client.request_controller(CreateTopicsRequest(topics=(wanted,)), CreateTopicsResponse).topics[0]
+        if answer.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            code = ErrorCode(answer.error_code)
+            raise Refused(code, f"making the topic {self._topic}: {answer.error_message or code.name}")
+
+
+def partition_of(query: str) -> int:
+    return zlib.crc32(query.encode()) % PARTITIONS

@@ -1,0 +1,217 @@
+"""The judge of the decision log: who owns a query, and which batches are decided. Pure: records in, a verdict out.
+
+The log's order is the judge, so every reader comes to the same verdict:
+- An *owner* record is in force if its generation is larger than every one before it. Whoever claims a query names the
+  generation after the one it saw, so of two that claim at once the first wins.
+- A *decision* is valid if it is of the generation and claim in force where it stands, and its batch is later than all
+  that are decided. It names the transactions to commit: all of them, and of that batch no others.
+- A *completion* says that all of a decision's transactions were committed. It is a fact, whoever wrote it.
+
+Batches of a query have rising ids, so the last decision tells of all before it. What compaction does to the log changes
+no verdict: keys are unique to a record (a completion takes the place of its own decision), owners keep their order, and
+only what a later record makes meaningless is ever deleted: a completion when a later batch is complete, owners that
+OWNERS_KEPT others have followed.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from kaspar.base.errors import KasparError
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.spark.exactly_once.names import BatchName
+
+OWNERS_KEPT = 16
+_FORMAT = 1
+_OWNER, _DECISION = "owner", "decision"
+
+LogRecord: TypeAlias = tuple[bytes, bytes | None]
+"""Key and value; a value of None deletes the key."""
+
+
+class DecidedTransaction(NamedTuple):
+    """A transaction that a task has finished writing: `producer` is the pair that ends it."""
+
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    task: int
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    query: str
+    generation: int
+    claim: str
+    nonce: str
+    """Makes the record unique: several tasks of a run may claim for it."""
+
+    @property
+    def key(self) -> bytes:
+        return _text([_OWNER, self.query, self.generation, self.claim, self.nonce])
+
+    def record(self) -> LogRecord:
+        return self.key, _text({"format": _FORMAT})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    batch: BatchName
+    generation: int
+    nonce: str
+    transactions: tuple[DecidedTransaction, ...]
+
+    @property
+    def key(self) -> bytes:
+        query, claim, batch_id = self.batch
+        return _text([_DECISION, query, batch_id, self.generation, claim, self.nonce])
+
+    @property
+    def transactional_ids(self) -> frozenset[str]:
+        return frozenset(each.transactional_id for each in self.transactions)
+
+    def record(self) -> LogRecord:
+        named = [[each.transactional_id, *each.producer, each.task, each.topics] for each in self.transactions]
+        return self.key, _text({"format": _FORMAT, "complete": False, "transactions": named})
+
+    def completion(self) -> LogRecord:
+        return self.key, _text({"format": _FORMAT, "complete": True, "transactions": []})
+
+
+class Standing(Enum):
+    """What a run is to its query."""
+
+    NEW = "not in the log"
+    OWNER = "in force"
+    SUPERSEDED = "another run came after it"
+
+
+@dataclass(slots=True)
+class QueryState:
+    """The verdict about one query, as far as its log was read."""
+
+    in_force: Owner | None = None
+    last: Decision | None = None
+    """The last batch that is decided."""
+    is_complete: bool = True
+    """Whether the last decision is."""
+    before_last: bytes | None = None
+    """The key of the completion before it."""
+    owners: list[Owner] = field(default_factory=list)
+    """All that are in the log, in force once or not, in its order."""
+    generations: dict[str, int] = field(default_factory=dict)
+    """Those in force once, by their claim."""
+
+    @property
+    def generation(self) -> int:
+        return 0 if self.in_force is None else self.in_force.generation
+
+    @property
+    def owner(self) -> str | None:
+        """The claim in force."""
+        return None if self.in_force is None else self.in_force.claim
+
+    @property
+    def pending(self) -> Decision | None:
+        """A decision whose transactions may not all be committed yet."""
+        return None if self.is_complete else self.last
+
+    def standing(self, claim: str) -> Standing:
+        if claim not in self.generations:
+            return Standing.NEW
+        return Standing.OWNER if claim == self.owner else Standing.SUPERSEDED
+
+    def is_decided(self, batch_id: int) -> bool:
+        return self.last is not None and batch_id <= self.last.batch.batch_id
+
+    def outdated(self) -> Iterator[LogRecord]:
+        """Tombstones for owners that are too far back to matter."""
+        for owner in self.owners:
+            if owner.generation <= self.generation - OWNERS_KEPT:
+                yield owner.key, None
+
+    def completion(self) -> list[LogRecord]:
+        """The records that say the last decision is complete, and make the one before it needless."""
+        assert self.last is not None
+        done = [self.last.completion()]
+        return done if self.before_last is None else [*done, (self.before_last, None)]
+
+    # --- replay -------------------------------------------------------------------------------------------------------
+
+    def owner_read(self, owner: Owner) -> None:
+        self.owners.append(owner)
+        if owner.generation > self.generation:
+            self.in_force = owner
+            self.generations[owner.claim] = owner.generation
+
+    def owner_deleted(self, owner: Owner) -> None:
+        self.owners = [each for each in self.owners if each != owner]
+        if self.generations.get(owner.claim) == owner.generation:
+            del self.generations[owner.claim]
+        if self.in_force == owner:  # of a job that is over and has no name to come back under
+            self.in_force = None
+
+    def decision_read(self, decision: Decision) -> None:
+        is_valid = decision.generation == self.generation and decision.batch.claim == self.owner
+        if is_valid and not self.is_decided(decision.batch.batch_id):
+            self._take(decision, is_complete=False)
+
+    def completion_read(self, decision: Decision) -> None:
+        if self.last is not None and decision.key == self.last.key:
+            self.is_complete = True
+        elif not self.is_decided(decision.batch.batch_id):
+            self._take(decision, is_complete=True)
+
+    def _take(self, decision: Decision, *, is_complete: bool) -> None:
+        if self.last is not None:
+            self.before_last = self.last.key
+        self.last, self.is_complete = decision, is_complete
+
+
+class Judge:
+    """The verdicts about all queries of one partition of the log."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, QueryState] = {}
+
+    def state(self, query: str) -> QueryState:
+        return self._states.setdefault(query, QueryState())
+
+    def queries(self) -> list[str]:
+        return list(self._states)
+
+    def read(self, key: bytes, value: bytes | None) -> None:
+        """The next record of the log."""
+        kind, query, *rest = json.loads(key)
+        content = None if value is None else json.loads(value)
+        if kind not in (_OWNER, _DECISION) or (content is not None and content["format"] > _FORMAT):
+            raise KasparError("the decision log was written by a newer version of kaspar: use that version")
+        state = self.state(query)
+        if kind == _OWNER:
+            owner = Owner(query, *rest)
+            if content is None:
+                state.owner_deleted(owner)
+            else:
+                state.owner_read(owner)
+            return
+        if content is None:
+            return  # of a batch that is complete and not the last, or of a decision that never was valid
+        batch_id, generation, claim, nonce = rest
+        decision = Decision(BatchName(query, claim, batch_id), generation, nonce, _transactions(content))
+        if content["complete"]:
+            state.completion_read(decision)
+        else:
+            state.decision_read(decision)
+
+
+def _transactions(content: dict[str, list[list[object]]]) -> tuple[DecidedTransaction, ...]:
+    return tuple(
+        DecidedTransaction(str(name), ProducerIdAndEpoch(producer_id, epoch), task, tuple(topics))  # type: ignore[arg-type]
+        for name, producer_id, epoch, task, topics in content["transactions"]
+    )
+
+
+def _text(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()

@@ -1,0 +1,68 @@
+"""Whom the protocol speaks to: the decision log and the coordinators of transactions, as it sees them; and its errors.
+
+The protocol (ownership.py, settling.py, publishing.py) knows nothing of sockets: it runs against brokers, and in tests
+against a model that crashes at every step.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kaspar.base.errors import ErrorCode, KasparError
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.client.transactions import DescribedTransaction, Ending
+from kaspar.spark.exactly_once.decisions import LogRecord, QueryState
+
+
+class Superseded(KasparError):
+    """Another run has taken the query over: this one may publish nothing more."""
+
+
+class DecidedButAborted(KasparError):
+    """A transaction that was decided to be committed was aborted, by a timeout or by hand."""
+
+
+class NotPublished(KasparError):
+    """The batch cannot be published as it was written, and nothing of it was: it has to be written again."""
+
+
+class Log(Protocol):
+    def state(self, query: str) -> QueryState:
+        """The verdict as of the last look; a first look if there was none."""
+
+    def look(self, query: str) -> QueryState:
+        """The verdict of all that is in the log now."""
+
+    def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
+        """Append, all or nothing, and read up to there. If that fails, they may come to be in the log or not."""
+
+
+class Coordinator(Protocol):
+    @property
+    def prepares(self) -> bool:
+        """Whether a transaction can wait for its decision without a timeout."""
+
+    def begin(self, transactional_id: str) -> ProducerIdAndEpoch:
+        """A pair to write with."""
+
+    def prepare(self, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
+        """All is written: the pair that ends it. Where transactions cannot be prepared it is the same pair."""
+
+    def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:
+        """Asked until it is answered."""
+
+    def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]: ...
+
+    def open_transactions(self, query: str) -> list[str]:
+        """The ids of the query's transactions that are open, prepared or not."""
+
+    def fence(self, transactional_ids: Collection[str]) -> None:
+        """Abort whatever is open under these ids; whoever has them cannot go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parties:
+    log: Log
+    coordinator: Coordinator
+    nonce: str
+    """Random, of this process: makes what it appends unique."""

@@ -1,0 +1,81 @@
+"""The driver's part: decide about a batch, commit it, and leave nothing behind.
+
+    decide      append the decision, if the run owns the query and the batch is not decided yet; the log's order says
+                whether it is valid. From here on the batch is published, whatever happens.
+    commit      end every transaction that it names
+    complete    note that in the log, before the next batch begins: only then are transactional ids used again
+    clear away  abort what losing attempts and earlier runs have left open
+
+A batch that an earlier run has decided is not decided again: what was decided is finished, and what was written anew is
+aborted.
+"""
+
+from collections.abc import Sequence
+
+from kaspar.spark.exactly_once.decisions import DecidedTransaction, Decision, QueryState, Standing
+from kaspar.spark.exactly_once.fates import is_still_open
+from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.ownership import claim, superseded, take_over
+from kaspar.spark.exactly_once.parties import NotPublished, Parties, Superseded
+from kaspar.spark.exactly_once.settling import clear_away, finish_pending
+
+
+def publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> None:
+    """All tasks of the batch have finished: make what they wrote visible, once, all of it or nothing.
+
+    Raises Superseded if another run owns the query, DecidedButAborted if a decision cannot be carried out any more.
+    """
+    try:
+        state = _publish(parties, batch, transactions)
+    except Superseded:
+        state = parties.log.state(batch.query)
+        clear_away(parties, batch.query, state, generations_before=state.generation)
+        raise
+    if transactions:
+        clear_away(parties, batch.query, state, generations_before=state.generation + 1)
+
+
+def give_up(parties: Parties, batch: BatchName) -> None:
+    """The batch failed: abort what its tasks wrote, unless it was decided before that.
+
+    A decision whose append was not answered may still reach the log. So the query is taken over first, in the name of
+    nobody: from then on the failed run's decisions are void.
+    """
+    state = parties.log.look(batch.query)
+    if state.standing(batch.claim) is Standing.OWNER:
+        take_over(parties, batch.query, f"after {batch.claim} {parties.nonce}", state)
+
+
+def _publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> QueryState:
+    state = parties.log.state(batch.query)
+    if state.standing(batch.claim) is not Standing.OWNER:
+        claim(parties, batch)
+    state = finish_pending(parties, batch.query)
+    if state.is_decided(batch.batch_id) or not transactions:
+        return state
+    _decide(parties, batch, transactions, state.generation)
+    return finish_pending(parties, batch.query)
+
+
+def _decide(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction], generation: int) -> None:
+    if not parties.coordinator.prepares:
+        _check_open(parties, batch, transactions)
+    decision = Decision(batch, generation, parties.nonce, tuple(transactions))
+    state = parties.log.append(batch.query, [decision.record()])
+    if state.last is None or state.last.key != decision.key:
+        raise superseded(batch, state)
+
+
+def _check_open(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> None:
+    """Where transactions have timeouts, none may have been aborted before the decision: then the batch is whole, or is
+    not published and is written again."""
+    described = parties.coordinator.describe([each.transactional_id for each in transactions])
+    gone = [
+        each.task for each in transactions if not is_still_open(described.get(each.transactional_id), each.producer)
+    ]
+    if gone:
+        raise NotPublished(
+            f"{batch} took longer than transaction.timeout.ms: what tasks {', '.join(map(str, gone))} wrote was "
+            "aborted. Nothing of the batch is published, and it is written again when the query is started again. A "
+            "larger transaction.max.timeout.ms of the brokers, or smaller batches, give it the time it needs."
+        )
