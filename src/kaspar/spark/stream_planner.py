@@ -149,8 +149,8 @@ class StreamPlanner:
 
     # --- where reading begins -----------------------------------------------------------------------------------------
 
-    def _settle(self, start: PartitionOffsets, ends: PartitionOffsets, there: Assignment) -> dict[TopicPartition, int]:
-        """Where reading begins in each partition of `ends`; a loss is reported when it is first seen."""
+    def _settle(self, start: PartitionOffsets, ends: PartitionOffsets, there: Assignment) -> None:
+        """Find where reading begins in each partition that has something; a loss is reported when it is first seen."""
         if start != self._start:
             self._start, self._begins = dict(start), {}
         for topic, (old, new) in self._made_anew(there).items():

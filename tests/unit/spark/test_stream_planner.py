@@ -1,0 +1,213 @@
+"""Where micro-batches begin and end, and what is reported when records are gone: against a cluster of dictionaries."""
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pytest
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client import Client
+from kaspar.spark.data_loss import DataLost, StartOfLog
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import Limits, OffsetRange
+from kaspar.spark.stream_planner import StreamPlanner
+from kaspar.spark.subscription import Assignment
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+OLD, NEW = uuid.UUID(int=1), uuid.UUID(int=2)
+ALL = Limits()
+
+_Result = TypeVar("_Result")
+
+
+class Cluster:
+    """Logs as (first offset, end), by partition."""
+
+    def __init__(self, **logs: tuple[int, int]) -> None:
+        self.logs = {TopicPartition(name[0], int(name[1:])): log for name, log in logs.items()}
+        self.topic_id = OLD
+        self.slept = 0.0
+        self.now = 1_000.0
+        self.asked_for_metadata = 0
+
+    def assignment(self, *, max_age_s: float = 1.0) -> Assignment:
+        self.asked_for_metadata += 1
+        return Assignment({where.topic: self.topic_id for where in self.logs}, frozenset(self.logs))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self.logs[where][1] for where in partitions}
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self.logs[where][0] for where in partitions}
+
+    def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
+        return dict.fromkeys(partitions, 100.0)
+
+    def asking(self, ask: Callable[[Client], _Result]) -> _Result:
+        raise NotImplementedError("only the start of a log is asked for, which the tests replace")
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known_of_retention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StreamPlanner, "_look_at", lambda self, where, first: StartOfLog(first))
+
+
+def planner(cluster: Cluster, *, fail: bool = True, **options: str) -> StreamPlanner:
+    read = ReadOptions.of(
+        {"kafka.bootstrap.servers": "a:1", "subscribe": "t", "failOnDataLoss": str(fail).lower(), **options}
+    )
+    return StreamPlanner(read, cluster, now=lambda: cluster.now, sleep=cluster.sleep)
+
+
+def ranges(plan: StreamPlanner, start: dict[TopicPartition, int], end: dict[TopicPartition, int]) -> list[OffsetRange]:
+    return [each for each in plan.ranges(start, end) if len(each)]
+
+
+def test_a_micro_batch_ends_where_the_partitions_end() -> None:
+    plan = planner(Cluster(t0=(0, 5), t1=(0, 0)))
+    assert plan.next_end({T0: 2, T1: 0}, ALL) == {T0: 5, T1: 0}
+    assert ranges(plan, {T0: 2, T1: 0}, {T0: 5, T1: 0}) == [OffsetRange("t", 0, 2, 5, OLD)]
+
+
+def test_a_new_partition_is_read_from_its_beginning() -> None:
+    plan = planner(Cluster(t0=(0, 5), t1=(0, 3)))
+    assert plan.next_end({T0: 5}, ALL) == {T0: 5, T1: 3}
+    assert ranges(plan, {T0: 5}, {T0: 5, T1: 3}) == [OffsetRange("t", 1, 0, 3, OLD)]
+
+
+def test_limits_count_from_where_reading_begins() -> None:
+    plan = planner(Cluster(t0=(0, 1000), t1=(0, 1000)))
+    assert plan.next_end({T0: 900}, Limits(max_offsets=110)) == {T0: 910, T1: 100}
+    assert plan.next_end({T0: 900}, Limits(max_bytes=11_000)) == {T0: 910, T1: 100}
+
+
+def test_the_first_batch_does_not_wait_and_later_small_ones_do() -> None:
+    cluster = Cluster(t0=(0, 5))
+    plan = planner(cluster)
+    limits = Limits(min_offsets=10, max_delay_ms=2000)
+    assert plan.next_end({T0: 0}, limits) == {T0: 5}
+    cluster.logs[T0] = (0, 8)
+    assert plan.next_end({T0: 5}, limits) is None
+    cluster.now += 2.0
+    assert plan.next_end({T0: 5}, limits) == {T0: 8}
+
+
+def test_available_now_ends_where_the_partitions_ended_at_first() -> None:
+    cluster = Cluster(t0=(0, 5))
+    plan = planner(cluster)
+    plan.is_available_now = True
+    assert plan.next_end({T0: 0}, Limits(max_offsets=3)) == {T0: 3}
+    cluster.logs |= {T0: (0, 50), T1: (0, 50)}
+    assert plan.next_end({T0: 3}, Limits(max_offsets=3)) == {T0: 5}
+    assert plan.next_end({T0: 5}, Limits(max_offsets=3, min_offsets=9, max_delay_ms=1000)) == {T0: 5}
+
+
+# --- loss -------------------------------------------------------------------------------------------------------------
+
+
+def test_records_removed_before_they_were_read_stop_the_query_or_are_skipped() -> None:
+    cluster = Cluster(t0=(7, 9))
+    with pytest.raises(DataLost, match="records of t-0 from offset 2 to 6 are gone"):
+        planner(cluster).next_end({T0: 2}, ALL)
+    plan = planner(cluster, fail=False)
+    assert plan.next_end({T0: 2}, ALL) == {T0: 9}
+    assert ranges(plan, {T0: 2}, {T0: 9}) == [OffsetRange("t", 0, 7, 9, OLD)]
+
+
+def test_a_log_that_starts_later_is_no_loss_to_who_is_behind_that() -> None:
+    plan = planner(Cluster(t0=(7, 9)))
+    assert plan.next_end({T0: 7}, ALL) == {T0: 9}
+    assert plan.next_end({T0: 9}, ALL) == {T0: 9}
+
+
+def test_a_new_partition_that_lost_its_first_records_is_a_loss() -> None:
+    with pytest.raises(DataLost, match="records of t-1 from offset 0 to 3"):
+        planner(Cluster(t0=(0, 5), t1=(4, 9))).next_end({T0: 5}, ALL)
+
+
+def test_a_log_that_ends_earlier_was_truncated_if_it_stays_so() -> None:
+    cluster = Cluster(t0=(0, 5))
+    with pytest.raises(DataLost, match="was read up to offset 8 and ends at 5 now"):
+        planner(cluster).next_end({T0: 8}, ALL)
+    assert cluster.slept == 2.0, "it was asked for three times, in case its leader is late"
+    plan = planner(cluster, fail=False)
+    assert plan.next_end({T0: 8}, ALL) == {T0: 5}
+    assert ranges(plan, {T0: 8}, {T0: 5}) == []
+    cluster.logs[T0] = (0, 6)
+    assert plan.next_end({T0: 5}, ALL) == {T0: 6}
+
+
+def test_a_deleted_topic_stops_the_query_or_is_left_out() -> None:
+    cluster = Cluster(t0=(0, 5), u0=(0, 5))
+    plan = planner(cluster)
+    lasting = planner(cluster, fail=False)
+    start = {T0: 5, TopicPartition("u", 0): 5}
+    assert plan.next_end(start, ALL) == lasting.next_end(start, ALL) == start
+    del cluster.logs[TopicPartition("u", 0)]
+    with pytest.raises(DataLost, match="u-0 cannot be found any more"):
+        plan.next_end(start, ALL)
+    assert lasting.next_end(start, ALL) == {T0: 5}
+    assert ranges(lasting, start, {T0: 5}) == []
+
+
+def test_a_deleted_topic_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster(t0=(0, 5))
+    plan = planner(cluster, fail=False)
+    for _ in range(3):
+        plan.next_end({T0: 5, T1: 5}, ALL)
+    assert [record.getMessage() for record in caplog.records] == [
+        "t-1 cannot be found any more: the topic was deleted, and what it held is gone. The query goes on without it."
+    ]
+
+
+def test_a_topic_made_anew_is_a_loss_even_if_it_is_as_long_as_the_old_one() -> None:
+    cluster = Cluster(t0=(0, 5))
+    plan = planner(cluster)
+    plan.next_end({T0: 5}, ALL)
+    cluster.topic_id = NEW
+    with pytest.raises(DataLost, match="deleted and made anew"):
+        plan.next_end({T0: 5}, ALL)
+
+
+@pytest.mark.parametrize("new_end", [3, 5, 9])
+def test_a_topic_made_anew_is_read_from_its_beginning(new_end: int) -> None:
+    cluster = Cluster(t0=(0, 5))
+    plan = planner(cluster, fail=False)
+    plan.next_end({T0: 5}, ALL)
+    cluster.topic_id, cluster.logs[T0] = NEW, (0, new_end)
+    assert plan.next_end({T0: 5}, ALL) == {T0: new_end}
+    assert ranges(plan, {T0: 5}, {T0: new_end}) == [OffsetRange("t", 0, 0, new_end, NEW)]
+    cluster.logs[T0] = (0, 20)
+    if new_end != 5:
+        assert plan.next_end({T0: new_end}, ALL) == {T0: 20}
+        assert ranges(plan, {T0: new_end}, {T0: 20}) == [OffsetRange("t", 0, new_end, 20, NEW)]
+
+
+def test_the_position_is_where_reading_begins() -> None:
+    """Which is what the group has done, also where records were lost."""
+    plan = planner(Cluster(t0=(7, 9), t1=(0, 4)), fail=False)
+    plan.next_end({T0: 2, T1: 4}, ALL)
+    assert plan.position() == {T0: 7, T1: 4}
+
+
+# --- a batch that is run again ----------------------------------------------------------------------------------------
+
+
+def test_a_restarted_query_reads_the_batch_it_had_begun() -> None:
+    plan = planner(Cluster(t0=(0, 50), t1=(0, 50)))
+    assert ranges(plan, {T0: 2}, {T0: 5, T1: 3}) == [OffsetRange("t", 0, 2, 5, OLD), OffsetRange("t", 1, 0, 3, OLD)]
+
+
+def test_a_restarted_query_reports_what_its_batch_lost_meanwhile() -> None:
+    with pytest.raises(DataLost, match="from offset 2 to 3 are gone"):
+        planner(Cluster(t0=(4, 50))).ranges({T0: 2}, {T0: 9})
+    with pytest.raises(DataLost, match="was read up to offset 9 and ends at 6"):
+        planner(Cluster(t0=(0, 6))).ranges({T0: 2}, {T0: 9})
+    lasting = planner(Cluster(t0=(4, 6)), fail=False)
+    assert ranges(lasting, {T0: 2}, {T0: 9}) == [OffsetRange("t", 0, 4, 6, OLD)]
+    gone = planner(Cluster(), fail=False)
+    assert gone.ranges({T0: 2}, {T0: 9}) == []
