@@ -93,28 +93,28 @@ class RawProducer:
 
     # --- what callers do ----------------------------------------------------------------------------------------------
 
-    def partitions_of(self, topic: str) -> TopicPartitions:
-        """Raises Refused where there is no such topic and the broker makes none, after `max.block.ms` at the latest."""
-        now_ms = started_ms = self._now_ms()
+    def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
+        """What was learnt not long ago, unless that was fewer than `at_least`. Raises Refused where there is no such
+        topic and the broker makes none, after `max.block.ms` at the latest."""
+        started_ms = self._now_ms()
         failures = 0
-        while True:
-            view = self._topics.get(topic)
-            if view is not None and now_ms - view.seen_ms < _METADATA_MAX_AGE_MS:
-                return view.partitions
+        view = self._topics.get(topic)
+        while view is None or view.seen_ms < started_ms - _METADATA_MAX_AGE_MS or view.partitions.count < at_least:
             try:
                 problem = self._learn([topic]).get(topic, ErrorCode.NONE)
                 trouble: Exception = Refused(problem, _no_topic(topic, problem))
             except (OSError, MalformedBytes) as error:
                 problem, trouble = ErrorCode.NETWORK_EXCEPTION, error
-            now_ms = self._now_ms()
+            if problem is ErrorCode.NONE:
+                return self._topics[topic].partitions
             patience_ms = self.terms.max_block_ms
             if problem is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 patience_ms = min(patience_ms, _UNKNOWN_TOPIC_PATIENCE_MS)
-            if problem is not ErrorCode.NONE:
-                if problem not in RETRIABLE or now_ms - started_ms >= patience_ms:
-                    raise trouble
-                failures += 1
-                time.sleep(self.terms.backoff_ms(failures) / 1000)
+            if problem not in RETRIABLE or self._now_ms() - started_ms >= patience_ms:
+                raise trouble
+            failures += 1
+            time.sleep(self.terms.backoff_ms(failures) / 1000)
+        return view.partitions
 
     def send(self, batches: Iterable[tuple[TopicPartition, memoryview]]) -> None:
         """Take batches without identity (records/identity.py), whose memory is the producer's until they are stored.

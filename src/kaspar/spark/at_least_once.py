@@ -26,7 +26,7 @@ class AtLeastOnce:
         self._options = options
 
     def begin(self) -> TaskWriter:
-        return _Task(_taken(self._options))
+        return _Task(self._options)
 
     def publish(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
         """Everything was published when it was sent."""
@@ -69,20 +69,30 @@ def _taken(options: WriteOptions) -> _Kept:
 
 
 class _Task:
-    def __init__(self, kept: _Kept) -> None:
-        self._opened = kept
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self._opened: _Kept | None = None  # a task without rows needs no producer
 
-    def partitions_of(self, topic: str) -> TopicPartitions:
-        return self._opened.producer.partitions_of(topic)
+    @property
+    def _producer(self) -> RawProducer:
+        if self._opened is None:
+            self._opened = _taken(self._options)
+        return self._opened.producer
+
+    def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
+        return self._producer.partitions_of(topic, at_least)
 
     def send(self, batches: Sequence[tuple[TopicPartition, memoryview]]) -> None:
-        self._opened.producer.send(batches)
+        if batches:
+            self._producer.send(batches)
 
     def finish(self, rows: int) -> WriterCommitMessage:
-        self._opened.producer.flush()
-        self._opened.used_s = time.monotonic()
-        _kept.append(self._opened)
+        if self._opened is not None:
+            self._opened.producer.flush()
+            self._opened.used_s = time.monotonic()
+            _kept.append(self._opened)
         return RowsWritten(rows)
 
     def abandon(self) -> None:
-        self._opened.close()
+        if self._opened is not None:
+            self._opened.close()

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from kaspar.spark.guarantee import guarantee_of
 from kaspar.spark.kafka_settings import InvalidOption
+from kaspar.spark.sentences import in_one_sentence
 from kaspar.spark.write_options import WriteOptions
 from kaspar.spark.write_schema import check_schema
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 
 class KasparBatchWriter(DataSourceArrowWriter):
+    @in_one_sentence()
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Raises InvalidOption with a sentence, before anything is written."""
         if overwrite:
@@ -24,13 +26,16 @@ class KasparBatchWriter(DataSourceArrowWriter):
         check_schema(schema, self._options.topic)
         self._guarantee = guarantee_of(self._options, streaming=False)
 
+    @in_one_sentence()
     def write(self, iterator: Iterator["RecordBatch"]) -> WriterCommitMessage:
         from kaspar.spark.encoding import write_rows
 
         return write_rows(iterator, self._options, self._guarantee)
 
+    @in_one_sentence()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._guarantee.publish(messages, None)
 
+    @in_one_sentence()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self._guarantee.abort(messages, None)

@@ -26,11 +26,11 @@ class RowsWritten(WriterCommitMessage):
 class TaskWriter(Protocol):
     """One attempt of one task. After finish() or abandon() it is of no further use."""
 
-    def partitions_of(self, topic: str) -> TopicPartitions:
-        """A topic that is not there is made, if the broker does that."""
+    def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
+        """A topic that is not there is made, if the broker does that. Asks anew if fewer than `at_least` are known."""
 
     def send(self, batches: Sequence[tuple[TopicPartition, memoryview]]) -> None:
-        """Take record batches without identity (records/identity.py), which are the writer's from now on. May wait until
+        """Take record batches without identity (records/identity.py), which are now the writer's. May wait until
         there is room for them."""
 
     def finish(self, rows: int) -> WriterCommitMessage:

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from kaspar.spark.guarantee import guarantee_of
+from kaspar.spark.sentences import in_one_sentence
 from kaspar.spark.write_options import WriteOptions
 from kaspar.spark.write_schema import check_schema
 
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
 
 
 class KasparStreamWriter(DataSourceStreamArrowWriter):
+    @in_one_sentence()
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Raises InvalidOption with a sentence, before anything is written. `overwrite` is complete mode."""
         self._options = WriteOptions.of(options)
         check_schema(schema, self._options.topic)
         self._guarantee = guarantee_of(self._options, streaming=True)
 
+    @in_one_sentence()
     def write(self, iterator: Iterator["RecordBatch"]) -> WriterCommitMessage:
         from kaspar.spark.encoding import write_rows
 
         return write_rows(iterator, self._options, self._guarantee)
 
+    @in_one_sentence()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self._guarantee.publish(messages, batchId)
 
+    @in_one_sentence()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         self._guarantee.abort(messages, batchId)
