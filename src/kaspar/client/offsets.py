@@ -19,7 +19,8 @@ from kaspar.protocol.messages import list_offsets as messages
 from kaspar.protocol.messages import offset_commit, offset_fetch
 
 _BACKOFF_S = 0.05
-_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+"""A partition that is not there, or not there yet."""
 _Value = TypeVar("_Value")
 
 
@@ -61,7 +62,7 @@ def list_offsets(
             failure = error
         if failure is None:
             return found
-        if time.monotonic() > deadline or (isinstance(failure, Refused) and failure.code not in RETRIABLE - _GONE):
+        if time.monotonic() > deadline or (isinstance(failure, Refused) and failure.code not in RETRIABLE - GONE):
             raise failure
         time.sleep(_BACKOFF_S)
         client.refresh_metadata(sorted({where.topic for where in timestamps}))

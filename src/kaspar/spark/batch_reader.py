@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 class KasparBatchReader(DataSourceReader):
-    @in_one_sentence()
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         refuse_other_schema(options, schema)
         self.options = options

@@ -15,7 +15,7 @@ from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.core import UnsupportedByPeer
-from kaspar.client.offsets import by_leader, by_topic, list_offsets
+from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
 from kaspar.protocol.messages import describe_log_dirs
 from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
 from kaspar.spark.options import InvalidOption, OffsetLimit, ReadOptions
@@ -144,7 +144,10 @@ class OffsetReader:
     # --- the way there ------------------------------------------------------------------------------------------------
 
     def asking(self, ask: Callable[["Client"], _Result]) -> _Result:
-        """Ask, again where that may help. Raises Refused for an answer that stays, ClusterUnreachable for none."""
+        """Ask, again where that may help. Raises Refused for an answer that stays, ClusterUnreachable for none.
+
+        Something that is gone is asked for a few times too: it may have been made just now, and not be known everywhere.
+        """
         started = self._now()
         attempts = 0
         while True:
@@ -162,12 +165,14 @@ class OffsetReader:
             except Refused as refused:
                 if refused.code not in RETRIABLE:
                     raise
-                self._assignment = None
                 failure = refused
             else:
                 self._was_reached = True
                 return result
-            if self._was_reached:
+            is_gone = isinstance(failure, Refused) and failure.code in GONE
+            if is_gone:
+                self._assignment = None
+            if self._was_reached and not is_gone:
                 is_last = self._now() - started > self.options.connection.request_timeout_ms / 1000
             else:
                 is_last = attempts >= self.options.offset_attempts

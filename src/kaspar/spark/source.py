@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from kaspar.spark.options import ReadOptions
+from kaspar.spark.sentences import in_one_sentence
 
 
 class KasparDataSource(DataSource):
@@ -22,26 +23,31 @@ class KasparDataSource(DataSource):
     def name(cls) -> str:
         return "kaspar"
 
+    @in_one_sentence()
     def schema(self) -> StructType:
         from kaspar.spark.columns import schema_of
 
         return schema_of(ReadOptions.of(self.options))
 
+    @in_one_sentence()
     def reader(self, schema: StructType) -> DataSourceReader:
         from kaspar.spark.batch_reader import KasparBatchReader
 
         return KasparBatchReader(ReadOptions.of(self.options), schema)
 
+    @in_one_sentence()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from kaspar.spark.stream_reader import KasparStreamReader
 
         return KasparStreamReader(ReadOptions.of(self.options), schema)
 
+    @in_one_sentence()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from kaspar.spark.batch_writer import KasparBatchWriter
 
         return KasparBatchWriter(self.options, schema, overwrite)
 
+    @in_one_sentence()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from kaspar.spark.stream_writer import KasparStreamWriter
 

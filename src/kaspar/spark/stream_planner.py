@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Set
 from typing import Protocol, TypeVar
 from uuid import UUID
 
+from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
+from kaspar.client.offsets import GONE
 from kaspar.spark import data_loss
 from kaspar.spark.offsets import PartitionOffsets
 from kaspar.spark.options import ReadOptions
@@ -66,9 +68,12 @@ class StreamPlanner:
 
     def next_end(self, start: PartitionOffsets, limits: Limits) -> dict[TopicPartition, int] | None:
         """Where the micro-batch after `start` ends; None where it waits for more."""
-        there = self._there(start.keys())
-        self.latest = self._latest(start, there)
-        self._settle(start, self.latest, there)
+        try:
+            self._look(start)
+        except Refused as refused:
+            if refused.code not in GONE:
+                raise
+            self._look(start)  # something was deleted in between: now it is known to be
         begins = self.position()
         count = available(begins, self.latest)
         waited_ms = (self._now() - self._last_batch_at) * 1000
@@ -79,6 +84,11 @@ class StreamPlanner:
             self._last_batch_at = self._now()
         sizes = {} if limits.max_bytes is None else self._cluster.bytes_per_offset(frozenset(self.latest))
         return limited(limits, begins, self.latest, sizes)
+
+    def _look(self, start: PartitionOffsets) -> None:
+        there = self._there(start.keys())
+        self.latest = self._latest(start, there)
+        self._settle(start, self.latest, there)
 
     def position(self) -> dict[TopicPartition, int]:
         """Where reading stands before the micro-batch that was asked for last: all before it is done, or lost."""

@@ -38,7 +38,6 @@ _SETTLE_S = 5.0
 
 
 class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    @in_one_sentence()
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         refuse_other_schema(options, schema)
         self.options = options
