@@ -2,7 +2,9 @@
 
 Arrow reads all records of a batch at once, from their bytes joined by line ends. It is used only where it is strict: it
 takes no type for another, and what it refuses (it refuses all records for one) is halved and halved again until few are
-left, which json_rows then judges one by one. So Arrow may be narrower than from_json, and never wider.
+left, which json_rows then judges one by one. So Arrow may be narrower than from_json, and never wider. Its decimals are
+neither strict nor right, with exponents above all: they are read in a type so wide that nothing can overflow, and
+records that may hold one with an exponent, or with more digits than that type is wide enough for, are not given to it.
 
 That the records come out as they went in is not left to the line ends, which Arrow does not care about: a record may
 hold some, or two documents. Only records that begin with { and end with } are joined. None of them can run into the
@@ -45,9 +47,14 @@ FEW = 32  # so many are judged one by one
 MOST_BYTES = 1 << 30  # Arrow counts the bytes of a block with 32 bits
 
 _READ_AS_THEY_ARE = (
-    BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, DecimalType, StringType,
-    TimestampType,
+    BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType, StringType, TimestampType,
 )  # fmt: skip
+_WIDE_DECIMAL = pa.decimal256(76, 38)
+_PERHAPS_NO_DECIMAL = (
+    r"[0-9]{39}"
+    r'|[:,\[\s"][-+]?[0-9.]+[eE][-+]?[0-9]+[,}\]\s"]'
+    r"|\\u00[2-6]"  # a digit or an e in disguise
+)
 
 
 Rows = npt.NDArray[np.int64]
@@ -59,6 +66,7 @@ class JsonDecoder:
         self._arrow_type = arrow_type_of(data_type)
         self._read_row = reader_of(data_type)
         self._schema = schema_for_arrow(data_type)
+        self._has_decimals = "decimal" in data_type.simpleString()
 
     def decode(self, column: pa.BinaryArray) -> Decoded:
         bad = dict.fromkeys(rows_without_utf8(column), NOT_UTF8)
@@ -67,6 +75,8 @@ class JsonDecoder:
             return Decoded(self._one_by_one(column, rows, bad), bad)
         together = pc.and_(pc.starts_with(column, b"{"), pc.ends_with(column, b"}")).fill_null(False).to_numpy(False)
         together[list(bad)] = False
+        if self._has_decimals:
+            together &= ~pc.match_substring_regex(column, _PERHAPS_NO_DECIMAL).fill_null(True).to_numpy(False)
         if together.all():
             values = _concatenated(self._together(column, rows, bad), self._arrow_type)
         else:
@@ -133,6 +143,8 @@ def _type_for_arrow(data_type: DataType) -> pa.DataType:
             return pa.list_(pa.field("element", _type_for_arrow(data_type.elementType)))
         case DateType() | TimestampNTZType():
             return pa.string()  # is cast afterwards: Arrow would read days from numbers, and pass over a time zone
+        case DecimalType():
+            return _WIDE_DECIMAL
         case _ if isinstance(data_type, _READ_AS_THEY_ARE):
             return arrow_type_of(data_type)
     raise NotImplementedError
