@@ -146,7 +146,7 @@ class OffsetReader:
     def asking(self, ask: Callable[["Client"], _Result]) -> _Result:
         """Ask, again where that may help. Raises Refused for an answer that stays, ClusterUnreachable for none.
 
-        Something that is gone is asked for a few times too: it may have been made just now, and not be known everywhere.
+        Something that is gone is asked for a few times too: it may just have been made, and not be known everywhere.
         """
         started = self._now()
         attempts = 0
