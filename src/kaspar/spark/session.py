@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 PYTHON_SETTING: Final = "spark.pyspark.python"
 LOCAL_MASTERS: Final = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?")
+LOOPBACK_MASTERS: Final = re.compile(r"spark://(localhost|127\.[\d.]+)(:\d+)?")
 UNDER_SPARK_SUBMIT: Final = "PYSPARK_GATEWAY_PORT"  # in the environment of a program that spark-submit runs
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def session(
@@ -40,6 +43,8 @@ def session(
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    from kaspar.spark.cores import CORES
+
     running = SparkContext._active_spark_context
     if running is not None and master not in (None, running.master):
         raise KasparError(
@@ -47,8 +52,13 @@ def session(
         )
     given = dict(SparkConf().getAll()) if submitted else {}
     place = master or (running.master if running is not None else None) or given.get("spark.master") or "local[*]"
-    settings = settings_for(place, cores=cores_of(place)) | given | wanted
-    return SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
+    cores = cores_of(place)
+    if LOCAL_MASTERS.fullmatch(place) is not None:
+        os.environ[CORES] = str(cores)  # for those who plan reads in processes of their own
+    settings = settings_for(place, cores=cores) | given | wanted
+    made = SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
+    register(made)
+    return made
 
 
 def register(session: "SparkSession") -> None:
@@ -69,24 +79,30 @@ def cores_of(master: str) -> int:
 def settings_for(master: str, *, cores: int) -> dict[str, str]:
     """What a session gets unless it is told otherwise."""
     settings = {
-        # A batch starts this many tasks after every shuffle, and opens as many state stores: 200 by default.
+        # Every shuffle starts this many tasks, and a stateful query opens as many state stores: 200 by default.
         "spark.sql.shuffle.partitions": str(cores),
-        # Between the JVM and its Python workers: shorter than TCP's way, and open to nobody else.
+        # Between the JVM and its Python workers: a shorter way than TCP, and closed to other users of the machine.
         "spark.python.unix.domain.socket.enabled": "true",
-        # Rows in one Arrow batch towards Python: with ten times Spark's 10,000 a row costs half as much.
+        # Rows of one Arrow batch to and from Python; with Spark's 10,000 the hand-over costs more than the rows.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-        # State on disk instead of the heap, and of every batch only its changes are written.
+        # State on disk and not in the heap; a micro-batch writes what it changed, and snapshots follow in the background.
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # The page of a session costs memory and a second at the start.
+        # Spark's usual way to write a file of a checkpoint starts processes (chmod, readlink) for it on a local disk.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        # Errors in a line each. A default, so that it adds to spark.driver.extraJavaOptions instead of replacing it.
+        "spark.driver.defaultJavaOptions": f'"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"',
+        # The page of a session costs memory and time at the start, and would listen on every address.
         "spark.ui.enabled": "false",
+        # A bar over the last line of the terminal, for every stage of every micro-batch.
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
     }
-    if LOCAL_MASTERS.fullmatch(master) is not None:
-        # Nobody else needs to reach the driver.
+    if LOCAL_MASTERS.fullmatch(master) or LOOPBACK_MASTERS.fullmatch(master):
+        # Nobody beyond this machine needs to reach the driver.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
 
