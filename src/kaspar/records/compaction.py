@@ -67,7 +67,7 @@ class KeyMap:
         if self.capacity < 1:
             raise ValueError(f"{memory_bytes} bytes are too few for the hash and offset of a single key")
         self._slots = memoryview(mmap.mmap(-1, self._slot_count * SLOT_BYTES)).cast("Q")
-        self.table = self._new_table(self._slot_count, self.capacity)
+        self._begin(self._slot_count, self.capacity)
 
     def clear(self, most_keys: int | None = None) -> None:
         """Forget every key, and hash the next ones in another way. There will be no more than `most_keys`, if that is
@@ -75,33 +75,24 @@ class KeyMap:
         # Wiped rather than given back: the system takes long to take it, and nobody else could run meanwhile.
         self.table.wipe()
         if most_keys is not None and 2 * most_keys < self.capacity:
-            self.table = self._new_table(2 * most_keys + 1, 2 * most_keys + 1)
+            self._begin(2 * most_keys + 1, 2 * most_keys + 1)
         else:
-            self.table = self._new_table(self._slot_count, self.capacity)
+            self._begin(self._slot_count, self.capacity)
 
-    def _new_table(self, slot_count: int, capacity: int) -> core.KeyTable:
+    def _begin(self, slot_count: int, capacity: int) -> None:
         slots = self._slots[: slot_count * core.SLOT_WORDS]
-        return core.KeyTable(slots, capacity, (secrets.randbits(64), secrets.randbits(64)))
+        self.table = core.KeyTable(slots, capacity, (secrets.randbits(64), secrets.randbits(64)))
+        self._collector = judging_core.KeyCollector()
+        self.latest_offset = -1
+        self.is_full = False
+        """A key came that had no room. What was mapped before it stands."""
 
     def __len__(self) -> int:
         return self.table.count
 
     @property
-    def is_full(self) -> bool:
-        """A key came that had no room. What was mapped before it stands."""
-        return self.table.is_full
-
-    @property
-    def latest_offset(self) -> int:
-        return self.table.latest_offset
-
-    @latest_offset.setter
-    def latest_offset(self, offset: int) -> None:
-        self.table.latest_offset = offset
-
-    @property
     def records_read(self) -> int:
-        return self.table.records_read
+        return self._collector.records_read
 
     def put(self, key: bytes, offset: int) -> bool:
         """False if the key is new and no more fit."""
@@ -113,31 +104,44 @@ class KeyMap:
 
     def map_plain(self, data: Octets, start: int, end: int, first_offset: int, end_offset: int) -> int:
         """Map the records from `first_offset` on of the whole batches in `data[start:end]`, up to a batch that has to
-        be judged, is not below `end_offset`, or does not fit: where that one begins."""
-        position = self.table.map_plain(data, start, end, first_offset, end_offset)
-        if self.table.is_damaged:
-            raise _unreadable(data, position)
+        be judged or is not below `end_offset`: where that one begins. If the map gets full, that means nothing."""
+        collector = self._collector
+        position = collector.collect_plain(data, start, end, first_offset, end_offset)
+        if self._put_collected(data):
+            if collector.is_damaged:
+                raise _unreadable(data, position)
+            if collector.last_offset >= first_offset:
+                self.latest_offset = collector.last_offset
         return position
 
     def map_batch(self, data: Octets, position: int, header: BatchHeader, first_offset: int) -> bool:
         """Map the records from `first_offset` on of the one batch at `position`. False if the map is full."""
-        table = self.table
-        mapped = 0
+        collector = self._collector
+        left = header.count
         for records in record_pieces(data, position, header):
-            mapped += table.map_records(records, header.base_offset, first_offset)
-            if table.is_full:
-                return False
-            if table.is_damaged:
+            left -= collector.collect(records, header.base_offset, first_offset, left)
+            if collector.is_damaged:
                 break
-        if table.is_damaged or mapped != header.count:
+            if not self._put_collected(records):
+                return False
+        if collector.is_damaged or left:
             raise _unreadable(data, position)
         self.skip_batch(header, first_offset)
         return True
 
+    def _put_collected(self, data: Octets) -> bool:
+        """False if the map is full."""
+        collector = self._collector
+        taken = self.table.put_all(data, collector.keys, collector.offsets, collector.count)
+        if taken:
+            self.latest_offset = collector.offsets[taken - 1]
+        self.is_full = taken < collector.count
+        return not self.is_full
+
     def skip_batch(self, header: BatchHeader, first_offset: int) -> None:
         """A batch of which no record is mapped: it was aborted, or is no data."""
         if header.last_offset >= first_offset:
-            self.table.latest_offset = header.last_offset
+            self.latest_offset = header.last_offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""The compiled core of compaction, second of three: judges which records of a log stay, by Kafka's rules:
+"""The compiled core of compaction, second of three: reads the keys of a log's records for the table of keys, and judges
+which records stay, by Kafka's rules:
 
 what the map has not reached stays; of a key, what is not older than the map's offset stays, but a tombstone only until
 the delete horizon of its batch; control records stay; a record without a key goes.
 
 The same rules hold for its code as for records/compaction_core.py, which knows the last offsets of keys.
 
-There is room for as many records as a batch says that it has, but never for more than fit into its bytes: a few bytes
-may inflate to one record of many megabytes. A batch with more records than it says is damaged before one of them could
-be written where there is no room.
+There is room for as many records as a batch says that it has, but never for more than fit into its bytes. A batch with
+more records than it says is damaged before one of them could be written where there is no room.
 """
 
 import cython
@@ -36,25 +36,12 @@ _DELETE_HORIZON = cython.declare(cython.int, 0x40)
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.locals(data="const unsigned char[::1]")
-def _int64(data: Octets, position: cython.Py_ssize_t) -> cython.longlong:
-    sign: cython.ulonglong = 0x8000_0000_0000_0000
+def _integer(data: Octets, position: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
+    one: cython.ulonglong = 1
+    sign: cython.ulonglong = one << (8 * size - 1)
     number: cython.ulonglong = 0
     index: cython.int
-    for index in range(8):
-        number = (number << 8) | data[position + index]
-    return (number ^ sign) - sign
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.locals(data="const unsigned char[::1]")
-def _int32(data: Octets, position: cython.Py_ssize_t) -> cython.longlong:
-    sign: cython.longlong = 0x8000_0000
-    number: cython.longlong = 0
-    index: cython.int
-    for index in range(4):
+    for index in range(size):
         number = (number << 8) | data[position + index]
     return (number ^ sign) - sign
 
@@ -178,6 +165,163 @@ class _Cursor:
 
 @cython.final
 @cython.cclass
+class _Run:
+    """How much there is, at the most, in a run of whole plain batches."""
+
+    batches: cython.Py_ssize_t
+    records: cython.longlong
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    @cython.locals(data="const unsigned char[::1]")
+    def _measure(self, data: Octets, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.void:
+        size: cython.Py_ssize_t
+        self.batches = 0
+        self.records = 0
+        while end - position >= _HEADER_SIZE and not data[position + 22] & _NOT_PLAIN:
+            size = _integer(data, position + 8, 4) + 12
+            if size < _HEADER_SIZE or size > end - position:
+                break
+            self.batches += 1
+            self.records += _most_records(size - _HEADER_SIZE, _integer(data, position + 57, 4))
+            position += size
+
+
+@cython.final
+@cython.cclass
+class KeyCollector:
+    """Finds the keys of records: in `keys` is where each begins in the bytes that were read, and its size, in `offsets`
+    the offset of its record, and in `count` how many there are, until the next ones are collected."""
+
+    keys = cython.declare(memoryview, visibility="readonly")
+    offsets = cython.declare(memoryview, visibility="readonly")
+    count = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    last_offset = cython.declare(cython.longlong, visibility="readonly")  # of the last batch that was read; -1: none
+    records_read = cython.declare(cython.longlong, visibility="readonly")
+    is_damaged = cython.declare(cython.bint, visibility="readonly")
+    _keys = cython.declare("long long[::1]")
+    _offsets = cython.declare("long long[::1]")
+    _cursor: _Cursor
+    _run: _Run
+
+    def __init__(self) -> None:
+        self.keys = self.offsets = memoryview(b"").cast("q")
+        self.count = 0
+        self.last_offset = -1
+        self.records_read = 0
+        self.is_damaged = False
+        self._cursor = _Cursor()
+        self._run = _Run()
+
+    @cython.locals(data="const unsigned char[::1]")
+    def collect_plain(
+        self,
+        buffer: Octets,
+        start: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        first_offset: cython.longlong,
+        end_offset: cython.longlong,
+    ) -> int:
+        """The keys from `first_offset` on of the whole batches in `buffer[start:end]`, until one is not plain, not
+        below `end_offset`, or damaged: where that one begins."""
+        data = buffer
+        if start < 0 or end > len(buffer):
+            raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
+        run: _Run = self._run
+        record: _Cursor = self._cursor
+        size: cython.Py_ssize_t
+        base_offset: cython.longlong
+        said: cython.longlong
+        begin: cython.Py_ssize_t
+        before: cython.Py_ssize_t
+        with cython.nogil:
+            run._measure(data, start, end)
+        self._begin(run.records)
+        with cython.nogil:
+            while end - start >= _HEADER_SIZE and not data[start + 22] & _NOT_PLAIN:
+                base_offset = _integer(data, start, 8)
+                if base_offset >= end_offset:
+                    break
+                size = _integer(data, start + 8, 4) + 12
+                before = self.count
+                self.is_damaged = size < _HEADER_SIZE or size > end - start
+                if not self.is_damaged:
+                    said = _integer(data, start + 57, 4)
+                    begin = start + _HEADER_SIZE
+                    if self._collect(data, begin, start + size, base_offset, first_offset, said, record) != said:
+                        self.is_damaged = True
+                if self.is_damaged:
+                    self.count = before
+                    break
+                self.last_offset = base_offset + _integer(data, start + 23, 4)
+                start += size
+        return start
+
+    @cython.locals(data="const unsigned char[::1]")
+    def collect(
+        self, records: Octets, base_offset: cython.longlong, first_offset: cython.longlong, most: cython.longlong
+    ) -> int:
+        """The keys of whole records of one batch, which has `most` left: how many records there are."""
+        data = records
+        end: cython.Py_ssize_t = len(records)
+        self._begin(_most_records(end, most))
+        record: _Cursor = self._cursor
+        found: cython.longlong
+        if end < _GIL_RELEASE_BYTES:
+            return self._collect(data, 0, end, base_offset, first_offset, most, record)
+        with cython.nogil:
+            found = self._collect(data, 0, end, base_offset, first_offset, most, record)
+        return found
+
+    def _begin(self, records: cython.Py_ssize_t) -> None:
+        """With room for the keys of so many."""
+        self.count = 0
+        self.last_offset = -1
+        self.is_damaged = False
+        if records > len(self.offsets) or not len(self.offsets):
+            self.keys = memoryview(bytearray(16 * (records + 1))).cast("q")
+            self._keys = self.keys
+            self.offsets = memoryview(bytearray(8 * (records + 1))).cast("q")
+            self._offsets = self.offsets
+
+    @cython.cfunc
+    @cython.nogil
+    @cython.exceptval(check=False)
+    @cython.locals(data="const unsigned char[::1]")
+    def _collect(
+        self,
+        data: Octets,
+        position: cython.Py_ssize_t,
+        end: cython.Py_ssize_t,
+        base_offset: cython.longlong,
+        first_offset: cython.longlong,
+        most: cython.longlong,
+        record: _Cursor,
+    ) -> cython.longlong:
+        """How many there are. More than `most`, for which there is no room, are damage."""
+        found: cython.longlong = 0
+        count: cython.Py_ssize_t = self.count
+        offset: cython.longlong
+        while position < end:
+            if found >= most or not record._read(data, position, end):
+                self.is_damaged = True
+                break
+            offset = base_offset + record.offset_delta
+            if record.key_size >= 0 and offset >= first_offset:
+                self._keys[2 * count] = record.key
+                self._keys[2 * count + 1] = record.key_size
+                self._offsets[count] = offset
+                count += 1
+            found += 1
+            position = record.end
+        self.count = count
+        self.records_read += found
+        return found
+
+
+@cython.final
+@cython.cclass
 class RecordJudge:
     """Judges in three steps: `collect` reads records, the caller has the map answer for the keys that are `asked`, and
     `settle` says what stays. That is a bit for each record in `stays`, and BATCH_FACTS numbers for each batch in
@@ -201,6 +345,7 @@ class RecordJudge:
     _latest_offset: cython.longlong
     _now_ms: cython.longlong
     _cursor: _Cursor
+    _run: _Run
     # The records that were collected. What is known: 0 goes, 1 stays, 2 a tombstone that stays; 3 and 4: so if the map
     # agrees.
     _offsets = cython.declare("long long[::1]")
@@ -221,6 +366,7 @@ class RecordJudge:
         self._latest_offset = latest_offset
         self._now_ms = now_ms
         self._cursor = _Cursor()
+        self._run = _Run()
         self.records_read = 0
         self.records_kept = 0
         self.records_without_key = 0
@@ -237,26 +383,17 @@ class RecordJudge:
         data = buffer
         if start < 0 or end > len(buffer):
             raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
-        records: cython.Py_ssize_t = 0
-        batches: cython.Py_ssize_t = 0
-        size: cython.Py_ssize_t
-        position: cython.Py_ssize_t = start
+        run: _Run = self._run
         with cython.nogil:
-            while end - position >= _HEADER_SIZE and not data[position + 22] & _NOT_PLAIN:
-                size = _int32(data, position + 8) + 12
-                if size < _HEADER_SIZE or size > end - position:
-                    break
-                records += _most_records(size - _HEADER_SIZE, _int32(data, position + 57))
-                batches += 1
-                position += size
-        self._begin_verdict(records + 1, batches + 1)
-        self._make_room(records + 1)
+            run._measure(data, start, end)
+        self._begin_verdict(run.records + 1, run.batches + 1)
+        self._make_room(run.records + 1)
         record: _Cursor = self._cursor
         with cython.nogil:
             while end - start >= _HEADER_SIZE and not data[start + 22] & _NOT_PLAIN:
                 if not self._collect_batch(data, start, end, record):
                     break
-                start += _int32(data, start + 8) + 12
+                start += _integer(data, start + 8, 4) + 12
         return start
 
     @cython.locals(data="const unsigned char[::1]")
@@ -268,14 +405,14 @@ class RecordJudge:
             raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
         records: cython.Py_ssize_t = 0
         if not drops_records:
-            records = _most_records(_int32(data, start + 8) + 12 - _HEADER_SIZE, _int32(data, start + 57))
+            records = _most_records(_integer(data, start + 8, 4) + 12 - _HEADER_SIZE, _integer(data, start + 57, 4))
         self._begin_verdict(records + 1, 1)
         self._make_room(records + 1)
         record: _Cursor = self._cursor
         if drops_records:
             self._begin(data, start)
             self.records_read += self._left
-        elif _int32(data, start + 8) < _GIL_RELEASE_BYTES:
+        elif _integer(data, start + 8, 4) < _GIL_RELEASE_BYTES:
             self._collect_batch(data, start, end, record)
         else:
             with cython.nogil:
@@ -287,7 +424,7 @@ class RecordJudge:
         data = buffer
         if start < 0 or len(buffer) - start < _HEADER_SIZE:
             raise ValueError(f"no batch can be at position {start} of {len(buffer)} bytes")
-        self._begin_verdict(_int32(data, start + 57) + 1, 1)
+        self._begin_verdict(_integer(data, start + 57, 4) + 1, 1)
         self._begin(data, start)
 
     @cython.locals(data="const unsigned char[::1]")
@@ -351,11 +488,11 @@ class RecordJudge:
     @cython.locals(data="const unsigned char[::1]")
     def _begin(self, data: Octets, start: cython.Py_ssize_t) -> cython.void:
         fact: cython.Py_ssize_t = 4 * self._batch
-        self._base_offset = _int64(data, start)
+        self._base_offset = _integer(data, start, 8)
         self._attributes = data[start + 22]
-        self._base_timestamp = _int64(data, start + 27)
-        self._max_timestamp = _int64(data, start + 35)
-        self._left = _int32(data, start + 57)
+        self._base_timestamp = _integer(data, start + 27, 8)
+        self._max_timestamp = _integer(data, start + 35, 8)
+        self._left = _integer(data, start + 57, 4)
         self._counts[self._batch] = 0
         self._facts[fact] = 0
         self._facts[fact + 1] = -1
@@ -370,7 +507,7 @@ class RecordJudge:
         self, data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t, record: _Cursor
     ) -> cython.bint:
         """False if it is damaged."""
-        size: cython.Py_ssize_t = _int32(data, start + 8) + 12
+        size: cython.Py_ssize_t = _integer(data, start + 8, 4) + 12
         if size < _HEADER_SIZE or size > end - start:
             self.is_damaged = True
             return False

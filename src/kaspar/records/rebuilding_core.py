@@ -33,25 +33,12 @@ _KEPT_WHEN_EMPTY = cython.declare(cython.int, 0x38)  # the kind of timestamps, t
 @cython.nogil
 @cython.exceptval(check=False)
 @cython.locals(data="const unsigned char[::1]")
-def _int64(data: Octets, position: cython.Py_ssize_t) -> cython.longlong:
-    sign: cython.ulonglong = 0x8000_0000_0000_0000
+def _integer(data: Octets, position: cython.Py_ssize_t, size: cython.int) -> cython.longlong:
+    one: cython.ulonglong = 1
+    sign: cython.ulonglong = one << (8 * size - 1)
     number: cython.ulonglong = 0
     index: cython.int
-    for index in range(8):
-        number = (number << 8) | data[position + index]
-    return (number ^ sign) - sign
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-@cython.locals(data="const unsigned char[::1]")
-def _int32(data: Octets, position: cython.Py_ssize_t) -> cython.longlong:
-    sign: cython.longlong = 0x8000_0000
-    number: cython.longlong = 0
-    index: cython.int
-    for index in range(4):
+    for index in range(size):
         number = (number << 8) | data[position + index]
     return (number ^ sign) - sign
 
@@ -145,13 +132,13 @@ def whole_batches(buffer: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize
     if start < 0 or end > len(buffer):
         raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
     while end - start >= _HEADER_SIZE:
-        size = _int32(data, start + 8) + 12
+        size = _integer(data, start + 8, 4) + 12
         if data[start + 16] != 2 or size < _HEADER_SIZE:
             return start, "what stands there is no record batch"
         if size > end - start:
             break
         crc = crc32c(view[start + 21 : start + size], 0, size >= _GIL_RELEASE_BYTES)
-        if crc != _int32(data, start + 17) & low_32_bits:
+        if crc != _integer(data, start + 17, 4) & low_32_bits:
             return start, "the checksum is wrong"
         start += size
     return start, None
@@ -208,7 +195,7 @@ class BatchRebuilder:
         with cython.nogil:
             while position < end:
                 room += _MOST_GROWTH * fact[_BATCH_FACTS * batch]
-                position += _int32(data, position + 8) + 12
+                position += _integer(data, position + 8, 4) + 12
                 batch += 1
         self._make_room(room)
         self._index = 0
@@ -216,7 +203,7 @@ class BatchRebuilder:
         with cython.nogil:
             while start < end:
                 self._add(data, start, stay, fact, batch, False, False)
-                start += _int32(data, start + 8) + 12
+                start += _integer(data, start + 8, 4) + 12
                 batch += 1
 
     @cython.locals(data="const unsigned char[::1]", stay="const unsigned char[::1]", fact="const long long[::1]")
@@ -233,9 +220,9 @@ class BatchRebuilder:
         data = buffer
         stay = stays
         fact = facts
-        self._make_room(_int32(data, start + 8) + 12 + _MOST_GROWTH * fact[0])
+        self._make_room(_integer(data, start + 8, 4) + 12 + _MOST_GROWTH * fact[0])
         self._index = 0
-        if _int32(data, start + 8) < _GIL_RELEASE_BYTES:
+        if _integer(data, start + 8, 4) < _GIL_RELEASE_BYTES:
             self._add(data, start, stay, fact, 0, ends_nothing, keeps_empty)
         else:
             with cython.nogil:
@@ -247,7 +234,7 @@ class BatchRebuilder:
         records, in pieces, by `put_rebuilt`: otherwise it is done with."""
         data = buffer
         fact = facts
-        self._make_room(_int32(data, start + 8) + 12)
+        self._make_room(_integer(data, start + 8, 4) + 12)
         self._index = 0
         return not self._settle(data, start, fact, 0, False, False)
 
@@ -286,8 +273,8 @@ class BatchRebuilder:
         size: cython.Py_ssize_t
         crc: cython.longlong
         while position < self.size:
-            size = _int32(self._out, position + 8) + 12
-            if _int32(self._out, position + 17) == 0:
+            size = _integer(self._out, position + 8, 4) + 12
+            if _integer(self._out, position + 17, 4) == 0:
                 crc = crc32c(view[position + 21 : position + size], 0, size >= _GIL_RELEASE_BYTES)
                 _put_integer(self._out, position + 17, crc, 4)
             position += size
@@ -318,10 +305,10 @@ class BatchRebuilder:
         first: cython.longlong = self._index
         end: cython.Py_ssize_t
         if not self._settle(data, start, fact, batch, ends_nothing, keeps_empty):
-            end = start + _int32(data, start + 8) + 12
+            end = start + _integer(data, start + 8, 4) + 12
             end = self._copy(data, start + _HEADER_SIZE, end, stay, self._out, self.size + _HEADER_SIZE)
             self._put_header(data, start, end - self.size)
-        self._index = first + _int32(data, start + 57)
+        self._index = first + _integer(data, start + 57, 4)
 
     @cython.cfunc
     @cython.nogil
@@ -337,15 +324,15 @@ class BatchRebuilder:
         keeps_empty: cython.bint,
     ) -> cython.bint:
         """Drop, empty or keep the batch as it is. False if it has to be rebuilt from some of its records."""
-        size: cython.Py_ssize_t = _int32(data, start + 8) + 12
-        last_offset: cython.longlong = _int64(data, start) + _int32(data, start + 23)
+        size: cython.Py_ssize_t = _integer(data, start + 8, 4) + 12
+        last_offset: cython.longlong = _integer(data, start, 8) + _integer(data, start + 23, 4)
         attributes: cython.int = data[start + 22]
         has_horizon: cython.bint = attributes & _DELETE_HORIZON != 0
         sets_horizon: cython.bint = not has_horizon and (fact[_BATCH_FACTS * batch + 3] != 0 or ends_nothing)
         index: cython.Py_ssize_t
         self._count = fact[_BATCH_FACTS * batch]
-        self._old_base_timestamp = _int64(data, start + 27)
-        self._log_append_time = _int64(data, start + 35)
+        self._old_base_timestamp = _integer(data, start + 27, 8)
+        self._log_append_time = _integer(data, start + 35, 8)
         self._is_log_append_time = attributes & _LOG_APPEND_TIME != 0
         if self._count == 0:
             # An empty batch remembers its producer's last sequence, or where a pass over the log ended.
@@ -355,7 +342,7 @@ class BatchRebuilder:
                 self._max_timestamp = self._log_append_time
                 self._put_header(data, start, _HEADER_SIZE)
             return True
-        if self._count == _int32(data, start + 57) and not sets_horizon:
+        if self._count == _integer(data, start + 57, 4) and not sets_horizon:
             for index in range(size):
                 self._out[self.size + index] = data[start + index]
             self.size += size
@@ -375,13 +362,13 @@ class BatchRebuilder:
     @cython.exceptval(check=False)
     @cython.locals(data="const unsigned char[::1]")
     def _is_last_of_a_producer(self, data: Octets, start: cython.Py_ssize_t) -> cython.bint:
-        last_offset: cython.longlong = _int64(data, start) + _int32(data, start + 23)
+        last_offset: cython.longlong = _integer(data, start, 8) + _integer(data, start + 23, 4)
         count: cython.Py_ssize_t = self._last_data_offsets.shape[0]
         here: cython.Py_ssize_t = self._next_last_data_offset
         while here < count and self._last_data_offsets[here] < last_offset:
             here += 1
         self._next_last_data_offset = here
-        return here < count and self._last_data_offsets[here] == last_offset and _int64(data, start + 43) >= 0
+        return here < count and self._last_data_offsets[here] == last_offset and _integer(data, start + 43, 8) >= 0
 
     @cython.cfunc
     @cython.nogil
@@ -469,9 +456,9 @@ class IndexPoints:
         size: cython.Py_ssize_t
         timestamp: cython.longlong
         while here < end:
-            size = _int32(data, here + 8) + 12
-            self.last_offset = _int64(data, here) + _int32(data, here + 23)
-            timestamp = _int64(data, here + 35)
+            size = _integer(data, here + 8, 4) + 12
+            self.last_offset = _integer(data, here, 8) + _integer(data, here + 23, 4)
+            timestamp = _integer(data, here + 35, 8)
             if timestamp > self.max_timestamp:
                 self.max_timestamp = timestamp
                 self.offset_of_max_timestamp = self.last_offset
