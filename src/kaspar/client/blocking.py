@@ -13,7 +13,6 @@ from kaspar.protocol.messages.api_versions import ApiVersionsResponse
 from kaspar.protocol.schema import Message
 from kaspar.records.codec import Octets
 
-_RECEIVE_BYTES = 256 * 1024
 _CONNECT_TIMEOUT_S = 10.0  # as socket.connection.setup.timeout.ms of Kafka's clients
 
 
@@ -28,12 +27,12 @@ class Connection:
         client_id: str = "kaspar",
         timeout_s: float = 30.0,
         max_frame_bytes: int = MAX_FRAME_BYTES,
+        records_in_place: bool = False,
         negotiate: bool = True,
     ) -> None:
         """Raises OSError if nobody is there. With negotiate=False the versions of requests are the caller's to give."""
         self.timeout_s = timeout_s
-        self.core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes)
-        self._answers: deque[Answer] = deque()
+        self.core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes, records_in_place=records_in_place)
         self._socket = socket.create_connection((host, port), min(timeout_s, _CONNECT_TIMEOUT_S))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if negotiate:
@@ -69,24 +68,20 @@ class Connection:
         """For select(): when it can be read, receive() does not wait, or for the rest of an answer at most."""
         return self._socket.fileno()
 
-    @property
-    def has_answer(self) -> bool:
-        """Whether an answer has come along with another one: then there is nothing to be seen at the socket."""
-        return bool(self._answers)
-
     def receive(self) -> Answer:
         """The next answer. Raises TimeoutError if it does not come in time, ConnectionError if the peer hangs up."""
         deadline = time.monotonic() + self.timeout_s
-        while not self._answers:
+        while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 raise TimeoutError(f"no answer within {self.timeout_s} s")
             self._socket.settimeout(remaining)
-            data = self._socket.recv(_RECEIVE_BYTES)
-            if not data:
+            count = self._socket.recv_into(self.core.room())
+            if not count:
                 raise ConnectionResetError("the peer closed the connection")
-            self._answers.extend(self.core.receive(data))
-        return self._answers.popleft()
+            answer = self.core.received(count)
+            if answer is not None:
+                return answer
 
     def _learn_versions(self) -> None:
         for _ in range(2):

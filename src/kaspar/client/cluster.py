@@ -136,6 +136,21 @@ class Client:
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader now")
         return leader
 
+    def forget_leader(self, partition: TopicPartition) -> None:
+        """Look for it anew the next time: an answer said that it has moved, or there was none."""
+        self._leaders.pop(partition, None)
+
+    def topic_id_of(self, topic: str) -> UUID:
+        """As the metadata asked for last has it; zero from a broker that knows no ids."""
+        return self._topic_ids.get(topic, ZERO_UUID)
+
+    def connect(self, broker_id: int, *, records_in_place: bool = False) -> Connection:
+        """A connection of the caller's own, for requests that are sent before the last is answered."""
+        host, port = self._brokers[broker_id]
+        return Connection(
+            host, port, client_id=self.client_id, timeout_s=self.timeout_s, records_in_place=records_in_place
+        )
+
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def produce(
@@ -241,7 +256,7 @@ class Client:
             except (ConnectionError, TimeoutError):
                 if time.monotonic() > deadline:
                     raise
-            self._leaders.pop(partition, None)
+            self.forget_leader(partition)
             time.sleep(_BACKOFF_S)
 
     def _ask(

@@ -39,13 +39,19 @@ class Answer(NamedTuple):
 
 
 class ClientCore:
-    def __init__(self, *, client_id: str = "kaspar", max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(
+        self, *, client_id: str = "kaspar", max_frame_bytes: int = MAX_FRAME_BYTES, records_in_place: bool = False
+    ) -> None:
+        """With records_in_place the record batches of an answer are views of the received frame instead of copies."""
         self.client_id = client_id
         self.max_frame_bytes = max_frame_bytes
+        self.records_in_place = records_in_place
         self.served: dict[int, VersionRange] = {}
         """What the peer serves, once it has told."""
         self.open_requests: deque[OpenRequest] = deque()
-        self._received = bytearray()
+        self._received = bytearray(SIZE_BYTES)
+        self._received_bytes = 0
+        self._is_size = True  # what is being received is the length of the next frame, and not the frame
         self._correlation_id = 0
 
     # --- versions -----------------------------------------------------------------------------------------------------
@@ -103,25 +109,39 @@ class ClientCore:
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
+    def room(self) -> memoryview:
+        """Where the next bytes belong: never more than the rest of a frame. `received` is told how many have come."""
+        return memoryview(self._received)[self._received_bytes :]
+
+    def received(self, count: int) -> Answer | None:
+        """The answer that is whole with the bytes that were put into `room`."""
+        self._received_bytes += count
+        if self._received_bytes < len(self._received):
+            return None
+        whole = self._received
+        self._received_bytes = 0
+        self._is_size = not self._is_size
+        if self._is_size:
+            self._received = bytearray(SIZE_BYTES)
+            return self._answer(whole)
+        (size,) = struct.unpack(">i", whole)
+        if not 0 < size <= self.max_frame_bytes:
+            raise MalformedBytes(f"a frame of {size} bytes, and {self.max_frame_bytes} is the most")
+        self._received = bytearray(size)
+        return None
+
     def receive(self, data: bytes) -> Iterator[Answer]:
         """The answers that are whole with these bytes."""
-        self._received += data
-        while (answer_frame := self._next_frame()) is not None:
-            yield self._answer(answer_frame)
+        left = memoryview(data)
+        while left:
+            room = self.room()
+            count = min(len(room), len(left))
+            room[:count] = left[:count]
+            left = left[count:]
+            if (answer := self.received(count)) is not None:
+                yield answer
 
-    def _next_frame(self) -> bytes | None:
-        if len(self._received) < SIZE_BYTES:
-            return None
-        (size,) = struct.unpack_from(">i", self._received)
-        if not 0 <= size <= self.max_frame_bytes:
-            raise MalformedBytes(f"a frame of {size} bytes, and {self.max_frame_bytes} is the most")
-        if len(self._received) < SIZE_BYTES + size:
-            return None
-        whole = bytes(memoryview(self._received)[SIZE_BYTES : SIZE_BYTES + size])
-        del self._received[: SIZE_BYTES + size]
-        return whole
-
-    def _answer(self, answer_frame: bytes) -> Answer:
+    def _answer(self, answer_frame: bytearray) -> Answer:
         if not self.open_requests:
             raise MalformedBytes("an answer, and nothing was asked")
         request = self.open_requests.popleft()
@@ -132,12 +152,17 @@ class ClientCore:
         if request.api_key is ApiKey.API_VERSIONS and _refuses_version(answer_frame, position):
             version = 0
         message, _ = read(
-            response_class(request.api_key), version, answer_frame, position, max_elements=MAX_ANSWER_ELEMENTS
+            response_class(request.api_key),
+            version,
+            answer_frame,
+            position,
+            max_elements=MAX_ANSWER_ELEMENTS,
+            records_in_place=self.records_in_place,
         )
         return Answer(request, message)
 
 
-def _refuses_version(answer_frame: bytes, position: int) -> bool:
+def _refuses_version(answer_frame: bytearray, position: int) -> bool:
     """Whether an ApiVersions response refuses the version it was asked in: then it is of version 0."""
     code = answer_frame[position : position + 2]
     return int.from_bytes(code, "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION

@@ -233,14 +233,12 @@ class RawProducer:
 
     def _take_from(self, leader: int, link: _Link) -> None:
         try:
-            while True:
-                answer = link.connection.receive().message
-                assert isinstance(answer, ProduceResponse), "only Produce is asked on this connection"
-                self._take(link, answer)
-                if not link.connection.has_answer:
-                    return
+            answer = link.connection.receive().message
         except (OSError, MalformedBytes):
             self._hang_up(leader)
+            return
+        assert isinstance(answer, ProduceResponse), "only Produce is asked on this connection"
+        self._take(link, answer)
 
     def _take(self, link: _Link, answer: ProduceResponse) -> None:
         batches = link.open.popleft().batches

@@ -30,6 +30,7 @@ BYTES = cython.declare(cython.int, 8)
 UINT16 = cython.declare(cython.int, 9)
 UINT32 = cython.declare(cython.int, 10)
 FLOAT64 = cython.declare(cython.int, 11)
+RECORDS = cython.declare(cython.int, 12)
 
 # For each type of Kafka's: its number here and the fewest bytes it takes (for strings and bytes: in compact form).
 _KINDS = {
@@ -41,7 +42,7 @@ _KINDS = {
     "int8": (INT8, 1),
     "uuid": (UUID, 16),
     "bytes": (BYTES, 1),
-    "records": (BYTES, 1),
+    "records": (RECORDS, 1),
     "uint16": (UINT16, 2),
     "uint32": (UINT32, 4),
     "float64": (FLOAT64, 8),
@@ -143,9 +144,11 @@ def read(
     position: int = 0,
     *,
     max_elements: int = wire.MAX_ELEMENTS,
+    records_in_place: bool = False,
 ) -> tuple[AnyMessage, int]:
-    """The message at that position of the buffer, and the position behind it."""
-    reader = wire.Reader(buffer, position, max_elements)
+    """The message at that position of the buffer, and the position behind it. Record batches in it are bytes, or views
+    of the buffer if they are read in place."""
+    reader = wire.Reader(buffer, position, max_elements, records_in_place)
     message = _read_struct(reader, plan_of(message_class, version))
     return message, reader.position
 
@@ -229,6 +232,9 @@ def _read_value(reader: Any, field: FieldPlan, flexible: cython.bint, nullable: 
     if kind == BYTES:
         value = reader.nullable_bytes(flexible)
         return _null(field) if value is None and not nullable else value
+    if kind == RECORDS:
+        records = reader.nullable_records(flexible)
+        return _null(field) if records is None and not nullable else records
     if kind == UINT16:
         return reader.uint16()
     if kind == UINT32:
@@ -320,7 +326,7 @@ def _write_value(out: bytearray, value: Any, field: FieldPlan, flexible: cython.
         out += _pack_int8(value)
     elif kind == UUID:
         out += value.bytes
-    elif kind == BYTES:
+    elif kind in (BYTES, RECORDS):
         wire.write_bytes(out, value, flexible)
     elif kind == UINT16:
         out += _pack_uint16(value)

@@ -43,9 +43,14 @@ class Reader:
     position = cython.declare(cython.Py_ssize_t, visibility="public")
     end = cython.declare(cython.Py_ssize_t, visibility="public")
     elements_left = cython.declare(cython.longlong, visibility="public")
+    records_in_place = cython.declare(cython.bint, visibility="public")
 
     def __init__(
-        self, buffer: Buffer, position: cython.Py_ssize_t = 0, max_elements: cython.longlong = MAX_ELEMENTS
+        self,
+        buffer: Buffer,
+        position: cython.Py_ssize_t = 0,
+        max_elements: cython.longlong = MAX_ELEMENTS,
+        records_in_place: cython.bint = False,
     ) -> None:
         self.source = buffer
         self.view = buffer
@@ -54,6 +59,7 @@ class Reader:
             raise ValueError(f"position {position} is outside a buffer of {self.end} bytes")
         self.position = position
         self.elements_left = max_elements
+        self.records_in_place = records_in_place
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -208,6 +214,16 @@ class Reader:
     def nullable_bytes(self, compact: cython.bint) -> bytes | None:
         length: cython.longlong = self.bytes_length(compact)
         return None if length < 0 else self._octets(length)
+
+    def nullable_records(self, compact: cython.bint) -> bytes | memoryview | None:
+        """Record batches: as bytes, or where they lie in the buffer if whoever reads it keeps it."""
+        length: cython.longlong = self.bytes_length(compact)
+        if length < 0:
+            return None
+        if not self.records_in_place:
+            return self._octets(length)
+        start: cython.Py_ssize_t = self._take(length)
+        return memoryview(self.source)[start : start + length]
 
     def tagged_fields(self) -> Sequence[tuple[int, int, int]]:
         """The tagged fields of a struct as (tag, start, end), ordered by tag; the position moves behind them."""

@@ -1,0 +1,94 @@
+"""The columns of a read as Arrow's arrays, of exactly the types that Spark wants: nothing is copied on the way.
+
+Topic and partition are the same in every row of a range, so their arrays are made once and cut to size. Spark takes no
+dictionaries here.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kaspar.base.ids import TopicPartition
+from kaspar.records.column_reading import Columns, HeadersColumn, OctetsColumn
+
+_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+_TYPES = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(pa.field("element", _HEADER)),
+}
+
+
+class ArrowColumns:
+    """Makes the record batches of one partition, with the named columns in their order."""
+
+    def __init__(self, partition: TopicPartition, names: Sequence[str]) -> None:
+        self.schema = pa.schema([pa.field(name, _TYPES[name]) for name in names])
+        self._names = tuple(names)
+        self._constants = {
+            "topic": pa.scalar(partition.topic, pa.string()),
+            "partition": pa.scalar(partition.partition, pa.int32()),
+        }
+        self._repeated: dict[str, pa.Array] = {}
+
+    def record_batch(self, columns: Columns) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([self._array(name, columns) for name in self._names], schema=self.schema)
+
+    def _array(self, name: str, columns: Columns) -> pa.Array:
+        match name:
+            case "key":
+                return _octets(columns.key, pa.binary())
+            case "value":
+                return _octets(columns.value, pa.binary())
+            case "offset":
+                return _numbers(columns.rows, columns.offset, _TYPES[name])
+            case "timestamp":
+                return _numbers(columns.rows, columns.timestamp, _TYPES[name])
+            case "timestampType":
+                return _numbers(columns.rows, columns.timestamp_type, _TYPES[name])
+            case "headers":
+                return _headers(columns.rows, columns.headers)
+        return self._constant(name, columns.rows)
+
+    def _constant(self, name: str, rows: int) -> pa.Array:
+        repeated = self._repeated.get(name)
+        if repeated is None or len(repeated) < rows:
+            repeated = self._repeated[name] = pa.repeat(self._constants[name], rows)
+        return repeated.slice(0, rows)
+
+
+def _numbers(rows: int, numbers: memoryview, kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(numbers)], 0)
+
+
+def _octets(column: OctetsColumn, kind: pa.DataType) -> pa.Array:
+    validity = pa.py_buffer(column.validity) if column.nulls else None
+    buffers = [validity, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
+    return pa.Array.from_buffers(kind, column.rows, buffers, column.nulls)
+
+
+def _headers(rows: int, column: HeadersColumn) -> pa.Array:
+    keys = _texts(_octets(column.keys, pa.binary()))
+    values = _octets(column.values, pa.binary())
+    entries = pa.Array.from_buffers(_HEADER, len(keys), [None], 0, children=[keys, values])
+    validity = pa.py_buffer(column.validity) if column.nulls else None
+    buffers = [validity, pa.py_buffer(column.offsets)]
+    return pa.Array.from_buffers(_TYPES["headers"], rows, buffers, column.nulls, children=[entries])
+
+
+def _texts(keys: pa.Array) -> pa.Array:
+    """The keys of headers as texts. Any bytes can be one: what is not UTF-8 is replaced, as Kafka's clients do it."""
+    texts = keys.view(pa.string())
+    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
+        return texts
+    try:
+        return keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
