@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from kaspar import __version__
+from kaspar.cli.spark import add_spark, run_spark
 from kaspar.tools import server_start
 
 
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo.add_argument("--seconds", type=float, help="end by itself after so many seconds")
     demo.add_argument("--rate", type=int, default=2_000, help="records a second to produce (default: %(default)s)")
     _add_compact(commands)
+    add_spark(commands)
     commands.add_parser("version", help="say which version this is, and whether its core is compiled")
     arguments = parser.parse_args(argv)
     if arguments.command == "broker":
@@ -40,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_compact(
             arguments.topic, servers=arguments.bootstrap_server, only=arguments.partitions, timeout_s=arguments.timeout
         )
+    if arguments.command == "spark":
+        return run_spark(arguments)
     if arguments.command == "version":
         return _version()
     parser.print_help()

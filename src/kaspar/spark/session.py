@@ -85,7 +85,7 @@ def settings_for(master: str, *, cores: int) -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # Rows of one Arrow batch to and from Python; with Spark's 10,000 the hand-over costs more than the rows.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-        # State on disk and not in the heap; a micro-batch writes what it changed, and snapshots follow in the background.
+        # State on disk, not in the heap; a micro-batch writes what it changed, and snapshots follow by and by.
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),

@@ -1,0 +1,117 @@
+"""`kaspar spark`: a standalone cluster of Spark on this machine, and what its queries have left on the brokers."""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from kaspar.base.errors import KasparError
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def add_spark(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The parser of `kaspar spark`. Every subcommand sets `run`, which `run_spark` calls."""
+    spark = commands.add_parser(
+        "spark",
+        help="start and stop a Spark cluster on this machine",
+        description="A standalone Spark cluster on this machine, from the pip package.",
+        epilog="Programs run on it with kaspar.spark.session(master='spark://127.0.0.1:7077').",
+    )
+    subcommands = spark.add_subparsers(dest="spark_command", metavar="COMMAND", required=True)
+    _add_start(subcommands)
+    status = subcommands.add_parser("status", help="show the cluster's workers, cores and applications")
+    stop = subcommands.add_parser("stop", help="end the cluster")
+    for command, run in ((status, _status), (stop, _stop)):
+        _add_folder(command)
+        command.set_defaults(run=run)
+
+
+def run_spark(arguments: argparse.Namespace) -> int:
+    if importlib.util.find_spec("pyspark") is None:
+        print("kaspar: PySpark is not installed: pip install 'kaspar[spark]'", file=sys.stderr)
+        return 1
+    run: Run = arguments.run
+    try:
+        return run(arguments)
+    except KasparError as problem:
+        print(f"kaspar: {problem}", file=sys.stderr)
+        return 1
+
+
+def _add_start(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    start = subcommands.add_parser(
+        "start",
+        help="start a master and workers",
+        description="Start a Spark master and its workers, and return when programs can run on them.",
+    )
+    start.add_argument("--workers", type=int, default=2, metavar="N", help="how many (default: %(default)s)")
+    start.add_argument(
+        "--cores", type=int, metavar="N", help="of each worker (default: this machine's, shared among them)"
+    )
+    start.add_argument("--memory", default="2g", metavar="SIZE", help="of each worker (default: %(default)s)")
+    start.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address that all of it listens on (default: %(default)s; whoever reaches another may run programs)",
+    )
+    start.add_argument("--port", type=int, default=7077, help="the master's (default: %(default)s)")
+    _add_folder(start)
+    start.set_defaults(run=_start)
+
+
+def _add_folder(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dir",
+        type=Path,
+        metavar="FOLDER",
+        help="for logs, and for what is known of the processes (default: ~/.local/state/kaspar/spark)",
+    )
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
+    from kaspar.spark.standalone import default_folder
+
+    return (arguments.dir or default_folder()).resolve()
+
+
+def _start(arguments: argparse.Namespace) -> int:
+    from kaspar.spark.standalone import ClusterPlan, start
+
+    plan = ClusterPlan(
+        folder=_folder(arguments),
+        workers=arguments.workers,
+        cores=arguments.cores,
+        memory=arguments.memory,
+        host=arguments.host,
+        port=arguments.port,
+    )
+    cluster = start(plan)
+    workers = "one worker" if plan.workers == 1 else f"{plan.workers} workers"
+    print(f"{cluster.master} is ready: {workers} with {plan.cores_of_each} cores and {plan.memory} each.")
+    print(f"Its page is {cluster.page}, its logs are in {plan.folder / 'logs'}.")
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from kaspar.spark.standalone import running_cluster, status_of
+
+    cluster = running_cluster(_folder(arguments))
+    status = status_of(cluster.page)
+    if status is None:
+        raise KasparError(f"the master of {cluster.master} does not answer on {cluster.page}")
+    print(f"{cluster.master}, page {cluster.page}")
+    print(f"  workers       {status.workers} of {cluster.workers} alive")
+    print(f"  cores         {status.cores_used} of {status.cores} in use")
+    print(f"  memory        {status.memory_mb:,} MB")
+    print(f"  applications  {', '.join(status.applications) or 'none'}")
+    return 0
+
+
+def _stop(arguments: argparse.Namespace) -> int:
+    from kaspar.spark.standalone import stop
+
+    ended = stop(_folder(arguments))
+    print(f"The cluster is stopped: {ended} processes ended." if ended else "The cluster had ended by itself.")
+    return 0

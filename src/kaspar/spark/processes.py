@@ -1,0 +1,97 @@
+"""Processes that outlive whoever started them: known again for sure, with what they started, and ended.
+
+An id is given to another process once its owner is gone, so a process is its id and the moment it started, in the
+kernel's ticks since boot. Read from /proc.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PATIENCE_S: Final = 20.0
+"""How long a process may take to end after it was asked to."""
+
+_PAUSE_S: Final = 0.05
+_ZOMBIE: Final = "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    pid: int
+    start_ticks: int
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessId":
+        """The process that has this id now."""
+        stat = _stat(pid)
+        return cls(pid, stat.start_ticks if stat is not None else -1)
+
+    def is_running(self) -> bool:
+        stat = _stat(self.pid)
+        return stat is not None and stat.start_ticks == self.start_ticks and stat.state != _ZOMBIE
+
+    def send(self, number: signal.Signals) -> None:
+        if self.is_running():
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return  # it has just ended by itself
+
+
+def descendants(process: ProcessId) -> list[ProcessId]:
+    """All that a process has started, and that they have, while they run."""
+    stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    children: dict[int, list[int]] = {}
+    for pid, stat in stats.items():
+        if stat is not None:
+            children.setdefault(stat.parent, []).append(pid)
+    found: list[ProcessId] = []
+    waiting = list(children.get(process.pid, ()))
+    while waiting:
+        pid = waiting.pop()
+        waiting += children.get(pid, ())
+        stat = stats[pid]
+        if stat is not None:
+            found.append(ProcessId(pid, stat.start_ticks))
+    return found
+
+
+def end_all(processes: Sequence[ProcessId]) -> int:
+    """Ask each to end, wait until all have, and kill what does not. How many were running."""
+    running = [process for process in processes if process.is_running()]
+    for process in running:
+        process.send(signal.SIGTERM)
+    if not _wait_for_end(running):
+        for process in running:
+            process.send(signal.SIGKILL)
+        _wait_for_end(running)
+    return len(running)
+
+
+def _wait_for_end(processes: Sequence[ProcessId]) -> bool:
+    until = time.monotonic() + PATIENCE_S
+    while any(process.is_running() for process in processes):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    state: str
+    parent: int
+    start_ticks: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may contain anything
+    return _Stat(fields[0], int(fields[1]), int(fields[19]))

@@ -1,0 +1,265 @@
+"""A standalone cluster of Spark on this machine, from the pip package: a master and workers, started and stopped.
+
+What runs is written down in `cluster.json` of the cluster's folder, each process with its id and the moment it started;
+an id alone could by now belong to somebody else's process. Logs and the executors' folders are beside it.
+
+Rules: everything listens on one address, loopback unless told otherwise: the master, its page, the workers, theirs. The
+master's REST port stays closed: whoever reaches it may run programs. What a failed start has started is ended again.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kaspar.base.errors import KasparError
+from kaspar.spark.java import find_java
+from kaspar.spark.processes import ProcessId, descendants, end_all
+
+START_TIMEOUT_S: Final = 120.0
+MASTER_CLASS: Final = "org.apache.spark.deploy.master.Master"
+WORKER_CLASS: Final = "org.apache.spark.deploy.worker.Worker"
+_STATE_FILE: Final = "cluster.json"
+_PAUSE_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """What is to be started. `cores` and `memory` are those of each worker."""
+
+    folder: Path
+    workers: int = 2
+    cores: int | None = None
+    memory: str = "2g"
+    host: str = "127.0.0.1"
+    port: int = 7077
+
+    @property
+    def cores_of_each(self) -> int:
+        return self.cores or max(1, len(os.sched_getaffinity(0)) // self.workers)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What was started."""
+
+    master: str
+    page: str
+    workers: int
+    processes: tuple[ProcessId, ...]
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> "Cluster":
+        processes = tuple(ProcessId(**each) for each in written["processes"])
+        return cls(written["master"], written["page"], written["workers"], processes)
+
+    def running(self) -> list[ProcessId]:
+        return [process for process in self.processes if process.is_running()]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the master says of its cluster."""
+
+    workers: int
+    cores: int
+    cores_used: int
+    memory_mb: int
+    applications: tuple[str, ...]
+
+
+def default_folder() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state", "kaspar", "spark")
+
+
+def start(plan: ClusterPlan) -> Cluster:
+    """Start a master and its workers, and return when all of them are ready for programs."""
+    if plan.workers < 1:
+        raise KasparError(f"a cluster needs at least one worker, not {plan.workers}")
+    java = find_java()
+    with _locked(plan.folder):
+        earlier = _read(plan.folder)
+        if earlier is not None and earlier.running():
+            raise KasparError(
+                f"a cluster runs in {plan.folder} already, on {earlier.master}: end it with 'kaspar spark stop', "
+                "or choose another folder with --dir"
+            )
+        _refuse_used_port(plan.host, plan.port)
+        page_port = _free_port(plan.host)
+        environment = _environment(plan.host, str(java.home))
+        started: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+        def begin(name: str, arguments: Sequence[str]) -> None:
+            started.append((name, _spawn(plan.folder, name, arguments, environment)))
+
+        master = f"spark://{plan.host}:{plan.port}"
+        page = f"http://{plan.host}:{page_port}"
+        try:
+            address = ["--host", plan.host, "--port", str(plan.port), "--webui-port", str(page_port)]
+            begin("master", [MASTER_CLASS, *address])
+            _wait(lambda: status_of(page) is not None, started, plan.folder)
+            size = ["--cores", str(plan.cores_of_each), "--memory", plan.memory, "--host", plan.host]
+            places = ["--webui-port", "0", "--work-dir", str(plan.folder / "work")]
+            for number in range(1, plan.workers + 1):
+                begin(f"worker-{number}", [WORKER_CLASS, *size, *places, master])
+            _wait(lambda: _alive_workers(page) == plan.workers, started, plan.folder)
+        except BaseException:
+            end_all([ProcessId.of(process.pid) for _, process in started if process.poll() is None])
+            raise
+        cluster = Cluster(master, page, plan.workers, tuple(ProcessId.of(process.pid) for _, process in started))
+        _write(plan.folder, cluster)
+    return cluster
+
+
+def running_cluster(folder: Path) -> Cluster:
+    """The cluster of a folder."""
+    cluster = _read(folder)
+    if cluster is None:
+        raise KasparError(f"no cluster runs in {folder}: start one with 'kaspar spark start'")
+    if not cluster.running():
+        raise KasparError(
+            f"no process of the cluster in {folder} runs any more, although nobody has stopped it: "
+            f"its logs are in {folder / 'logs'}, and 'kaspar spark start' starts it anew"
+        )
+    return cluster
+
+
+def status_of(page: str) -> Status | None:
+    """What the master tells on its page; None if it does not answer."""
+    try:
+        # No proxy: the page is on this machine, or on one that the user named.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"{page}/json/", timeout=5) as answer:
+            told = json.load(answer)
+    except (OSError, ValueError):
+        return None
+    return Status(
+        workers=told["aliveworkers"],
+        cores=told["cores"],
+        cores_used=told["coresused"],
+        memory_mb=told["memory"],
+        applications=tuple(f"{each['name']} ({each['id']}, {each['cores']} cores)" for each in told["activeapps"]),
+    )
+
+
+def stop(folder: Path) -> int:
+    """End what `start` has started, and what that has started: executors. The number of processes ended."""
+    with _locked(folder):
+        cluster = _read(folder)
+        if cluster is None:
+            raise KasparError(f"no cluster runs in {folder}")
+        running = cluster.running()
+        # Workers first: they end their executors; a master that goes first would be looked for by all of them.
+        ended = end_all([each for process in reversed(running) for each in [process, *descendants(process)]])
+        (folder / _STATE_FILE).unlink()
+    return ended
+
+
+def _alive_workers(page: str) -> int:
+    status = status_of(page)
+    return status.workers if status is not None else 0
+
+
+def _environment(host: str, java_home: str) -> dict[str, str]:
+    import pyspark
+
+    return {
+        **os.environ,
+        "JAVA_HOME": java_home,
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_IP": host,  # the pages listen on every address without it
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_MEMORY": "512m",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def _spawn(
+    folder: Path, name: str, arguments: Sequence[str], environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    (folder / "logs").mkdir(exist_ok=True)
+    with (folder / "logs" / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [f"{environment['SPARK_HOME']}/bin/spark-class", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,  # it outlives this command, and a Ctrl-C meant for that
+        )
+
+
+def _wait(is_ready: Callable[[], bool], started: "list[tuple[str, subprocess.Popen[bytes]]]", folder: Path) -> None:
+    until = time.monotonic() + START_TIMEOUT_S
+    while not is_ready():
+        for name, process in started:
+            if process.poll() is not None:
+                log = folder / "logs" / f"{name}.log"
+                raise KasparError(f"the {name} ended as it started: {_reason_in(log)} ({log} has more)")
+        if time.monotonic() > until:
+            raise KasparError(f"the cluster was not ready within {START_TIMEOUT_S:.0f} s: look into {folder / 'logs'}")
+        time.sleep(_PAUSE_S)
+
+
+def _reason_in(log: Path) -> str:
+    """The line of a log that says most: the last one that names an exception, or the last."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if "Exception" in line or "ERROR" in line]
+    return (telling or lines or ["it said nothing"])[-1]
+
+
+def _refuse_used_port(host: str, port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as problem:
+            raise KasparError(
+                f"the master cannot listen on {host}:{port} ({problem.strerror}): "
+                "choose another --port, or another --host"
+            ) from None
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Two commands at once on one folder take turns."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "lock").open("w")
+    except OSError as problem:
+        raise KasparError(f"the folder {folder} cannot be used: {problem.strerror}") from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _read(folder: Path) -> Cluster | None:
+    file = folder / _STATE_FILE
+    try:
+        return Cluster.of(json.loads(file.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        raise KasparError(f"{file} is not what 'kaspar spark start' has written: remove it") from None
+
+
+def _write(folder: Path, cluster: Cluster) -> None:
+    new = folder / f"{_STATE_FILE}.new"
+    new.write_text(json.dumps(asdict(cluster), indent=1))
+    new.rename(folder / _STATE_FILE)
