@@ -39,11 +39,17 @@ check: install ## Style, types and import rules
 compat-long: install ## The long forms of tests/compat: kills, churn and rebalances through every client, for minutes (AGAINST=kafka)
 	@KASPAR_COMPILED=1 $(BIN)/python -m pytest tests/compat --long --against $(or $(AGAINST),kaspar)
 
+chaos-spark: install ## Exactly once under fire: drivers, executors, Python workers and brokers killed (CHAOS_ROUNDS=n, CHAOS_SEED=n)
+	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/spark/chaos -s
+
 chaos: install ## The long form of the kills and power cuts of tests/chaos (CHAOS_ROUNDS=n, CHAOS_SEED=n)
 	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/chaos -s
 
 bench: install ## The same load against Kaspar and Apache Kafka, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench
+
+bench-spark: install ## Our data source beside Spark's own connector, with ratios
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.spark $(BENCH_ARGUMENTS)
 
 generate: install ## Write the generated files anew: messages from kio, reference pages from the declarations
 	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python scripts/generate_reference.py

@@ -7,10 +7,10 @@ import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from bench import programs
-from bench.cases import Case
-from bench.rows import Ratio, Row, figure
+from bench.rows import Ratio, Row, WithRows, figure
 from bench.runner import Results
 from bench.sides import Role, Side
 
@@ -18,42 +18,63 @@ _BEGIN = "<!-- begin results: {name} -->"
 _END = "<!-- end results: {name} -->"
 
 
+class Titled(Protocol):
+    """A side: what is compared, as the table names it."""
+
+    @property
+    def role(self) -> Role: ...
+    @property
+    def title(self) -> str: ...
+
+
 def conditions(sides: Sequence[Side], rounds: int, minutes: float, *, on_tmpfs: bool, others: Sequence[float]) -> str:
     """What a reader must know to judge the figures, or to get them again."""
-    with open("/proc/cpuinfo") as file:
-        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "unknown CPU")
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    command = " ".join(["python -m bench", *sys.argv[1:]])
     place = "a tmpfs" if on_tmpfs else "the disk"
     lines = [
-        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}, `{command}`, {minutes:.0f} minutes",
-        f"{os.cpu_count()} cores ({model}), shared by brokers and load; {memory:.0f} GB of memory",
+        *run_and_machine("python -m bench", minutes),
         f"Linux {platform.release()}; data on {place}; rounds: {rounds}, the brokers in turn, after a warm-up",
         *(f"{side.title}: {side.runtime()}" for side in sides),
         f"client: {programs.librdkafka_version()}",
+        *shares_of_others(others),
     ]
-    if others:
-        average, worst = statistics.fmean(others), max(others)
-        lines.append(f"other processes took {average:.0%} of the machine on average, {worst:.0%} at worst")
     return "\n".join(f"- {line}" for line in lines)
 
 
-def table(sides: Sequence[Side], cases: Sequence[Case], results: Results, *, with_goals: bool) -> str:
+def run_and_machine(program: str, minutes: float) -> list[str]:
+    with open("/proc/cpuinfo") as file:
+        model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), "unknown CPU")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    command = " ".join([program, *sys.argv[1:]])
+    return [
+        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}, `{command}`, {minutes:.0f} minutes",
+        f"{os.cpu_count()} cores ({model}), shared by brokers and load; {memory:.0f} GB of memory",
+    ]
+
+
+def shares_of_others(others: Sequence[float]) -> list[str]:
+    if not others:
+        return []
+    average, worst = statistics.fmean(others), max(others)
+    return [f"other processes took {average:.0%} of the machine on average, {worst:.0%} at worst"]
+
+
+def table(sides: Sequence[Titled], cases: Sequence[WithRows], results: Results, *, with_goals: bool) -> str:
     """Markdown: one table for each section, medians of all rounds, and for two sides the ratios."""
     rows = [row for case in cases for row in case.rows]
     parts = []
     for section in dict.fromkeys(row.section for row in rows):
+        of_section = [row for row in rows if row.section == section]
         header = [section, "unit", *(side.title for side in sides)]
         if len(sides) == 2:
-            header += ["ratio", "best", "worst"] + (["goal", "met"] if with_goals else [])
+            header += [of_section[0].comparison.value, "best", "worst"] + (["goal", "met"] if with_goals else [])
         lines = [header, ["---"] * 2 + ["---:"] * (len(header) - 2)]
         width = len(header)
-        lines += [_line(row, sides, results)[:width] for row in rows if row.section == section]
+        lines += [_line(row, sides, results)[:width] for row in of_section]
         parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
     return "\n\n".join(parts)
 
 
-def _line(row: Row, sides: Sequence[Side], results: Results) -> list[str]:
+def _line(row: Row, sides: Sequence[Titled], results: Results) -> list[str]:
     start = [row.title, row.unit]
     if row.name in results.failures:
         reason = results.failures[row.name][:300].replace("|", "/")
@@ -70,10 +91,10 @@ def _ratio_cells(row: Row, candidate: Sequence[float], reference: Sequence[float
     if ratio is None:
         return ["", "", "", row.goal_text(), ""]
     met = "" if row.goal is None else "yes" if ratio.meets(row) else "**no**"
-    return [figure(ratio.median), figure(ratio.best), figure(ratio.worst), row.goal_text(), met]
+    return [*(row.compared_text(each) for each in (ratio.median, ratio.best, ratio.worst)), row.goal_text(), met]
 
 
-def summary(cases: Sequence[Case], results: Results) -> str:
+def summary(cases: Sequence[WithRows], results: Results) -> str:
     """One sentence: how many goals were met, and which were not."""
     missed, met = [], 0
     for row in (row for case in cases for row in case.rows if row.goal is not None):

@@ -4,6 +4,7 @@ import enum
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 
 class Better(enum.Enum):
@@ -11,9 +12,16 @@ class Better(enum.Enum):
     LESS = "less"
 
 
+class Comparison(enum.Enum):
+    """Of the candidate's value with the reference's."""
+
+    RATIO = "ratio"
+    DIFFERENCE = "difference"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the result table. `goal` is a ratio, Kaspar to Apache Kafka, that the median is to reach."""
+    """One line of the result table. `goal` is what the median comparison of candidate and reference is to reach."""
 
     name: str
     title: str
@@ -21,16 +29,29 @@ class Row:
     unit: str
     better: Better
     goal: float | None = None
+    comparison: Comparison = Comparison.RATIO
 
     def goal_text(self) -> str:
         if self.goal is None:
             return ""
-        return f"{'at least' if self.better is Better.MORE else 'at most'} {self.goal:g}"
+        words = "at least" if self.better is Better.MORE else "at most"
+        return f"{words} {self.compared_text(self.goal)}"
+
+    def compared_text(self, compared: float) -> str:
+        if self.comparison is Comparison.RATIO:
+            return figure(compared)
+        return f"{'+' if compared > 0 else ''}{figure(compared)}"
+
+
+class WithRows(Protocol):
+    """A case, as far as results and tables know it. Its rows do not change."""
+
+    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """The ratios of all rounds: each compares two runs that followed each other."""
+    """The ratios, or differences, of all rounds: each compares two runs that followed each other."""
 
     median: float
     best: float
@@ -39,7 +60,11 @@ class Ratio:
     @classmethod
     def of(cls, row: Row, candidate: Sequence[float], reference: Sequence[float]) -> "Ratio | None":
         """None if the reference's values are zero, so that no ratio exists."""
-        ratios = [ours / theirs for ours, theirs in zip(candidate, reference, strict=True) if theirs > 0]
+        pairs = list(zip(candidate, reference, strict=True))
+        if row.comparison is Comparison.DIFFERENCE:
+            ratios = [ours - theirs for ours, theirs in pairs]
+        else:
+            ratios = [ours / theirs for ours, theirs in pairs if theirs > 0]
         if not ratios:
             return None
         best, worst = (max(ratios), min(ratios)) if row.better is Better.MORE else (min(ratios), max(ratios))

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from bench.bench import Bench
 from bench.cases import Case
 from bench.programs import LoadError
-from bench.rows import figure
+from bench.rows import WithRows, figure
 from bench.sides import Role, Side
 from tests.peers.process import BrokerStartError
 
@@ -34,7 +34,7 @@ class Results:
         for name, value in values.items():
             self.values[role].setdefault(name, []).append(value)
 
-    def fail(self, case: Case, reason: str) -> None:
+    def fail(self, case: WithRows, reason: str) -> None:
         for row in case.rows:
             self.failures[row.name] = reason
             for by_row in self.values.values():

@@ -1,0 +1,131 @@
+"""`python -m bench.spark`: the command line, the rounds, and what a run prints and writes."""
+
+import argparse
+import fnmatch
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+from pyspark.errors import PySparkException
+
+from bench import programs, report
+from bench.rows import figure
+from bench.runner import Results
+from bench.spark.cases import Case, all_cases
+from bench.spark.stage import MASTER, ROOT, Stage
+from tests.peers.downloads import DownloadError, ToolMissingError
+from tests.peers.spark_connector import CONNECTOR_VERSION
+
+_DOCUMENT = ROOT / "docs" / "benchmarks.md"
+_TMPFS = Path("/dev/shm")
+_ROUNDS = 3
+_QUICK_SCALE = 0.2
+_FAILURES = (PySparkException, programs.LoadError, OSError, ArithmeticError)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.spark",
+        description="Our data source beside Spark's own connector. A whole run is written to docs/benchmarks.md.",
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
+    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: read_100b*")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the load and one round: for a first look")
+    parser.add_argument("--list", action="store_true", help="name the cases and end")
+    return parser.parse_args()
+
+
+def _chosen_cases(only: str | None) -> list[Case]:
+    cases = all_cases()
+    if only is None:
+        return cases
+    patterns = only.split(",")
+    for pattern in patterns:
+        if not any(fnmatch.fnmatch(case.name, pattern) for case in cases):
+            raise SystemExit(f"No case is called '{pattern}'. The cases: {', '.join(case.name for case in cases)}.")
+    return [case for case in cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
+
+
+def _run_cases(stage: Stage, cases: Sequence[Case], rounds: int) -> Results:
+    """The sides in turn, and the one that goes first changes with every round. Round 0 is not counted."""
+    results = Results()
+    began = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        print(f"[{number}/{len(cases)}] {case.name}  ({(time.monotonic() - began) / 60:.1f} min so far)", flush=True)
+        for round_number in range(rounds + 1):
+            for side in case.sides if round_number % 2 == 0 else reversed(case.sides):
+                try:
+                    values = case.measure(stage, side)
+                except _FAILURES as error:
+                    results.fail(case, f"{side.title}: {str(error).strip().splitlines()[0]}")
+                    print(f"    FAILED {side.title}: {error}", flush=True)
+                    break
+                shown = "  ".join(f"{figure(values[row.name])} {row.unit}" for row in case.rows)
+                others = stage.others_shares[-1]
+                print(f"    round {round_number}  {side.title:18} {shown}  (others: {others:.0%})", flush=True)
+                if round_number > 0:
+                    results.add(side.role, values)
+                    results.others_shares.append(others)
+            if any(row.name in results.failures for row in case.rows):
+                break
+    return results
+
+
+def _conditions(rounds: int, minutes: float, others: Sequence[float]) -> str:
+    lines = [
+        *report.run_and_machine("python -m bench.spark", minutes),
+        f"Linux {platform.release()}; data on a tmpfs; rounds: {rounds}, the sides in turn, after one not counted",
+        f"one session: Spark {pyspark.__version__}, {MASTER}, as `kaspar.spark.session()` makes it, with 1 GB of heap",
+        f"one broker: Kaspar, one process, for both sides; Spark's connector is {CONNECTOR_VERSION}",
+        *report.shares_of_others(others),
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _tables(cases: Sequence[Case], results: Results) -> str:
+    """One for each section: each compares two sides of its own."""
+    sections = dict.fromkeys(case.rows[0].section for case in cases)
+    of_sections = ([case for case in cases if case.rows[0].section == section] for section in sections)
+    return "\n\n".join(report.table(group[0].sides, group, results, with_goals=True) for group in of_sections)
+
+
+def main() -> int:
+    # SIGTERM ends the run as Ctrl-C does, so that the broker is stopped and its data removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    arguments = _arguments()
+    cases = _chosen_cases(arguments.only)
+    if arguments.list:
+        for case in cases:
+            print(f"{case.name:28} {case.rows[0].section}: {case.rows[0].title} ({case.rows[0].unit})")
+        return 0
+    rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
+    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-spark-", dir=_TMPFS))
+    began = time.monotonic()
+    try:
+        stage = Stage.set_up(folder, _QUICK_SCALE if arguments.quick else 1.0)
+        try:
+            results = _run_cases(stage, cases, rounds)
+        finally:
+            stage.close()
+    except (DownloadError, ToolMissingError, programs.BuildError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    conditions = _conditions(rounds, (time.monotonic() - began) / 60, results.others_shares)
+    text = f"{conditions}\n\n{_tables(cases, results)}\n\n{report.summary(cases, results)}"
+    print(f"\n{text}")
+    if arguments.only is None and not arguments.quick:
+        report.write_into(_DOCUMENT, "spark", text)
+        print(f"\nwritten to {_DOCUMENT.relative_to(ROOT)}")
+    return 1 if results.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

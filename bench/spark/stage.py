@@ -1,0 +1,92 @@
+"""What every case is handed: one broker, one Spark session, topics that are filled once, and how much load to make."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+import kaspar.spark
+from bench import meters, programs
+from bench.cases.throughput import Shape
+from bench.sides import kaspar as our_broker
+from bench.spark.noop import NoOpDataSource
+from bench.topics import Topics
+from tests.peers.process import BrokerProcess
+from tests.peers.spark_connector import connector_settings
+
+ROOT = Path(__file__).parents[2]
+MASTER = "local[2]"
+_ROWS = {100: 2_000_000, 1000: 500_000}  # of a topic that is read, or of a frame that is written
+
+
+@dataclass(slots=True)
+class Stage:
+    tools: programs.Programs
+    folder: Path  # holds all data
+    scale: float  # 1.0 is the whole load
+    broker: BrokerProcess
+    spark: SparkSession
+    topics: Topics
+    others_shares: list[float] = field(default_factory=list)  # for each measurement, the machine's share of others
+    _filled: dict[Shape, str] = field(default_factory=dict)
+    _ready: tuple[tuple[int, int], DataFrame] | None = None
+
+    @classmethod
+    def set_up(cls, folder: Path, scale: float) -> "Stage":
+        tools = programs.Programs.build()
+        settings = {"spark.driver.memory": "1g", **connector_settings()}
+        side = our_broker()
+        broker = side.make(folder / "broker")
+        broker.overrides["transaction.two.phase.commit.enable"] = "true"
+        broker.start()
+        # Python workers are to find the no-op source and sink, too.
+        os.environ["PYTHONPATH"] = str(ROOT)
+        spark = kaspar.spark.session("bench", MASTER, settings)
+        spark.dataSource.register(NoOpDataSource)
+        return cls(tools, folder, scale, broker, spark, Topics(broker))
+
+    def rows_of(self, record_bytes: int) -> int:
+        return max(1, int(_ROWS[record_bytes] * self.scale))
+
+    def filled_topic(self, shape: Shape) -> str:
+        """A topic with that load in it, made when it is first asked for: cases that read the same share it."""
+        if shape not in self._filled:
+            topic = self.topics.create(shape.partitions)
+            where = (self.broker.bootstrap, topic, shape.partitions)
+            load = (self.rows_of(shape.record_bytes), shape.record_bytes, "1", shape.codec)
+            programs.run(self.tools.client, "produce", *where, *load)
+            self._filled[shape] = topic
+        return self._filled[shape]
+
+    def ready_rows(self, rows: int, record_bytes: int) -> DataFrame:
+        """Rows with a value of hexadecimal digits, in two partitions, kept in memory until others are asked for."""
+        if self._ready is None or self._ready[0] != (rows, record_bytes):
+            if self._ready is not None:
+                self._ready[1].unpersist(blocking=True)
+            digits = (
+                f"concat({', '.join(f'sha2(string(id + {part}), 512)' for part in range(record_bytes // 128 + 1))})"
+            )
+            value = f"cast(substring({digits}, 1, {record_bytes}) AS binary) AS value"
+            frame = self.spark.range(0, rows, 1, 2).selectExpr(value).persist()
+            frame.count()
+            self._ready = (rows, record_bytes), frame
+        return self._ready[1]
+
+    def timed(self, work: Callable[[], object]) -> float:
+        """How many seconds it takes; and what of the machine others took meanwhile is noted."""
+        machine, before, began = meters.MachineUse.now(), meters.cpu_seconds(os.getpid()), time.monotonic()
+        work()
+        seconds = time.monotonic() - began
+        after = meters.MachineUse.now()
+        # The broker and Spark are processes below this one; those that have ended are counted as load programs.
+        ended = after.load_programs - machine.load_programs
+        own = meters.cpu_seconds(os.getpid()) - before - ended
+        self.others_shares.append(after.others_share_since(machine, own))
+        return seconds
+
+    def close(self) -> None:
+        self.broker.kill()
+        self.spark.stop()
