@@ -33,7 +33,7 @@ class KasparBatchReader(DataSourceReader):
 
         offsets = OffsetReader(self.options)
         try:
-            ranges = self._ranges(offsets)
+            ranges = offsets.looking_again(lambda: self._ranges(offsets))
             sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges if len(each)))
         finally:
             offsets.close()

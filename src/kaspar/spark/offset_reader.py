@@ -52,6 +52,18 @@ class OffsetReader:
         self._bytes_per_offset: dict[TopicPartition, float] = {}
         self._bytes_per_offset_at = float("-inf")
 
+    def looking_again(self, look: Callable[[], _Result]) -> _Result:
+        """Do what asks about partitions; again, with new metadata, if one of them is not there (any more, or yet)."""
+        for _ in range(self.options.offset_attempts - 1):
+            try:
+                return look()
+            except Refused as refused:
+                if refused.code not in GONE:
+                    raise
+            self._assignment = None
+            self._sleep(self.options.offset_retry_interval_ms / 1000)
+        return look()
+
     # --- what there is ------------------------------------------------------------------------------------------------
 
     def assignment(self, *, max_age_s: float = METADATA_AGE_S) -> Assignment:
@@ -144,10 +156,7 @@ class OffsetReader:
     # --- the way there ------------------------------------------------------------------------------------------------
 
     def asking(self, ask: Callable[["Client"], _Result]) -> _Result:
-        """Ask, again where that may help. Raises Refused for an answer that stays, ClusterUnreachable for none.
-
-        Something that is gone is asked for a few times too: it may just have been made, and not be known everywhere.
-        """
+        """Ask, again where that may help. Raises Refused for an answer that stays, ClusterUnreachable for none."""
         started = self._now()
         attempts = 0
         while True:
@@ -163,16 +172,13 @@ class OffsetReader:
                     f"(kafka.bootstrap.servers; {attempts} attempts within {self._now() - started:.0f} s): {error}."
                 )
             except Refused as refused:
-                if refused.code not in RETRIABLE:
+                if refused.code not in RETRIABLE - GONE:
                     raise
                 failure = refused
             else:
                 self._was_reached = True
                 return result
-            is_gone = isinstance(failure, Refused) and failure.code in GONE
-            if is_gone:
-                self._assignment = None
-            if self._was_reached and not is_gone:
+            if self._was_reached:
                 is_last = self._now() - started > self.options.connection.request_timeout_ms / 1000
             else:
                 is_last = attempts >= self.options.offset_attempts

@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterable, Set
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.offsets import GONE
 from kaspar.spark import data_loss
 from kaspar.spark.offsets import PartitionOffsets
 from kaspar.spark.options import ReadOptions
@@ -34,6 +32,7 @@ class Cluster(Protocol):
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]: ...
+    def looking_again(self, look: Callable[[], _Result]) -> _Result: ...
     def asking(self, ask: Callable[[Client], _Result]) -> _Result: ...
 
 
@@ -68,12 +67,7 @@ class StreamPlanner:
 
     def next_end(self, start: PartitionOffsets, limits: Limits) -> dict[TopicPartition, int] | None:
         """Where the micro-batch after `start` ends; None where it waits for more."""
-        try:
-            self._look(start)
-        except Refused as refused:
-            if refused.code not in GONE:
-                raise
-            self._look(start)  # something was deleted in between: now it is known to be
+        self._cluster.looking_again(lambda: self._look(start))
         begins = self.position()
         count = available(begins, self.latest)
         waited_ms = (self._now() - self._last_batch_at) * 1000
@@ -83,12 +77,23 @@ class StreamPlanner:
         if count:
             self._last_batch_at = self._now()
         sizes = {} if limits.max_bytes is None else self._cluster.bytes_per_offset(frozenset(self.latest))
-        return limited(limits, begins, self.latest, sizes)
+        end = limited(limits, begins, self.latest, sizes)
+        if count and end == start:
+            # A topic made anew that is as long as the old one: Spark sees something new only in other offsets.
+            made_anew = next(where for where, offset in end.items() if offset > begins[where])
+            end[made_anew] -= 1
+        return end
 
     def _look(self, start: PartitionOffsets) -> None:
         there = self._there(start.keys())
-        self.latest = self._latest(start, there)
-        self._settle(start, self.latest, there)
+        latest = self._latest(start, there)
+        if latest != start:
+            # The offsets are those of the topics that are there now, only if these were there before, too.
+            known, there = there, self._cluster.assignment(max_age_s=0.0)
+            if there.topic_ids != known.topic_ids:
+                latest = self._latest(start, there)
+        self._settle(start, latest, there)
+        self.latest = latest
 
     def position(self) -> dict[TopicPartition, int]:
         """Where reading stands before the micro-batch that was asked for last: all before it is done, or lost."""

@@ -63,8 +63,11 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @in_one_sentence()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         offsets, _, _ = self._open()
-        there = offsets.whole_assignment()
-        return to_json(offsets.resolved(self._starting, there.partitions, side="starting"))
+        return to_json(
+            offsets.looking_again(
+                lambda: offsets.resolved(self._starting, offsets.whole_assignment().partitions, side="starting")
+            )
+        )
 
     @in_one_sentence()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
