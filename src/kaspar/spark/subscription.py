@@ -40,12 +40,12 @@ def topics_to_ask(subscription: Subscription) -> list[str] | None:
 def assignment(subscription: Subscription, response: MetadataResponse) -> Assignment:
     """Raises Refused where the cluster does not tell, or cannot tell yet.
 
-    A pattern has to match all of a topic's name, and matches no internal topic: so Kafka's consumers have it.
+    A pattern may match any part of a topic's name, and matches no internal topic: so Spark's own connector has it.
     """
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     if subscription.pattern is not None:
         pattern = re.compile(subscription.pattern)
-        topics = {name: topic for name, topic in topics.items() if pattern.fullmatch(name) and not topic.is_internal}
+        topics = {name: topic for name, topic in topics.items() if pattern.search(name) and not topic.is_internal}
     there = {name: topic for name, topic in topics.items() if _is_there(topic)}
     partitions = {
         TopicPartition(name, partition.partition_index)
