@@ -8,6 +8,19 @@
 Python workers of Spark import this package for every task: it loads nothing of PySpark until a name is used.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from kaspar.spark.session import register, session
 
-__all__ = ["register", "session"]
+if TYPE_CHECKING:
+    from kaspar.spark.progress import watch
+
+__all__ = ["register", "session", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "watch":
+        from kaspar.spark.progress import watch
+
+        return watch
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

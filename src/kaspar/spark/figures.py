@@ -1,0 +1,107 @@
+"""What a query does, in numbers: of one micro-batch, and since it was started. Read off what Spark tells; no I/O."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaspar.base.ids import TopicPartition
+from kaspar.base.metrics import WINDOW_SECONDS, Histogram
+from kaspar.spark.offsets import from_json
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What one micro-batch did. `lag`: records that each partition has beyond it; None if the source does not tell."""
+
+    batch_id: int
+    rows: int
+    input_rows_per_second: float
+    processed_rows_per_second: float
+    duration_ms: int
+    lag: Mapping[TopicPartition, int] | None
+    state_rows: int | None
+
+    @classmethod
+    def of(cls, progress: Mapping[str, Any]) -> "BatchReport":
+        """Of a StreamingQueryProgress, as its JSON has it."""
+        lags = [_lag_of(source.get("endOffset"), source.get("latestOffset")) for source in progress["sources"]]
+        known = [lag for lag in lags if lag is not None]
+        states = [operator["numRowsTotal"] for operator in progress["stateOperators"]]
+        return cls(
+            batch_id=progress["batchId"],
+            rows=progress["numInputRows"],
+            input_rows_per_second=progress.get("inputRowsPerSecond") or 0.0,
+            processed_rows_per_second=progress.get("processedRowsPerSecond") or 0.0,
+            duration_ms=progress["batchDuration"],
+            lag={partition: behind for lag in known for partition, behind in lag.items()} if known else None,
+            state_rows=sum(states) if states else None,
+        )
+
+    def line(self) -> str:
+        parts = [
+            f"batch {self.batch_id:>5}",
+            f"in {self.input_rows_per_second:>9,.0f} rows/s",
+            f"done {self.processed_rows_per_second:>9,.0f} rows/s",
+            f"{self.duration_ms:>6,} ms a batch",
+        ]
+        if self.lag is not None:
+            parts.append(f"lag {sum(self.lag.values()):>7,}")
+        if self.state_rows is not None:
+            parts.append(f"state {self.state_rows:,} rows")
+        return "   ".join(parts)
+
+
+def _lag_of(end: object, latest: object) -> dict[TopicPartition, int] | None:
+    """How far the end of a batch is behind the ends of its partitions. None for sources without such offsets."""
+    try:
+        done, known = from_json(_loaded(end)), from_json(_loaded(latest))
+        return {where: max(0, newest - done[where]) for where, newest in known.items() if where in done}
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _loaded(offsets: object) -> Any:
+    return json.loads(offsets) if isinstance(offsets, str) else offsets
+
+
+@dataclass(slots=True)
+class QueryFigures:
+    """A query since it was started. Written by Spark's listener thread, read by any."""
+
+    name: str
+    rows: int = 0
+    batches: int = 0
+    last: BatchReport | None = None
+    idle: bool = False
+    running: bool = True
+    problem: str | None = None
+    batch_seconds: Histogram = field(default_factory=Histogram)
+    rotated: float = 0.0
+
+    def take(self, report: BatchReport, now: float) -> None:
+        self.rows += report.rows
+        self.batches += 1
+        self.last = report
+        self.idle = False
+        if now - self.rotated >= WINDOW_SECONDS:
+            self.batch_seconds.rotate()
+            self.rotated = now
+        self.batch_seconds.record(report.duration_ms / 1000)
+
+    def line(self) -> str:
+        if self.problem is not None:
+            return f"{self.name}: stopped: {self.problem}"
+        if not self.running:
+            return f"{self.name}: ended after {self.batches:,} batches and {self.rows:,} rows"
+        if self.last is None:
+            return f"{self.name}: started"
+        return f"{self.name}: {self.last.line()}" + ("   idle" if self.idle else "")
+
+
+def sentence_in(text: str) -> str:
+    """What went wrong, of an exception of Spark's: the last line of the Python error, or else its first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("kaspar.")]
+    chosen = errors[-1].partition(": ")[2] if errors else (lines or ["it did not say why"])[0]
+    return chosen.partition(" SQLSTATE: ")[0]
