@@ -82,9 +82,17 @@ class Topics:
         place = TopicPartition(name, partition, before)
         self._admin.delete_records([place], request_timeout=TIMEOUT_SECONDS)[place].result()
 
+    def groups(self) -> list[str]:
+        """The names of all consumer groups."""
+        listed = self._admin.list_consumer_groups(request_timeout=TIMEOUT_SECONDS).result()
+        return [each.group_id for each in listed.valid]
+
     def _wait_for_leaders(self, name: str, partitions: int) -> None:
         host, _, port = self.bootstrap.partition(":")
         wait_until(lambda: leads(host, int(port), name, range(partitions)), f"{name} has leaders")
+
+    def partition_count(self, name: str) -> int:
+        return len(self._admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions)
 
     # Writing
 

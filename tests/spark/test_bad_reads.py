@@ -1,0 +1,41 @@
+"""A query that cannot be run is refused in one sentence on the driver, without a traceback, and soon."""
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tests.peers.kaspar import KasparProcess
+from tests.spark.topics import Topics
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "No broker answers at 127.0.0.1:1 .*3 attempts"),
+        ({"subscribe": "no-such-topic"}, "Topic 'no-such-topic' does not exist in the cluster at 127.0.0.1"),
+        ({"subscribe": "no/topic"}, "'no/topic' cannot be the name of a topic"),
+        ({"startingOffsets": "latest"}, "'startingOffsets' cannot be latest in a batch query"),
+        ({"startingOffsets": '{"other":{"0":1}}'}, "must name every partition that is read"),
+        ({"startingTimestamp": "99999999999999"}, "has the timestamp 99999999999999 or a later one to start at"),
+        ({"failOnDataLoss": "perhaps"}, "'failOnDataLoss' must be true or false, and 'perhaps' is not"),
+        ({"kafka.security.protocol": "SSL"}, "this client speaks PLAINTEXT only"),
+        ({"value.format": "xml"}, "xml"),
+    ],
+)
+def test_a_batch_is_refused_with_a_sentence(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, options: dict[str, str], sentence: str
+) -> None:
+    orders = topics.create()
+    topics.produce(orders, [b"one"])
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": orders, "fetchOffset.retryIntervalMs": "10"}
+    with pytest.raises(AnalysisException, match=sentence) as refusal:
+        spark.read.format("kaspar").options(**given | options).load().collect()
+    assert "Traceback" not in str(refusal.value)
+
+
+def test_a_schema_cannot_be_given(spark: SparkSession, broker: KasparProcess) -> None:
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "orders"}
+    frame = spark.read.format("kaspar").options(**given).schema(StructType([StructField("price", StringType())]))
+    with pytest.raises(AnalysisException, match="The columns of a topic are fixed"):
+        frame.load().collect()

@@ -1,0 +1,87 @@
+"""What lag tools see of a stream: all that is done, and nothing that is not."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client import Client
+from kaspar.client.offsets import committed_offsets
+from tests.peers.kaspar import KasparProcess
+from tests.spark.streams import Stream
+from tests.spark.topics import Topics, wait_until
+
+
+def committed(broker: KasparProcess, group: str, topic: str) -> int | None:
+    """What the group has committed of partition 0."""
+    where = TopicPartition(topic, 0)
+    with Client(broker.bootstrap) as client:
+        found = committed_offsets(client, group, [where]).get(where)
+    return None if found is None else found.offset
+
+
+def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    orders = topics.create()
+    topics.produce(orders, [b"one", b"two"])
+    stream = Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="at-rest")
+    stream.may_go_on.clear()
+    with stream:
+        wait_until(lambda: len(stream.values) == 2, "the batch is read")
+        assert committed(broker, "at-rest", orders) == 0, "it is read, and not done"
+        stream.may_go_on.set()
+        wait_until(lambda: committed(broker, "at-rest", orders) == 2, "no lag is left")
+
+
+def test_a_batch_that_fails_is_not_committed(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    orders = topics.create()
+    topics.produce(orders, [b"one"])
+    frame = (
+        spark.readStream.format("kaspar")
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .options(**{"subscribe": orders, "startingOffsets": "earliest", "kafka.group.id": "failing"})
+        .load()
+    )
+    failing = frame.selectExpr("raise_error('no') as value").writeStream.format("noop")
+    query = failing.option("checkpointLocation", str(tmp_path)).start()
+    wait_until(lambda: query.exception() is not None, "the batch has failed")
+    assert committed(broker, "failing", orders) == 0
+
+
+def test_available_now_leaves_no_lag_and_its_group_is_the_same_in_every_run(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    orders = topics.create()
+    groups = set()
+    for run in range(2):
+        topics.produce(orders, [b"one", b"two"])
+        with Stream(
+            spark, broker.bootstrap, tmp_path, available_now=True, subscribe=orders, groupIdPrefix="nightly"
+        ) as stream:
+            assert len(stream.values) == 2
+        (group,) = (each for each in topics.groups() if each.startswith("nightly"))
+        groups.add(group)
+        assert committed(broker, group, orders) == 2 * (run + 1)
+    assert len(groups) == 1
+
+
+def test_nothing_is_committed_if_the_query_says_so(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    orders = topics.create()
+    topics.produce(orders, [b"one"])
+    stream = Stream(
+        spark,
+        broker.bootstrap,
+        tmp_path,
+        available_now=True,
+        subscribe=orders,
+        kafka__group__id="silent",
+        commitGroupOffsets=False,
+    )
+    with stream:
+        assert stream.values == [b"one"]
+    assert committed(broker, "silent", orders) is None
