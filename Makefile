@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 
-.PHONY: help install demo test check compat-long chaos bench lock generate clean
+.PHONY: help install java demo test check compat-long chaos chaos-spark bench bench-spark lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -27,10 +27,15 @@ $(VENV)/.installed: requirements.lock pyproject.toml setup.py src/kaspar/base/co
 
 install: $(VENV)/.installed ## Make .venv with everything in it
 
-demo: install ## Start a broker, produce and consume with a live view (DEMO_SECONDS=n ends by itself)
+java: install ## Install Java for Spark, where that is allowed; otherwise say how
+	@$(BIN)/python -m kaspar.spark.java --install
+
+demo: install ## A broker, events, and a Spark query that counts them, with a live view (DEMO_SECONDS=n ends by itself)
+	@$(BIN)/python -m kaspar.spark.java --install 2>/dev/null || true  # the demo says what is missing
 	@$(BIN)/kaspar demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
 test: install ## Everything that proves the product
+	@$(BIN)/python -m kaspar.spark.java --install || true  # tests that need it say so
 	@$(BIN)/python -m tests.run
 
 check: install ## Style, types and import rules

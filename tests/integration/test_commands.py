@@ -148,11 +148,20 @@ def test_version_tells_an_interpreted_core() -> None:
 
 
 def test_demo_ends_by_itself() -> None:
-    done = run("kaspar", "demo", "--seconds", "3")
+    """Without Spark; tests/spark has the one with it."""
+    done = run("kaspar", "demo", "--seconds", "3", "--without-spark")
     assert done.returncode == 0, done.stderr
     match = re.search(r"([\d,]+) records produced, ([\d,]+) consumed", done.stdout)
     assert match is not None, done.stdout
     assert all(int(count.replace(",", "")) > 0 for count in match.groups())
+
+
+def test_demo_without_java_says_how_to_get_it_and_goes_on(tmp_path: Path) -> None:
+    done = run("kaspar", "demo", "--seconds", "1", environment={"JAVA_HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert f"Without Spark for now: JAVA_HOME is {tmp_path}, but" in done.stdout
+    assert "apt-get install openjdk-17-jre-headless" in done.stdout
+    assert re.search(r"records produced, [\d,]+ consumed", done.stdout)
 
 
 @pytest.mark.parametrize("program", ["kaspar", "kafka-server-start", "kafka-server-stop"])

@@ -23,9 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="run a broker",
         description="Run a broker until it is told to stop. Without a file: one broker on localhost:9092.",
     )
-    demo = commands.add_parser("demo", help="start a broker, produce and consume with a live view")
-    demo.add_argument("--seconds", type=float, help="end by itself after so many seconds")
+    demo = commands.add_parser("demo", help="start a broker, events and a Spark query, with a live view")
+    demo.add_argument("--seconds", type=float, help="end by itself so many seconds after all of it is up")
     demo.add_argument("--rate", type=int, default=2_000, help="records a second to produce (default: %(default)s)")
+    demo.add_argument("--without-spark", action="store_true", help="read the events with a consumer, without Spark")
     _add_compact(commands)
     add_spark(commands)
     commands.add_parser("version", help="say which version this is, and whether its core is compiled")
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "demo":
         from kaspar.cli.demo import run_demo
 
-        return run_demo(seconds=arguments.seconds, rate=arguments.rate)
+        return run_demo(seconds=arguments.seconds, rate=arguments.rate, with_spark=not arguments.without_spark)
     if arguments.command == "compact":
         from kaspar.cli.compact import run_compact
 

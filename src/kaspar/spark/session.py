@@ -61,6 +61,20 @@ def session(
     return made
 
 
+def end(session: "SparkSession") -> None:
+    """Stop a session, and wait until its JVM has ended, which stop() leaves running for the next one."""
+    from pyspark import SparkContext
+
+    session.stop()
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    if gateway is not None and process is not None:  # there is none under spark-submit
+        SparkContext._gateway = SparkContext._jvm = None
+        gateway.shutdown()
+        process.stdin.close()  # it ends with it
+        process.wait()
+
+
 def register(session: "SparkSession") -> None:
     """Name the format "kaspar" to a session. Spark finds it by itself, unless some other package of that kind fails."""
     from kaspar.spark.source import KasparDataSource

@@ -1,0 +1,32 @@
+"""The demo's screen: drawn once a second, in place on a terminal, a line each elsewhere."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+
+class Screen:
+    def __init__(self, stop: threading.Event, seconds: float | None) -> None:
+        self._stop = stop
+        self._seconds = seconds
+        self._drawn = 0
+
+    def ticks(self) -> Iterator[None]:
+        """Once a second, until the demo is stopped or its time is up."""
+        until = time.monotonic() + self._seconds if self._seconds is not None else None
+        while not self._stop.wait(min(1.0, max(0.0, until - time.monotonic())) if until is not None else 1.0):
+            yield
+            if until is not None and time.monotonic() >= until:
+                return
+
+    def draw(self, headline: str, details: Sequence[str], in_a_line: str) -> None:
+        """On a terminal the headline and details below it; elsewhere the headline and what is short enough for it."""
+        if not sys.stdout.isatty():
+            print(f"{headline}   {in_a_line}", flush=True)
+            return
+        lines = [headline, *details]
+        up = f"\x1b[{self._drawn}A" if self._drawn else ""
+        lines += [""] * (self._drawn - len(lines))
+        print(up + "\n".join(f"{line[:118]}\x1b[K" for line in lines), flush=True)
+        self._drawn = len(lines)
