@@ -1,0 +1,115 @@
+"""Every option of a batch read: the rows, all columns of them, are those of Spark's own connector."""
+
+import json
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.peers.process import BrokerProcess
+from tests.spark.compat.comparing import Options, both, read, rows
+from tests.spark.compat.menagerie import BEGAN_MS, MIXED_PARTITIONS, MIXED_RECORDS, Menagerie
+
+EARLIEST, LATEST = -2, -1
+A_THIRD_MS, TWO_THIRDS_MS = BEGAN_MS + 30_000, BEGAN_MS + 60_000
+
+
+def by_partition(name: str, *offsets: int) -> str:
+    return json.dumps({name: {str(partition): offset for partition, offset in enumerate(offsets)}})
+
+
+MIXED = "animals-mixed"
+READS: dict[str, Options] = {
+    "subscribe": {"subscribe": MIXED},
+    "several topics": {"subscribe": f"{MIXED},animals-empty,animals-codecs"},
+    "a pattern": {"subscribePattern": "animals-(mixed|co.*)"},
+    "a pattern of a part of the name": {"subscribePattern": "als-(mix|empty)"},
+    "assign": {"assign": json.dumps({MIXED: [0, 2], "animals-empty": [1]})},
+    "headers": {"subscribe": MIXED, "includeHeaders": "true"},
+    "from earliest to latest": {"subscribe": MIXED, "startingOffsets": "earliest", "endingOffsets": "latest"},
+    "from offsets": {"subscribe": MIXED, "startingOffsets": by_partition(MIXED, 10, 20, EARLIEST)},
+    "to offsets": {"subscribe": MIXED, "endingOffsets": by_partition(MIXED, 10, LATEST, 0)},
+    "between offsets": {
+        "subscribe": MIXED,
+        "startingOffsets": by_partition(MIXED, 5, 6, 7),
+        "endingOffsets": by_partition(MIXED, 6, 6, 30),
+    },
+    "from a timestamp": {"subscribe": MIXED, "startingTimestamp": A_THIRD_MS},
+    "to a timestamp": {"subscribe": MIXED, "endingTimestamp": A_THIRD_MS},
+    "between timestamps": {"subscribe": MIXED, "startingTimestamp": A_THIRD_MS, "endingTimestamp": TWO_THIRDS_MS},
+    "between timestamps that no record has": {
+        "subscribe": MIXED,
+        "startingTimestamp": A_THIRD_MS - 999,
+        "endingTimestamp": TWO_THIRDS_MS + 1,
+    },
+    "from timestamps of partitions": {
+        "subscribe": MIXED,
+        "startingOffsetsByTimestamp": by_partition(MIXED, BEGAN_MS, A_THIRD_MS, TWO_THIRDS_MS),
+    },
+    "to timestamps of partitions": {
+        "subscribe": MIXED,
+        "endingOffsetsByTimestamp": by_partition(MIXED, BEGAN_MS, A_THIRD_MS, TWO_THIRDS_MS * 2),
+    },
+    "timestamps go before offsets": {
+        "subscribe": MIXED,
+        "startingTimestamp": A_THIRD_MS,
+        "startingOffsetsByTimestamp": by_partition(MIXED, BEGAN_MS, BEGAN_MS, BEGAN_MS),
+        "startingOffsets": by_partition(MIXED, 1, 1, 1),
+    },
+    "no record so late, strategy latest": {
+        "subscribe": MIXED,
+        "startingTimestamp": TWO_THIRDS_MS * 2,
+        "startingOffsetsByTimestampStrategy": "latest",
+    },
+    "more tasks than partitions": {"subscribe": MIXED, "minPartitions": "7"},
+    "fewer tasks than partitions": {"subscribe": MIXED, "minPartitions": "1"},
+    "so many records a task": {"subscribe": MIXED, "maxRecordsPerPartition": "25"},
+    "an empty topic": {"subscribe": "animals-empty"},
+    "every codec": {"subscribe": "animals-codecs"},
+    "committed": {"subscribe": "animals-transactions", "kafka.isolation.level": "read_committed"},
+    "uncommitted": {"subscribe": "animals-transactions", "kafka.isolation.level": "read_uncommitted"},
+    "uncommitted by default": {"subscribe": "animals-transactions"},
+    "committed in small pieces": {
+        "subscribe": "animals-transactions",
+        "kafka.isolation.level": "read_committed",
+        "minPartitions": "9",
+    },
+    "up to an undecided transaction": {"subscribe": "animals-undecided", "kafka.isolation.level": "read_committed"},
+    "an undecided transaction": {"subscribe": "animals-undecided"},
+    "a compacted topic": {"subscribe": "animals-compacted"},
+    "a compacted topic in pieces": {"subscribe": "animals-compacted", "minPartitions": "6"},
+    "LogAppendTime": {"subscribe": "animals-appended"},
+    "records that were deleted before": {"subscribe": "animals-cut"},
+    "deleted offsets, without failing": {
+        "subscribe": "animals-cut",
+        "startingOffsets": by_partition("animals-cut", 3),
+        "failOnDataLoss": "false",
+    },
+    "small fetches": {"subscribe": MIXED, "kafka.max.partition.fetch.bytes": "500", "kafka.fetch.max.bytes": "500"},
+}
+EMPTY = {"an empty topic", "no record so late, strategy latest"}
+
+
+@pytest.mark.parametrize("case", READS)
+def test_rows_are_those_of_sparks_own_connector(
+    spark: SparkSession, side: BrokerProcess, menagerie: Menagerie, case: str
+) -> None:
+    ours, theirs = both(spark, side.bootstrap, READS[case])
+    assert ours == theirs
+    assert bool(theirs) is (case not in EMPTY)
+
+
+def test_rows_are_what_was_produced(spark: SparkSession, side: BrokerProcess, menagerie: Menagerie) -> None:
+    """Not only equal to the connector's: the whole of it."""
+    found = rows(read(spark, "kaspar", side.bootstrap, {"subscribe": menagerie.mixed, "includeHeaders": "true"}))
+    assert [row["offset"] for row in found] == list(range(MIXED_RECORDS)) * MIXED_PARTITIONS
+    assert found[2]["value"] == b"value 2value 2"
+    assert found[2]["key"] == b"key 2"
+    assert [(header["key"], header["value"]) for header in found[2]["headers"]] == [
+        ("twice", b"a"),
+        ("twice", b"b"),
+        ("", b""),
+    ]
+    assert found[2]["timestamp"].timestamp() * 1000 == BEGAN_MS + 2000
+    assert found[0]["value"] is None
+    assert found[1]["value"] == b""
+    assert found[0]["headers"] is None
