@@ -14,7 +14,6 @@ from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from kaspar.client.core import UnsupportedByPeer
 from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
 from kaspar.protocol.messages import describe_log_dirs
 from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
@@ -141,15 +140,15 @@ class OffsetReader:
 
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
         """How many bytes an offset of each partition takes on the disk; a partition is left out where nobody tells."""
-        known = self._bytes_per_offset
-        if not partitions <= known.keys() or self._now() - self._bytes_per_offset_at > SIZES_AGE_S:
+        if not partitions <= self._bytes_per_offset.keys() or self._now() - self._bytes_per_offset_at > SIZES_AGE_S:
+            wanted = partitions if self._assignment is None else partitions | self._assignment.partitions
             try:
-                sizes = self.asking(lambda client: _sizes(client, partitions))
-            except (KasparError, UnsupportedByPeer):
-                sizes = {}  # not allowed, or not known there: a guess is good enough for what this is used for
-            first, last = self.earliest(sizes), self.latest(sizes)
+                sizes = self.asking(lambda client: _sizes(client, wanted))
+                first, last = self.earliest(sizes), self.latest(sizes)
+            except KasparError:
+                sizes = {}  # not allowed, or not there any more: a guess is good enough for what this is used for
             known = {where: size / max(last[where] - first[where], 1) for where, size in sizes.items()}
-            self._bytes_per_offset = dict.fromkeys(partitions - known.keys(), 0.0) | known
+            self._bytes_per_offset = dict.fromkeys(wanted, 0.0) | known
             self._bytes_per_offset_at = self._now()
         return {where: size for where, size in self._bytes_per_offset.items() if size > 0 and where in partitions}
 
