@@ -1,13 +1,14 @@
 """The columns of a read as Arrow's arrays, of exactly the types that Spark wants: nothing is copied on the way.
 
 Topic and partition are the same in every row of a range, so their arrays are made once and cut to size. Spark takes no
-dictionaries here.
+dictionaries here. All arrays are made of their buffers: whoever hands pyarrow a Python object makes it load pandas.
 """
 
+import struct
+from array import array
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kaspar.base.ids import TopicPartition
 from kaspar.records.column_reading import Columns, HeadersColumn, OctetsColumn
@@ -32,11 +33,9 @@ class ArrowColumns:
     def __init__(self, partition: TopicPartition, names: Sequence[str]) -> None:
         self.schema = pa.schema([pa.field(name, _TYPES[name]) for name in names])
         self._names = tuple(names)
-        self._constants = {
-            "topic": pa.scalar(partition.topic, pa.string()),
-            "partition": pa.scalar(partition.partition, pa.int32()),
-        }
-        self._repeated: dict[str, pa.Array] = {}
+        self._partition = partition
+        self._topics: pa.Array | None = None
+        self._partitions: pa.Array | None = None
 
     def record_batch(self, columns: Columns) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([self._array(name, columns) for name in self._names], schema=self.schema)
@@ -55,13 +54,25 @@ class ArrowColumns:
                 return _numbers(columns.rows, columns.timestamp_type, _TYPES[name])
             case "headers":
                 return _headers(columns.rows, columns.headers)
-        return self._constant(name, columns.rows)
+            case "topic":
+                if self._topics is None or len(self._topics) < columns.rows:
+                    self._topics = _repeated_text(columns.rows, self._partition.topic)
+                return self._topics.slice(0, columns.rows)
+            case "partition":
+                if self._partitions is None or len(self._partitions) < columns.rows:
+                    self._partitions = _repeated_number(columns.rows, self._partition.partition)
+                return self._partitions.slice(0, columns.rows)
+        raise ValueError(f"no column is named {name}")
 
-    def _constant(self, name: str, rows: int) -> pa.Array:
-        repeated = self._repeated.get(name)
-        if repeated is None or len(repeated) < rows:
-            repeated = self._repeated[name] = pa.repeat(self._constants[name], rows)
-        return repeated.slice(0, rows)
+
+def _repeated_text(rows: int, text: str) -> pa.Array:
+    data = text.encode()
+    offsets = array("i", range(0, len(data) * rows + 1, len(data)))
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data * rows)], 0)
+
+
+def _repeated_number(rows: int, number: int) -> pa.Array:
+    return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(struct.pack("=i", number) * rows)], 0)
 
 
 def _numbers(rows: int, numbers: memoryview, kind: pa.DataType) -> pa.Array:
@@ -85,9 +96,6 @@ def _headers(rows: int, column: HeadersColumn) -> pa.Array:
 
 def _texts(keys: pa.Array) -> pa.Array:
     """The keys of headers as texts. Any bytes can be one: what is not UTF-8 is replaced, as Kafka's clients do it."""
-    texts = keys.view(pa.string())
-    if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
-        return texts
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
