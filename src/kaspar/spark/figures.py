@@ -1,13 +1,16 @@
 """What a query does, in numbers: of one micro-batch, and since it was started. Read off what Spark tells; no I/O."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kaspar.base.ids import TopicPartition
 from kaspar.base.metrics import WINDOW_SECONDS, Histogram
 from kaspar.spark.offsets import from_json
+
+_OUR_ERROR: Final = re.compile(r"\bkaspar(?:\.\w+)+: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,7 @@ class QueryFigures:
 
 
 def sentence_in(text: str) -> str:
-    """What went wrong, of an exception of Spark's: the last line of the Python error, or else its first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("kaspar.")]
-    chosen = errors[-1].partition(": ")[2] if errors else (lines or ["it did not say why"])[0]
-    return chosen.partition(" SQLSTATE: ")[0]
+    """What went wrong, of an exception of Spark's: the text of an error of ours, or else the first line."""
+    ours = _OUR_ERROR.findall(text)
+    chosen: str = ours[-1] if ours else (text.strip().splitlines() or ["it did not say why"])[0]
+    return chosen.partition(" SQLSTATE: ")[0].strip()

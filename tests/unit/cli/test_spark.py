@@ -1,0 +1,79 @@
+"""`kaspar spark`: its arguments and sentences. The processes are in tests/spark."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kaspar.cli import main as cli
+from kaspar.spark import standalone
+from kaspar.spark.java import Java
+from kaspar.spark.processes import ProcessId
+from kaspar.spark.standalone import Cluster, ClusterPlan
+
+
+def _refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    assert cli.main(["spark", *map(str, arguments)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("kaspar: ")
+    assert len(error.splitlines()) == 1
+    return error
+
+
+def test_stop_and_status_without_a_cluster_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"no cluster runs in {tmp_path}" in _refusal(capsys, "stop", "--dir", tmp_path)
+    assert "start one with 'kaspar spark start'" in _refusal(capsys, "status", "--dir", tmp_path)
+
+
+def test_cluster_that_ended_by_itself_is_told_and_forgotten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gone = Cluster("spark://127.0.0.1:1", "http://127.0.0.1:2", 1, (ProcessId(1, -5),))
+    standalone._write(tmp_path, gone)
+    assert "no process of the cluster" in _refusal(capsys, "status", "--dir", tmp_path)
+    assert cli.main(["spark", "stop", "--dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "The cluster had ended by itself.\n"
+    assert "no cluster runs" in _refusal(capsys, "stop", "--dir", tmp_path)
+
+
+def test_second_start_names_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standalone, "find_java", lambda: Java(tmp_path, 17))
+    running = Cluster("spark://127.0.0.1:7077", "http://127.0.0.1:2", 1, (ProcessId.of(os.getpid()),))
+    standalone._write(tmp_path, running)
+    error = _refusal(capsys, "start", "--dir", tmp_path)
+    assert "runs in" in error
+    assert "spark://127.0.0.1:7077" in error
+    assert "kaspar spark stop" in error
+
+
+def test_file_that_somebody_else_wrote_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cluster.json").write_text("{}")
+    assert "cluster.json is not what 'kaspar spark start' has written" in _refusal(capsys, "stop", "--dir", tmp_path)
+
+
+def test_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot be used" in _refusal(capsys, "stop", "--dir", tmp_path / "file")
+
+
+def test_cluster_without_workers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "at least one worker" in _refusal(capsys, "start", "--workers", "0", "--dir", tmp_path)
+
+
+def test_missing_java_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "install Java 17 or newer" in _refusal(capsys, "start", "--dir", tmp_path)
+
+
+def test_missing_pyspark_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install 'kaspar[spark]'" in _refusal(capsys, "status", "--dir", tmp_path)
+
+
+def test_workers_share_the_cores_of_the_machine(tmp_path: Path) -> None:
+    assert ClusterPlan(tmp_path, workers=10_000).cores_of_each == 1
+    assert ClusterPlan(tmp_path, workers=1, cores=3).cores_of_each == 3
