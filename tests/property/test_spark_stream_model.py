@@ -1,0 +1,181 @@
+"""A stream that goes on after losses reads every record that is left, and none twice, whatever happens to its topics.
+
+Topics grow, lose their first records, get partitions, are deleted and made anew; the query triggers with and without
+limits, crashes and runs its last batch again. In the end it has read all that was left for it to read.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kaspar.base.ids import TopicPartition
+from kaspar.client import Client
+from kaspar.spark.data_loss import StartOfLog
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import Limits, OffsetRange
+from kaspar.spark.stream_planner import StreamPlanner
+from kaspar.spark.subscription import Assignment
+
+TOPICS = ("a", "b")
+OPTIONS = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribePattern": ".*", "failOnDataLoss": "false"})
+
+_Result = TypeVar("_Result")
+Record = tuple[uuid.UUID, int, int]
+"""The id of its topic, its partition and its offset."""
+
+
+class Planner(StreamPlanner):
+    def _look_at(self, where: TopicPartition, first: int) -> StartOfLog:
+        return StartOfLog(first)
+
+
+class Cluster:
+    """Logs as (first offset, end), and metadata that is as old as the last look at it, unless asked for anew."""
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, tuple[int, int]] = {}
+        self.ids: dict[str, uuid.UUID] = {}
+        self.known: Assignment | None = None
+
+    def assignment(self, *, max_age_s: float = 1.0) -> Assignment:
+        if self.known is None or max_age_s == 0 or not self.known.partitions <= self.logs.keys():
+            self.known = Assignment(dict(self.ids), frozenset(self.logs))
+        return self.known
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self.logs[where][1] for where in partitions}
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self.logs[where][0] for where in partitions}
+
+    def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
+        return dict.fromkeys(partitions, 10.0)
+
+    def looking_again(self, look: Callable[[], _Result]) -> _Result:
+        return look()
+
+    def asking(self, ask: Callable[[Client], _Result]) -> _Result:
+        raise NotImplementedError
+
+
+class Stream(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster()
+        self.planner = self._start_process()
+        self.checkpoint: dict[TopicPartition, int] = {}
+        self.read: list[Record] = []
+        self.removed: set[Record] = set()
+        self.unseen_change = False
+        """A topic was made anew, and the process that remembers its old id has not looked since."""
+
+    def _start_process(self) -> StreamPlanner:
+        self.cluster.known = None
+        return Planner(OPTIONS, self.cluster, now=lambda: 0.0, sleep=lambda seconds: None)
+
+    # --- topics -------------------------------------------------------------------------------------------------------
+
+    @rule(topic=st.sampled_from(TOPICS), partitions=st.integers(1, 3))
+    def create(self, topic: str, partitions: int) -> None:
+        if topic not in self.cluster.ids:
+            self.cluster.ids[topic] = uuid.uuid4()
+            self.cluster.logs |= {TopicPartition(topic, number): (0, 0) for number in range(partitions)}
+
+    @rule(topic=st.sampled_from(TOPICS))
+    def delete(self, topic: str) -> None:
+        for where in [each for each in self.cluster.logs if each.topic == topic]:
+            self._remove(where, self.cluster.logs[where][1])
+            del self.cluster.logs[where]
+            self.unseen_change = True
+        self.cluster.ids.pop(topic, None)
+
+    @rule(topic=st.sampled_from(TOPICS))
+    def add_partition(self, topic: str) -> None:
+        numbers = [where.partition for where in self.cluster.logs if where.topic == topic]
+        if numbers:
+            self.cluster.logs[TopicPartition(topic, max(numbers) + 1)] = (0, 0)
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def append(self, data: st.DataObject, count: int) -> None:
+        if self.cluster.logs:
+            where = data.draw(st.sampled_from(sorted(self.cluster.logs)))
+            first, end = self.cluster.logs[where]
+            self.cluster.logs[where] = first, end + count
+
+    @rule(data=st.data(), count=st.integers(1, 5))
+    def remove_first(self, data: st.DataObject, count: int) -> None:
+        if self.cluster.logs:
+            where = data.draw(st.sampled_from(sorted(self.cluster.logs)))
+            first, end = self.cluster.logs[where]
+            self._remove(where, min(first + count, end))
+
+    def _remove(self, where: TopicPartition, before: int) -> None:
+        first, end = self.cluster.logs[where]
+        self.removed |= {(self.cluster.ids[where.topic], where.partition, offset) for offset in range(first, before)}
+        self.cluster.logs[where] = before, end
+
+    # --- the query ----------------------------------------------------------------------------------------------------
+
+    @rule(most=st.none() | st.integers(1, 4), in_bytes=st.booleans())
+    def trigger(self, most: int | None, in_bytes: bool) -> None:
+        limits = Limits(
+            max_offsets=None if in_bytes else most, max_bytes=most * 10 if in_bytes and most is not None else None
+        )
+        self._run(limits)
+
+    def _run(self, limits: Limits) -> bool:
+        start = dict(self.checkpoint)
+        end = self.planner.next_end(start, limits)
+        self.unseen_change = False
+        assert end is not None
+        if end == start:
+            return False
+        self._take(self.planner.ranges(start, end))
+        self.checkpoint = end
+        return True
+
+    @precondition(lambda self: not self.unseen_change)
+    @rule(again=st.booleans())
+    def crash(self, again: bool) -> None:
+        """And start again; maybe after the next batch was begun and before it was done: then it is run again."""
+        start = dict(self.checkpoint)
+        end = self.planner.next_end(start, Limits()) if again else start
+        assert end is not None
+        self.planner = self._start_process()
+        if end != start:
+            self._take(self.planner.ranges(start, end))
+            self.checkpoint = end
+
+    def _take(self, ranges: Iterable[OffsetRange]) -> None:
+        for each in ranges:
+            first, end = self.cluster.logs[each.topic_partition]
+            assert each.topic_id == self.cluster.ids[each.topic]
+            assert not len(each) or first <= each.start <= each.end <= end, "only what is there is asked for"
+            self.read += [(each.topic_id, each.partition, offset) for offset in range(each.start, each.end)]
+
+    # --- what must hold -----------------------------------------------------------------------------------------------
+
+    @invariant()
+    def nothing_is_read_twice(self) -> None:
+        assert len(self.read) == len(set(self.read))
+
+    def teardown(self) -> None:
+        for _ in range(10):
+            if not self._run(Limits()):
+                break
+        else:
+            raise AssertionError("the stream does not come to rest")
+        there = {
+            (self.cluster.ids[where.topic], where.partition, offset)
+            for where, (first, end) in self.cluster.logs.items()
+            for offset in range(first, end)
+        }
+        assert there <= set(self.read), f"never read: {sorted(there - set(self.read))}"
+
+
+TestStream = Stream.TestCase
+TestStream.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
