@@ -29,7 +29,6 @@ from kaspar.protocol.shapes import Topic
 
 _FIRST_VERSION_WITH_TOPIC_ID = 13
 _LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # newer ones make the leader add the partition to the transaction
-_CONNECT_TIMEOUT_MS = 10_000  # socket.connection.setup.timeout.ms
 _METADATA_MAX_AGE_MS = 300_000
 _UNKNOWN_TOPIC_PATIENCE_MS = 3_000  # a topic just made is known everywhere by then; one that nobody made never will be
 _LONGEST_WAIT_MS = 500
@@ -179,15 +178,12 @@ class RawProducer:
     def _link_to(self, leader: int, now_ms: int) -> _Link | None:
         link = self._links.get(leader)
         if link is None:
-            timeout_ms = min(_CONNECT_TIMEOUT_MS, self.terms.request_timeout_ms)
+            timeout_s = self.terms.request_timeout_ms / 1000
             try:
-                connection = Connection(
-                    *self._addresses[leader], client_id=self._client.client_id, timeout_s=timeout_ms / 1000
-                )
+                connection = Connection(*self._addresses[leader], client_id=self._client.client_id, timeout_s=timeout_s)
             except (OSError, MalformedBytes):
                 self._delivery.unreachable(leader, now_ms)
                 return None
-            connection.timeout_s = self.terms.request_timeout_ms / 1000
             version = connection.core.version_of(ApiKey.PRODUCE)
             if self._before_first is not None:
                 version = min(version, _LAST_VERSION_BEFORE_TRANSACTIONS_V2)

@@ -1,4 +1,4 @@
-"""At least once: what a task has sent is published, and sent again by another attempt if the task fails.
+"""A task that writes at least once: what it has sent is published, and sent again by another attempt if it fails.
 
 Within one attempt an idempotent producer keeps the order and stores every batch once. A worker process of Spark runs
 one task after the other, so it keeps its producer for the next one: micro-batches are small, and connecting takes time.
@@ -15,24 +15,10 @@ from kaspar.client.cluster import Client
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.client.producing import RawProducer
 from kaspar.client.transactions import init_producer_id
-from kaspar.spark.guarantee import RowsWritten, TaskWriter
+from kaspar.spark.guarantee import RowsWritten
 from kaspar.spark.write_options import WriteOptions
 
 _KEPT_S = 600.0  # as Spark's own sink keeps its producers, and brokers their idle connections
-
-
-class AtLeastOnce:
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
-
-    def begin(self) -> TaskWriter:
-        return _Task(self._options)
-
-    def publish(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
-        """Everything was published when it was sent."""
-
-    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
-        """What was sent stays: whoever reads may see it again after the next attempt."""
 
 
 @dataclass(slots=True)
@@ -68,7 +54,7 @@ def _taken(options: WriteOptions) -> _Kept:
     return _Kept.opened(options)
 
 
-class _Task:
+class AtLeastOnceTask:
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._opened: _Kept | None = None  # a task without rows needs no producer

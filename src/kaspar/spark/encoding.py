@@ -82,6 +82,7 @@ class RowEncoder:
         self.rows = 0
         self._topic = options.topic
         self._settings = options.producer
+        self._codec = options.producer.codec
         self._writer = writer
         self._now_ms = now_ms
         self._chance = chance or random.Random()
@@ -187,7 +188,7 @@ class RowEncoder:
         now_ms: int,
     ) -> Iterator[Ready]:
         builder = topic.builders.get(partition)
-        most = self._settings.terms.max_request_size
+        most = self._settings.max_request_size
         if builder is None:
             builder = topic.builders[partition] = BatchBuilder(min(self._settings.batch_size, most), most)
         while (first := builder.append(columns, rows, first, last, now_ms)) < last:
@@ -199,7 +200,7 @@ class RowEncoder:
             yield self._take(topic, partition, builder)
 
     def _take(self, topic: _Topic, partition: int, builder: BatchBuilder) -> Ready:
-        batch = take_batch(builder, self._settings.codec, self._settings.compression_level)
+        batch = take_batch(builder, self._codec, self._settings.compression_level)
         return TopicPartition(topic.name, partition), batch
 
     def _make_room(self) -> Iterator[Ready]:
@@ -210,7 +211,7 @@ class RowEncoder:
             for partition, builder in topic.builders.items()
             if builder.count
         ]
-        excess = sum(room for room, _, _, _ in filling) - self._settings.terms.buffer_memory // 2
+        excess = sum(room for room, _, _, _ in filling) - self._settings.buffer_memory // 2
         if excess > 0:
             filling.sort(key=lambda each: each[0], reverse=True)
             for room, topic, partition, builder in filling:

@@ -3,17 +3,21 @@
 A `Guarantee` is made on the driver and pickled to the tasks. In a task it begins a `TaskWriter`, which takes
 whole record batches; what that returns at its end reaches `publish` or `abort` on the driver, in another process, and
 nothing else does. At least once is the short form of it: what a task has sent is published.
+
+Spark makes writers in processes that live for one call: what only tasks need is loaded in them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from kaspar.base.ids import TopicPartition
-from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.spark.write_options import EXACTLY_ONCE, WriteOptions
+
+if TYPE_CHECKING:
+    from kaspar.base.ids import TopicPartition
+    from kaspar.client.delivery_terms import TopicPartitions
 
 
 @dataclass(frozen=True)
@@ -26,10 +30,10 @@ class RowsWritten(WriterCommitMessage):
 class TaskWriter(Protocol):
     """One attempt of one task. After finish() or abandon() it is of no further use."""
 
-    def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
+    def partitions_of(self, topic: str, at_least: int = 1) -> "TopicPartitions":
         """A topic that is not there is made, if the broker does that. Asks anew if fewer than `at_least` are known."""
 
-    def send(self, batches: Sequence[tuple[TopicPartition, memoryview]]) -> None:
+    def send(self, batches: Sequence["tuple[TopicPartition, memoryview]"]) -> None:
         """Take record batches without identity (records/identity.py), which are now the writer's. May wait until
         there is room for them."""
 
@@ -51,12 +55,25 @@ class Guarantee(Protocol):
         """On the driver, when some task failed for good: its message is None."""
 
 
+class AtLeastOnce:
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def begin(self) -> TaskWriter:
+        from kaspar.spark.at_least_once import AtLeastOnceTask
+
+        return AtLeastOnceTask(self._options)
+
+    def publish(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
+        """Everything was published when it was sent."""
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
+        """What was sent stays: whoever reads may see it again after the next attempt."""
+
+
 def guarantee_of(options: WriteOptions, *, streaming: bool) -> Guarantee:
-    """Modules are loaded here as they are needed: Spark makes writers in processes that live for one call."""
     if options.guarantee == EXACTLY_ONCE:
         from kaspar.spark.exactly_once import ExactlyOnce
 
         return ExactlyOnce.of(options, streaming=streaming)
-    from kaspar.spark.at_least_once import AtLeastOnce
-
     return AtLeastOnce(options)

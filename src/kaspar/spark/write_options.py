@@ -3,14 +3,14 @@
 Names, defaults and refusals are those of Spark's own sink and, for `kafka.*`, of Apache Kafka's producer. The one
 default that differs is `kafka.batch.size`: a sink knows that more rows follow, so it need not send small batches.
 Settings of the producer that mean nothing here, as how long it lingers, are taken and have no effect.
+
+Spark parses them in a new process for every micro-batch: this module loads nothing of the client and the codecs.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
-from kaspar.client.delivery_terms import DeliveryTerms
-from kaspar.records.codec import Codec
 from kaspar.spark.kafka_settings import (
     PREFIX,
     ConnectionSettings,
@@ -19,6 +19,10 @@ from kaspar.spark.kafka_settings import (
     kafka_settings,
     whole_number,
 )
+
+if TYPE_CHECKING:
+    from kaspar.client.delivery_terms import DeliveryTerms
+    from kaspar.records.codec import Codec
 
 T = TypeVar("T")
 
@@ -31,7 +35,8 @@ _MAX_LONG = (1 << 63) - 1
 _IDEMPOTENT_IN_FLIGHT = 5  # a broker remembers the last five batches of a producer
 
 _BOOLEANS = {"true": True, "false": False}
-_LEVELS = {Codec.GZIP: (1, 9), Codec.LZ4: (1, 17), Codec.ZSTD: (-131_072, 22)}
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_LEVELS = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131_072, 22)}
 
 _REFUSED = {
     "key.serializer": "keys are written as they are: binary, or the UTF-8 of a string",
@@ -45,14 +50,47 @@ _REFUSED = {
 class ProducerSettings(NamedTuple):
     """The settings of Kafka's producer that have an effect here."""
 
-    terms: DeliveryTerms = DeliveryTerms()
+    acks: int = -1
     enable_idempotence: bool = True
-    codec: Codec = Codec.NONE
+    compression_type: str = "none"
     compression_level: int | None = None
+    """None: the codec's usual one."""
     batch_size: int = 512 * 1024
+    max_request_size: int = 1024 * 1024
+    buffer_memory: int = 32 * 1024 * 1024
+    max_in_flight: int = _IDEMPOTENT_IN_FLIGHT
+    retries: int = _MAX_INT
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    request_timeout_ms: int = 30_000
+    delivery_timeout_ms: int = 120_000
+    max_block_ms: int = 60_000
     transaction_timeout_ms: int | None = None
     """None: not given."""
     ignore_keys: bool = False
+
+    @property
+    def codec(self) -> "Codec":
+        from kaspar.records.codec import Codec
+
+        return Codec[self.compression_type.upper()]
+
+    @property
+    def terms(self) -> "DeliveryTerms":
+        from kaspar.client.delivery_terms import DeliveryTerms
+
+        return DeliveryTerms(
+            acks=self.acks,
+            max_in_flight=self.max_in_flight,
+            retries=self.retries,
+            max_request_size=self.max_request_size,
+            buffer_memory=self.buffer_memory,
+            request_timeout_ms=self.request_timeout_ms,
+            delivery_timeout_ms=self.delivery_timeout_ms,
+            max_block_ms=self.max_block_ms,
+            retry_backoff_ms=self.retry_backoff_ms,
+            retry_backoff_max_ms=self.retry_backoff_max_ms,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,33 +157,27 @@ def _query_and_version(given: Mapping[str, str]) -> tuple[str | None, int | None
 
 def _producer_settings(settings: Mapping[str, str], request_timeout_ms: int) -> ProducerSettings:
     usual = ProducerSettings()
-    terms = usual.terms
-    acks = _choice(settings, "acks", {"all": -1, "-1": -1, "0": 0, "1": 1}, terms.acks)
-    retries = _number(settings, "retries", terms.retries)
-    max_in_flight = _number(settings, "max.in.flight.requests.per.connection", terms.max_in_flight, lowest=1)
-    codec = _choice(settings, "compression.type", {one.name.lower(): one for one in Codec}, usual.codec)
+    acks = _choice(settings, "acks", {"all": -1, "-1": -1, "0": 0, "1": 1}, usual.acks)
+    retries = _number(settings, "retries", usual.retries)
+    max_in_flight = _number(settings, "max.in.flight.requests.per.connection", usual.max_in_flight, lowest=1)
+    compression_type = _choice(settings, "compression.type", {name: name for name in _CODECS}, usual.compression_type)
+    has_timeout = "transaction.timeout.ms" in settings
     return ProducerSettings(
-        terms=DeliveryTerms(
-            acks=acks,
-            max_in_flight=max_in_flight,
-            retries=retries,
-            max_request_size=_number(settings, "max.request.size", terms.max_request_size),
-            buffer_memory=_number(settings, "buffer.memory", terms.buffer_memory, highest=_MAX_LONG),
-            request_timeout_ms=request_timeout_ms,
-            delivery_timeout_ms=_delivery_timeout_ms(settings, terms.delivery_timeout_ms, request_timeout_ms),
-            max_block_ms=_number(settings, "max.block.ms", terms.max_block_ms, highest=_MAX_LONG),
-            retry_backoff_ms=_number(settings, "retry.backoff.ms", terms.retry_backoff_ms, highest=_MAX_LONG),
-            retry_backoff_max_ms=_number(
-                settings, "retry.backoff.max.ms", terms.retry_backoff_max_ms, highest=_MAX_LONG
-            ),
-        ),
+        acks=acks,
         enable_idempotence=_idempotence(settings, acks, retries, max_in_flight),
-        codec=codec,
-        compression_level=_compression_level(settings, codec),
+        compression_type=compression_type,
+        compression_level=_compression_level(settings, compression_type),
         batch_size=_number(settings, "batch.size", usual.batch_size),
-        transaction_timeout_ms=_number(settings, "transaction.timeout.ms", 0, lowest=1)
-        if "transaction.timeout.ms" in settings
-        else None,
+        max_request_size=_number(settings, "max.request.size", usual.max_request_size),
+        buffer_memory=_number(settings, "buffer.memory", usual.buffer_memory, highest=_MAX_LONG),
+        max_in_flight=max_in_flight,
+        retries=retries,
+        retry_backoff_ms=_number(settings, "retry.backoff.ms", usual.retry_backoff_ms, highest=_MAX_LONG),
+        retry_backoff_max_ms=_number(settings, "retry.backoff.max.ms", usual.retry_backoff_max_ms, highest=_MAX_LONG),
+        request_timeout_ms=request_timeout_ms,
+        delivery_timeout_ms=_delivery_timeout_ms(settings, usual.delivery_timeout_ms, request_timeout_ms),
+        max_block_ms=_number(settings, "max.block.ms", usual.max_block_ms, highest=_MAX_LONG),
+        transaction_timeout_ms=_number(settings, "transaction.timeout.ms", 0, lowest=1) if has_timeout else None,
         ignore_keys=_choice(settings, "partitioner.ignore.keys", _BOOLEANS, usual.ignore_keys),
     )
 
@@ -166,14 +198,14 @@ def _choice(settings: Mapping[str, str], name: str, choices: Mapping[str, T], de
     return value
 
 
-def _compression_level(settings: Mapping[str, str], codec: Codec) -> int | None:
-    """None: the codec's usual level. A level of another codec than the chosen one is not looked at."""
-    name = f"compression.{codec.name.lower()}.level"
-    if codec not in _LEVELS or name not in settings:
+def _compression_level(settings: Mapping[str, str], compression_type: str) -> int | None:
+    """A level of another codec than the chosen one is not looked at."""
+    name = f"compression.{compression_type}.level"
+    if compression_type not in _LEVELS or name not in settings:
         return None
-    lowest, highest = _LEVELS[codec]
-    if codec is Codec.GZIP and settings[name].strip() == "-1":
+    if compression_type == "gzip" and settings[name].strip() == "-1":
         return None
+    lowest, highest = _LEVELS[compression_type]
     return _number(settings, name, lowest, lowest=lowest, highest=highest)
 
 
