@@ -34,21 +34,25 @@ def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
         wait_until(lambda: committed(broker, "at-rest", orders) == 2, "no lag is left")
 
 
-def test_a_batch_that_fails_is_not_committed(
+def test_a_batch_that_fails_is_committed_when_it_was_run_again(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
     orders = topics.create()
     topics.produce(orders, [b"one"])
-    frame = (
-        spark.readStream.format("kaspar")
-        .option("kafka.bootstrap.servers", broker.bootstrap)
-        .options(**{"subscribe": orders, "startingOffsets": "earliest", "kafka.group.id": "failing"})
-        .load()
-    )
+    options = {"subscribe": orders, "startingOffsets": "earliest", "kafka.group.id": "failing"}
+    frame = spark.readStream.format("kaspar").options(**{"kafka.bootstrap.servers": broker.bootstrap, **options}).load()
     failing = frame.selectExpr("raise_error('no') as value").writeStream.format("noop")
     query = failing.option("checkpointLocation", str(tmp_path)).start()
     wait_until(lambda: query.exception() is not None, "the batch has failed")
     assert committed(broker, "failing", orders) == 0
+
+    again = Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="failing")
+    again.may_go_on.clear()
+    with again:
+        wait_until(lambda: again.values == [b"one"], "the batch is read again")
+        assert committed(broker, "failing", orders) == 0, "it is read, and not done"
+        again.may_go_on.set()
+        wait_until(lambda: committed(broker, "failing", orders) == 1, "no lag is left")
 
 
 def test_available_now_leaves_no_lag_and_its_group_is_the_same_in_every_run(

@@ -14,7 +14,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kaspar.spark.options import ReadOptions
 from kaspar.spark.sentences import in_one_sentence
 
 
@@ -26,17 +25,20 @@ class KasparDataSource(DataSource):
     @in_one_sentence()
     def schema(self) -> StructType:
         from kaspar.spark.columns import schema_of
+        from kaspar.spark.options import ReadOptions
 
         return schema_of(ReadOptions.of(self.options))
 
     @in_one_sentence()
     def reader(self, schema: StructType) -> DataSourceReader:
         from kaspar.spark.batch_reader import KasparBatchReader
+        from kaspar.spark.options import ReadOptions
 
         return KasparBatchReader(ReadOptions.of(self.options), schema)
 
     @in_one_sentence()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        from kaspar.spark.options import ReadOptions
         from kaspar.spark.stream_reader import KasparStreamReader
 
         return KasparStreamReader(ReadOptions.of(self.options), schema)

@@ -9,6 +9,8 @@ from kaspar.base.ids import TopicPartition
 from kaspar.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from kaspar.spark.options import Subscription
 
+_OURS = "__kaspar_"
+
 
 class UnknownTopics(KasparError):
     """Topics or partitions that were asked for by name, and are not there."""
@@ -41,11 +43,16 @@ def assignment(subscription: Subscription, response: MetadataResponse) -> Assign
     """Raises Refused where the cluster does not tell, or cannot tell yet.
 
     A pattern may match any part of a topic's name, and matches no internal topic: so Spark's own connector has it.
+    Internal is also what we keep for ourselves in the cluster, which only our brokers would know.
     """
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     if subscription.pattern is not None:
         pattern = re.compile(subscription.pattern)
-        topics = {name: topic for name, topic in topics.items() if pattern.search(name) and not topic.is_internal}
+        topics = {
+            name: topic
+            for name, topic in topics.items()
+            if pattern.search(name) and not topic.is_internal and not name.startswith(_OURS)
+        }
     there = {name: topic for name, topic in topics.items() if _is_there(topic)}
     partitions = {
         TopicPartition(name, partition.partition_index)

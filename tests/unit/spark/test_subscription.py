@@ -49,7 +49,13 @@ def test_assigned_partitions_are_meant_alone() -> None:
 
 
 def test_a_pattern_matches_parts_of_names_and_no_internal_topics() -> None:
-    there = metadata(topic("click"), topic("clicks"), topic("my-clicks"), topic("clicks_offsets", internal=True))
+    there = metadata(
+        topic("click"),
+        topic("clicks"),
+        topic("my-clicks"),
+        topic("clicks_offsets", internal=True),
+        topic("__kaspar_clicks"),
+    )
     assert assignment(Subscription(pattern="clicks"), there).topic_ids.keys() == {"clicks", "my-clicks"}
     assert assignment(Subscription(pattern="^clicks?$"), there).topic_ids.keys() == {"click", "clicks"}
     assert topics_to_ask(Subscription(pattern="clicks")) is None
