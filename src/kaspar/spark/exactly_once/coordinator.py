@@ -2,13 +2,13 @@
 
 A transaction opens with `kafka.transaction.timeout.ms`, by default the largest that the brokers allow, up to a quarter
 of an hour: a task that takes longer would fail, and fail again. What a dead task leaves open is aborted by the next
-publisher, long before that. Where brokers prepare transactions the timeout ends when a task has written its last record.
+publisher, long before that. Where brokers prepare transactions the timeout ends with a task's last record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
-from kaspar.base.errors import ErrorCode
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.cluster import Client
 from kaspar.client.transactions import (
@@ -23,6 +23,7 @@ from kaspar.client.transactions import (
     max_timeout_ms,
     transaction_support,
 )
+from kaspar.spark.exactly_once.fates import ENDED_OTHERWISE
 from kaspar.spark.exactly_once.names import prefix_of
 from kaspar.spark.exactly_once.parties import NotPublished
 
@@ -64,16 +65,24 @@ class BrokerCoordinator:
     def prepare(self, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
         if not self.prepares:
             return producer
-        prepared = init_producer_id(
-            self._client,
-            transactional_id,
-            timeout_ms=self.timeout_ms,
-            enable_2pc=True,
-            keep_prepared=True,
-            producer=producer,
-        )
-        if prepared.ongoing != producer:
-            raise NotPublished(f"the transaction of {transactional_id} was aborted before it could be prepared")
+        try:
+            prepared = init_producer_id(
+                self._client,
+                transactional_id,
+                timeout_ms=self.timeout_ms,
+                enable_2pc=True,
+                keep_prepared=True,
+                producer=producer,
+            )
+        except Refused as refused:
+            if refused.code not in ENDED_OTHERWISE:
+                raise
+            prepared = None
+        if prepared is None or prepared.ongoing != producer:
+            raise NotPublished(
+                f"the transaction {transactional_id} was aborted before its last record was written, by its timeout of "
+                f"{self.timeout_ms} ms or by a later run; kafka.transaction.timeout.ms sets another"
+            )
         return prepared.producer
 
     def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:

@@ -6,29 +6,14 @@ it is made in the process that uses it, and is kept for as long as the process l
 
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kaspar.client.cluster import Client
+from kaspar.spark.exactly_once.attempt import Slots
 from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
 from kaspar.spark.exactly_once.decision_log import DecisionLog
-from kaspar.spark.exactly_once.names import BatchName, TransactionName
 from kaspar.spark.exactly_once.parties import Parties
 from kaspar.spark.write_options import WriteOptions
-
-
-@dataclass(slots=True)
-class Slots:
-    """The transactional ids of a process. One is free for a batch if it was last used for an earlier one of the same
-    run: a run begins a batch when the one before it is complete."""
-
-    worker: str
-    _last_used: dict[tuple[str, int], list[int]] = field(default_factory=dict)
-
-    def take(self, batch: BatchName, generation: int) -> TransactionName:
-        used = self._last_used.setdefault((batch.query, generation), [])
-        slot = next((slot for slot, last in enumerate(used) if last < batch.batch_id), len(used))
-        used[slot : slot + 1] = [batch.batch_id]
-        return TransactionName(batch.query, generation, self.worker, slot)
 
 
 @dataclass(slots=True)
