@@ -1,0 +1,98 @@
+"""What every example needs: its arguments, a broker, a session, folders, and lines that tell how it goes."""
+
+import argparse
+import contextlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WARM_UP_SECONDS = 120.0
+_LOOK_SECONDS = 0.2
+# Lets a transaction wait for its decision however long that takes: what "exactly once" is best with.
+BROKER_CONFIG = {"transaction.two.phase.commit.enable": "true"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    spark: "SparkSession"
+    bootstrap: str
+    folder: Path
+    seconds: float = 20.0
+    rate: int = 300
+    seed: int = 1
+
+    def reader(self, topic: str, schema: str, *, streaming: bool = False) -> "DataFrame":
+        """The records of a topic, from its first on, with values decoded from JSON."""
+        source = self.spark.readStream if streaming else self.spark.read
+        return (
+            source.format("kaspar")
+            .option("kafka.bootstrap.servers", self.bootstrap)
+            .option("kafka.isolation.level", "read_committed")
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .option("columns", "value")
+            .option("value.format", "json")
+            .option("value.schema", schema)
+            .load()
+        )
+
+    def warm_up(self, query: "StreamingQuery") -> None:
+        """Wait for the query's first batch, which takes longer than all others: Spark and its workers start for it."""
+        began = time.monotonic()
+        while query.lastProgress is None:
+            query.awaitTermination(_LOOK_SECONDS)  # type: ignore[arg-type]  # it takes parts of a second, too
+            if time.monotonic() - began > WARM_UP_SECONDS:
+                raise TimeoutError(f"the query has not ended a batch in {WARM_UP_SECONDS:.0f} s")
+        say(f"         the first batch took {time.monotonic() - began:.0f} s")
+
+    def watch(self, query: "StreamingQuery", line: "Callable[[StreamingQuery], str]", seconds: float) -> None:
+        """Print a line a second, for so long; raises what the query fails with."""
+        began = time.monotonic()
+        while (left := seconds - (time.monotonic() - began)) > 0:
+            query.awaitTermination(min(1.0, left))  # type: ignore[arg-type]
+            say(f"{time.monotonic() - began:5.0f} s  {line(query)}")
+
+
+def say(line: str) -> None:
+    print(line)
+    sys.stdout.flush()
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """With the arguments that every example takes."""
+    made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument(
+        "--bootstrap", metavar="HOST:PORT", help="a broker that runs: Kaspar or Apache Kafka (default: one of its own)"
+    )
+    made.add_argument("--seconds", type=float, default=20.0, help="how long events flow (default: 20)")
+    made.add_argument("--rate", type=int, default=300, help="events a second when it is busiest (default: 300)")
+    made.add_argument("--seed", type=int, default=1, help="another seed, other visitors (default: 1)")
+    made.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2], in this process)")
+    return made
+
+
+@contextlib.contextmanager
+def stage(name: str, arguments: argparse.Namespace) -> Iterator[Stage]:
+    """A session, the broker that was named or one of its own, and a folder that is removed at the end."""
+    import kaspar.spark
+    from kaspar.testing import Broker
+
+    with contextlib.ExitStack() as open_here:
+        bootstrap = arguments.bootstrap
+        if bootstrap is None:
+            broker = open_here.enter_context(Broker(process=True, overrides=BROKER_CONFIG))
+            bootstrap = broker.bootstrap_servers
+            say(f"a broker of its own runs at {bootstrap}")
+        folder = Path(open_here.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-")))
+        session = kaspar.spark.session(name, arguments.master)
+        open_here.callback(session.stop)
+        say("Spark is ready")
+        yield Stage(session, bootstrap, folder, arguments.seconds, arguments.rate, arguments.seed)
