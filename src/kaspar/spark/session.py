@@ -28,7 +28,7 @@ LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 def session(
     app_name: str = "kaspar", master: str | None = None, config: Mapping[str, object] | None = None
 ) -> "SparkSession":
-    """The session of this process, made if there is none yet.
+    """The session of this process, made if there is none yet; one that is there stays as it is, but for `config`.
 
     `master`: "local[*]" unless spark-submit says otherwise. `config`: settings of Spark, which win over ours.
     """
@@ -46,17 +46,21 @@ def session(
     from kaspar.spark.cores import CORES
 
     running = SparkContext._active_spark_context
-    if running is not None and master not in (None, running.master):
-        raise KasparError(
-            f"a session on {running.master} runs in this process already: stop() it before one on {master} can start"
-        )
-    given = dict(SparkConf().getAll()) if submitted else {}
-    place = master or (running.master if running is not None else None) or given.get("spark.master") or "local[*]"
-    cores = cores_of(place)
-    if LOCAL_MASTERS.fullmatch(place) is not None:
-        os.environ[CORES] = str(cores)  # for those who plan reads in processes of their own
-    settings = settings_for(place, cores=cores) | given | wanted
-    made = SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
+    if running is not None:
+        if master not in (None, running.master):
+            raise KasparError(
+                f"a session on {running.master} runs in this process already: "
+                f"stop() it before one on {master} can start"
+            )
+        made = SparkSession.builder.config(map=dict(wanted)).getOrCreate()
+    else:
+        given = dict(SparkConf().getAll()) if submitted else {}
+        place = master or given.get("spark.master") or "local[*]"
+        cores = cores_of(place)
+        if LOCAL_MASTERS.fullmatch(place) is not None:
+            os.environ[CORES] = str(cores)  # for those who plan reads in processes of their own
+        settings = settings_for(place, cores=cores) | given | wanted
+        made = SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
     register(made)
     return made
 
