@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.ids import TopicPartition
@@ -48,6 +48,7 @@ def pieces(planned: list[ReadTask]) -> list[OffsetRange]:
     return [piece for task in planned for piece in task.ranges]
 
 
+@settings(deadline=None)
 @given(batches(), wishes)
 def test_ranges_are_covered_without_gap_or_overlap(
     batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
@@ -63,6 +64,7 @@ def test_ranges_are_covered_without_gap_or_overlap(
     assert sum(map(len, found)) == sum(map(len, ranges))
 
 
+@settings(deadline=None)
 @given(batches(), wishes)
 def test_there_are_as_many_tasks_as_are_wished_for_at_least_if_there_are_offsets_for_them(
     batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
@@ -73,6 +75,7 @@ def test_there_are_as_many_tasks_as_are_wished_for_at_least_if_there_are_offsets
     assert all(task.ranges for task in planned)
 
 
+@settings(deadline=None)
 @given(batches(), wishes)
 def test_no_task_reads_more_records_than_it_may(
     batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
@@ -82,6 +85,7 @@ def test_no_task_reads_more_records_than_it_may(
             assert sum(map(len, task.ranges)) <= wanted.max_records_per_partition
 
 
+@settings(deadline=None)
 @given(batches(), wishes)
 def test_no_task_is_much_larger_than_an_even_share(
     batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
@@ -95,6 +99,7 @@ def test_no_task_is_much_larger_than_an_even_share(
         assert (len(piece) - 1) * size <= 1.1 * max(total / wanted.cores, TASK_BYTES) or len(piece) == 1
 
 
+@settings(deadline=None)
 @given(batches(), wishes)
 def test_a_small_batch_is_not_cut(
     batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
@@ -127,6 +132,7 @@ offsets = st.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(offsets, st.integers(1, 1 << 32))
 def test_a_limit_is_kept_and_starves_no_partition(there: dict[TopicPartition, tuple[int, int]], limit: int) -> None:
     start = {where: begin for where, (begin, _) in there.items()}
@@ -141,6 +147,7 @@ def test_a_limit_is_kept_and_starves_no_partition(there: dict[TopicPartition, tu
         assert end == latest
 
 
+@settings(deadline=None)
 @given(offsets, st.integers(1, 1 << 40), st.floats(0.01, 10_000))
 def test_a_limit_in_bytes_is_one_in_offsets_where_all_weigh_the_same(
     there: dict[TopicPartition, tuple[int, int]], limit: int, size: float

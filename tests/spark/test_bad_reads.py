@@ -1,11 +1,14 @@
 """A query that cannot be run is refused in one sentence on the driver, without a traceback, and soon."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tests.peers.kaspar import KasparProcess
+from tests.spark.streams import Stream
 from tests.spark.topics import Topics
 
 
@@ -39,3 +42,15 @@ def test_a_schema_cannot_be_given(spark: SparkSession, broker: KasparProcess) ->
     frame = spark.read.format("kaspar").options(**given).schema(StructType([StructField("price", StringType())]))
     with pytest.raises(AnalysisException, match="The columns of a topic are fixed"):
         frame.load().collect()
+
+
+def test_a_stream_cannot_start_where_nothing_is(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    orders = topics.create()
+    topics.produce(orders, [b"one"])
+    start = f'{{"{orders}":{{"0":99}}}}'
+    with Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, startingOffsets=start) as stream:
+        failure = stream.failure()
+    assert f"Offset 99 of {orders}-0 does not exist: its log goes from 0 to 1." in failure
+    assert "Traceback" not in failure

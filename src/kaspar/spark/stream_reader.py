@@ -19,7 +19,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kaspar.base.ids import TopicPartition
 from kaspar.spark.columns import refuse_other_schema
+from kaspar.spark.data_loss import not_there, report
 from kaspar.spark.offsets import from_json, to_json
 from kaspar.spark.options import ReadOptions
 from kaspar.spark.planning import Limits, tasks
@@ -63,11 +65,19 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @in_one_sentence()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         offsets, _, _ = self._open()
-        return to_json(
-            offsets.looking_again(
-                lambda: offsets.resolved(self._starting, offsets.whole_assignment().partitions, side="starting")
-            )
-        )
+        return to_json(offsets.looking_again(lambda: self._initial(offsets)))
+
+    def _initial(self, offsets: "OffsetReader") -> dict[TopicPartition, int]:
+        there = offsets.whole_assignment().partitions
+        start = offsets.resolved(self._starting, there, side="starting")
+        if self._starting.offsets is None:
+            return start
+        last = offsets.latest(there)
+        for where in sorted(there):
+            if start[where] > last[where]:
+                sentence = not_there(where, start[where], offsets.earliest([where])[where], last[where])
+                report(sentence, fail_on_data_loss=self.options.fail_on_data_loss, goes_on="starts at its end")
+        return {where: min(offset, last[where]) for where, offset in start.items()}
 
     @in_one_sentence()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
