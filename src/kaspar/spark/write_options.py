@@ -116,6 +116,12 @@ class WriteOptions:
         for name, reason in _REFUSED.items():
             if name in settings:
                 raise InvalidOption(f"Option '{PREFIX}{name}' is not supported: {reason}.")
+        for name in ("key.format", "value.format"):
+            if name in given:
+                raise InvalidOption(
+                    f"Option '{name}' is for reading: a sink takes strings and bytes, so make them in the query "
+                    "(to_json and the like)."
+                )
         topic = given.get("topic")
         if topic is not None and not topic.strip():
             raise InvalidOption("The option 'topic' is empty: give the topic to write to, or a topic column")

@@ -12,6 +12,7 @@ from kaspar.spark.formats import FormatOptions, decoder_of
 from kaspar.spark.formats.decoder import rows_refused
 from kaspar.spark.formats.plain import StringDecoder
 from kaspar.spark.kafka_settings import InvalidOption
+from kaspar.spark.write_options import WriteOptions
 
 BYTES = FormatOptions()
 
@@ -95,3 +96,9 @@ def test_names_are_in_any_case_and_files_are_read_where_options_are(tmp_path: Pa
     for given in (str(descriptors), base64.b64encode(b"some").decode()):
         options = {"value.format": "protobuf", "value.message": "m", "value.schema": given}
         assert FormatOptions.of(options, "value").descriptor_set == b"some"
+
+
+def test_a_sink_refuses_formats_instead_of_ignoring_them() -> None:
+    for option in ("key.format", "Value.Format"):
+        with pytest.raises(InvalidOption, match="is for reading: a sink takes strings and bytes"):
+            WriteOptions.of({"kafka.bootstrap.servers": "nowhere:1", "topic": "t", option: "json"})
