@@ -1,9 +1,9 @@
 """From a frame to a handler and back: the request header, the API's table, decoding, timing, errors.
 
-Produce and Fetch go straight to their own handlers with the bytes as they came. So that it costs least, the most
-frequent request of all, one batch for one partition, is read and answered on a shorter way, which gives the same answer
-wherever it gives one. Every other API is decoded to its one message shape, handled, and its answer encoded at the
-version it was asked in. Kinds of trouble, kept apart:
+Produce and Fetch go straight to their own handlers with the bytes as they came. So that they cost least, the most
+frequent requests, one batch for one partition and one commit for one partition, are read and answered on shorter ways,
+which give the same answers wherever they give one. Every other API is decoded to its one message shape, handled, and
+its answer encoded at the version it was asked in. Kinds of trouble, kept apart:
 - bytes that are no request of a served API and version: the connection is closed (`MalformedBytes`);
 - a handler's own failure (a bug): logged with its traceback, the connection closed, the broker goes on unless it was a
   broken invariant (`Listener.request_failed`).
@@ -31,12 +31,16 @@ from kaspar.protocol.produce import read_one
 from kaspar.protocol.schema import Message
 
 if TYPE_CHECKING:
+    from kaspar.broker.frequent_commits import FrequentCommits
     from kaspar.broker.server import Broker
 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 FETCH: Final = int(ApiKey.FETCH)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 RESPONSES: Final = (Message, PartlyEncoded)
+
+_OFFSET_COMMIT_BEGINS: Final = OFFSET_COMMIT.to_bytes(2, "big")
 
 _new = tuple.__new__  # a named tuple's own constructor takes three times as long
 
@@ -47,6 +51,7 @@ class Requests:
         self._broker = broker
         self._produce = ProduceHandler(broker)
         self._fetch = FetchHandler(broker)
+        self._commits: FrequentCommits | None = None  # made when the first one comes
         self._handlers: dict[int, tuple[Handler, RequestMetrics]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -56,6 +61,10 @@ class Requests:
         one = read_one(buffer, start, end)
         if one is not None:
             response = self._produce.handle_one(connection, buffer, one, end - start, received)
+            if response is not None:
+                return response
+        elif self._commits is not None and buffer[start : start + 2] == _OFFSET_COMMIT_BEGINS:
+            response = self._commits.handle(connection, buffer, start, end, received)
             if response is not None:
                 return response
         frame = memoryview(buffer)[start:end]
@@ -90,6 +99,8 @@ class Requests:
         answer = handler(self._broker, context, request)
         if isinstance(answer, RESPONSES):
             response = encode_response(version, header.correlation_id, answer)
+            if header.api_key == OFFSET_COMMIT:
+                self._frequent_commits().remember(frame, header, request, answer)
             metrics.inline(version, time.perf_counter() - received, len(frame))
             return response
         delayed = _Delayed(connection, context, metrics, received, started, len(frame))
@@ -107,6 +118,13 @@ class Requests:
     def _load(self, api: ServedApi) -> tuple[Handler, RequestMetrics]:
         loaded = self._handlers[api.key] = (api.load(), self._broker.metrics.requests.of(api_name(api.key)))
         return loaded
+
+    def _frequent_commits(self) -> "FrequentCommits":
+        if self._commits is None:
+            from kaspar.broker.frequent_commits import FrequentCommits
+
+            self._commits = FrequentCommits(self._broker)
+        return self._commits
 
     @staticmethod
     async def _finish(delayed: "_Delayed", answer: Awaitable[Message | PartlyEncoded]) -> None:

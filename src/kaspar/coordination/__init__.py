@@ -6,7 +6,7 @@ restart; replies go out when the batch is committed. So there is one way in whic
 the log gives the same state.
 """
 
-from kaspar.coordination.decision import Action, Decision, Now, Reply, StoredRecord, Ticket, Timer
+from kaspar.coordination.decision import Action, Decision, Now, OneRecord, Reply, StoredRecord, Ticket, Timer
 from kaspar.coordination.placing import partition_for
 from kaspar.coordination.shard import Shard
 
@@ -14,6 +14,7 @@ __all__ = [
     "Action",
     "Decision",
     "Now",
+    "OneRecord",
     "Reply",
     "Shard",
     "StoredRecord",

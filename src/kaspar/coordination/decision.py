@@ -49,6 +49,14 @@ Action: TypeAlias = Any
 """What a shell has to do beyond that (write markers, resolve patterns): each coordinator has its own classes for it."""
 
 
+class OneRecord(NamedTuple):
+    """A decision whose outcome is one record, in bytes, and nothing else; `take_in` is called when it is in the log."""
+
+    key: bytes
+    value: bytes
+    take_in: Callable[[], None]
+
+
 @dataclass(slots=True)
 class Decision:
     """`records` are appended as one batch: all of them or none, within the transaction of `producer` if one is named.

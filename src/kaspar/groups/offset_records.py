@@ -97,6 +97,15 @@ def is_usual(value: bytes) -> bool:
     return value[_VALUE.size :] == _NO_TAGS
 
 
+def write_numbers(offset: int, leader_epoch: int, commit_timestamp: int) -> bytes:
+    """What the usual value begins with. `rest_of_value` follows."""
+    return _VALUE.pack(VERSION, offset, leader_epoch, _EMPTY_TEXT, commit_timestamp)
+
+
+def rest_of_value(topic_id: uuid.UUID) -> bytes:
+    return _NO_TAGS if topic_id == ZERO_UUID else _TOPIC_ID_FOLLOWS + topic_id.bytes
+
+
 def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes, bytes] | None:
     """The bytes of a commit of the usual form; None if it has another."""
     if value.metadata or value.expire_timestamp != NO_TIMESTAMP:
@@ -107,10 +116,8 @@ def write_commit(key: OffsetCommitKey, value: OffsetCommitValue) -> tuple[bytes,
     key_bytes = b"".join(
         (_KEY_START.pack(NUMBER, len(group)), group, _LENGTH.pack(len(topic)), topic, _PARTITION.pack(key.partition))
     )
-    numbers = _VALUE.pack(VERSION, value.offset, value.leader_epoch, _EMPTY_TEXT, value.commit_timestamp)
-    if value.topic_id == ZERO_UUID:
-        return key_bytes, numbers + _NO_TAGS
-    return key_bytes, numbers + _TOPIC_ID_FOLLOWS + value.topic_id.bytes
+    numbers = write_numbers(value.offset, value.leader_epoch, value.commit_timestamp)
+    return key_bytes, numbers + rest_of_value(value.topic_id)
 
 
 def read_commit(key: bytes, value: bytes | None) -> StoredRecord | None:

@@ -20,6 +20,7 @@ from kaspar.base.ids import NO_OFFSET, NO_TIMESTAMP, ZERO_UUID
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.config.topic import MINUTE_MS
 from kaspar.coordination import StoredRecord
+from kaspar.groups.frequent_commit import FrequentCommit
 from kaspar.groups.group import Group, PartitionCheck
 from kaspar.groups.offset_records import (
     COMMIT_TIMESTAMP,
@@ -161,6 +162,16 @@ class Offsets:
                 OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(partitions))
             )
         return records, OffsetCommitResponse(topics=tuple(topics))
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether a transaction has committed offsets that do not count yet."""
+        return bool(self._pending)
+
+    def take_in(self, commit: FrequentCommit, offset: int, leader_epoch: int, now_ms: int) -> None:
+        """What `replay` makes of such a commit while there is nothing pending."""
+        packed = _FIXED.pack(offset, leader_epoch, now_ms, NO_TIMESTAMP, commit.topic_id_bytes)
+        self._put(commit.group_id, commit.topic, commit.partition, packed)
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, check: PartitionCheck | None, now_ms: int

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import Decision, Now, Reply, Shard, StoredRecord, Ticket, Timer
+from kaspar.coordination import Decision, Now, OneRecord, Reply, Shard, StoredRecord, Ticket, Timer
 from kaspar.groups import (
     classic_rebalance,
     classic_requests,
@@ -29,6 +29,7 @@ from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.classic_state import ClassicState
 from kaspar.groups.consumer import ConsumerGroup
 from kaspar.groups.counts import GroupCounts
+from kaspar.groups.frequent_commit import FrequentCommit
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
 from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
 from kaspar.groups.offsets import Offsets
@@ -63,7 +64,7 @@ from kaspar.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from kaspar.protocol.messages.offset_commit import OffsetCommitRequest
 from kaspar.protocol.messages.offset_delete import OffsetDeleteRequest
 from kaspar.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from kaspar.protocol.messages.sync_group import SyncGroupRequest
+from kaspar.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kaspar.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kaspar.protocol.schema import Message
 
@@ -89,6 +90,8 @@ FORGOTTEN_AT_ONCE: Final = 1000
 AGAIN_AFTER_MS: Final = 1000
 FIRST_COMMIT_OF_CONSUMER_GROUPS: Final = 9
 FIRST_DESCRIBE_WITH_NOT_FOUND: Final = 6
+
+_new = tuple.__new__  # a named tuple's own constructor takes three times as long
 
 
 class GroupShard:
@@ -157,6 +160,11 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             return classic_requests.sync(group, request, ticket, now)
         return consumer_classic.sync(group, request, ticket, now)
+
+    def sync_at_once(self, request: SyncGroupRequest) -> SyncGroupResponse | None:
+        """What `sync` answers a member whose assignment is there already, and committed. None: ask `sync`."""
+        group = self._groups.get(request.group_id)
+        return classic_requests.sync_at_once(group, request) if type(group) is ClassicGroup else None
 
     def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now: Now) -> Decision:
         group = self._groups.get(request.group_id)
@@ -314,6 +322,31 @@ class GroupShard:
         committed, response = self.offsets.commit(request, check, now.wall_ms)
         self.counts.offset_commits += len(committed)
         return Decision(records=committed, replies=[Reply(ticket, response)])
+
+    def commit_at_once(self, commit: FrequentCommit, offset: int, leader_epoch: int, now: Now) -> OneRecord | None:
+        """What `commit` decides, for a commit as most are, of a group that is there. None: ask `commit`."""
+        group = self._groups.get(commit.group_id)
+        if group is None or self.offsets.has_pending:
+            return None
+        check = self._check_commit(
+            commit.group_id,
+            commit.member_id,
+            commit.instance_id,
+            commit.generation_or_epoch,
+            transactional=False,
+            api_version=commit.api_version,
+        )
+        if check is not None:
+            check(commit.topic, commit.topic_id, commit.partition)
+        if type(group) is ClassicGroup:
+            classic_requests.offsets_committed(group, commit.member_id, now)
+        now_ms = now.wall_ms
+
+        def take_in() -> None:
+            self.counts.offset_commits += 1
+            self.offsets.take_in(commit, offset, leader_epoch, now_ms)
+
+        return _new(OneRecord, (commit.key, commit.value(offset, leader_epoch, now_ms), take_in))
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, client: Client, ticket: Ticket, now: Now

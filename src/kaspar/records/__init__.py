@@ -14,7 +14,7 @@ from kaspar.records.batch import (
     set_crc,
     set_max_timestamp,
 )
-from kaspar.records.builder import build_batch, recompress
+from kaspar.records.builder import build_batch, build_plain_batch, recompress
 from kaspar.records.codec import Codec, Octets, TimestampType
 from kaspar.records.control import (
     ControlType,
@@ -50,6 +50,7 @@ __all__ = [
     "build_batch",
     "build_end_transaction_marker",
     "build_leader_change",
+    "build_plain_batch",
     "check_batch",
     "check_cost_ns",
     "check_plain_batch",

@@ -1,7 +1,9 @@
 """Builds record batches: from records, and from the records of another batch with another codec."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from kaspar.base.compiled import load
 from kaspar.base.ids import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from kaspar.records.batch import (
     CODEC_MASK,
@@ -19,6 +21,13 @@ from kaspar.records.codec import Codec, Octets, TimestampType
 from kaspar.records.deflate import deflate
 from kaspar.records.inflate import inflate
 from kaspar.records.record import Record
+
+if TYPE_CHECKING:
+    from kaspar.records import building_core as core
+else:
+    core = load("kaspar.records.building_core")
+
+build_plain_batch = core.build_plain_batch
 
 _MAX_OFFSET_DELTA = 0x7FFF_FFFF
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from kaspar.base.errors import ErrorCode
-from tests.unit.groups.shell import DELAY_MS, REBALANCE_MS, SESSION_MS, Shell
+from kaspar.protocol.messages.sync_group import SyncGroupRequest
+from tests.unit.groups.shell import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, Shell
 
 
 def completing(shell: Shell, count: int = 2, **how: Any) -> list[str]:
@@ -31,6 +32,28 @@ def test_who_comes_after_the_leader_is_answered_at_once() -> None:
     leader, follower = completing(shell)
     shell.sync(leader, 1, {follower: b"yours"})
     assert shell.sync(follower, 1).answer.assignment == b"yours"
+
+
+def test_who_needs_no_decision_is_answered_without_one() -> None:
+    """All who come after the leader but the last of them, with whom the group no longer waits for anybody."""
+    shell = Shell()
+    leader, second, third = completing(shell, 3)
+
+    def at_once(member_id: str, generation_id: int = 1) -> bytes | None:
+        request = SyncGroupRequest(
+            group_id=GROUP, generation_id=generation_id, member_id=member_id, group_instance_id=None, assignments=()
+        )
+        answer = shell.shard.sync_at_once(request)
+        return None if answer is None else answer.assignment
+
+    assert at_once(second) is None
+    shell.sync(leader, 1, {second: b"yours", third: b"theirs"})
+    assert at_once(second, 2) is None
+    assert at_once("stranger") is None
+    assert at_once(second) == b"yours"
+    assert at_once(third) is None
+    assert shell.sync(third, 1).answer.assignment == b"theirs"
+    assert at_once(third) == b"theirs", "nobody is waited for"
 
 
 def test_whom_the_leader_forgot_gets_nothing() -> None:

@@ -17,9 +17,9 @@ from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import Offset, ProducerIdAndEpoch
 from kaspar.base.log import get_log
 from kaspar.broker.coordination.tickets import Answer, Refusal, RequestTicket
-from kaspar.coordination import Action, Decision, Now, Reply, Shard, StoredRecord, Ticket, Timer
+from kaspar.coordination import Action, Decision, Now, OneRecord, Reply, Shard, StoredRecord, Ticket, Timer
 from kaspar.protocol.schema import Message
-from kaspar.records import Codec, Record, build_batch
+from kaspar.records import Codec, Record, build_batch, build_plain_batch
 from kaspar.replication.partition import Partition
 from kaspar.storage import PreparedBatch, prepare, prepare_plain
 
@@ -30,6 +30,7 @@ log = get_log(__name__)
 
 S = TypeVar("S", bound=Shard)
 Decide: TypeAlias = Callable[[S, Ticket, Now], Decision]
+DecideOne: TypeAlias = Callable[[S, Now], OneRecord | None]
 Question: TypeAlias = Callable[[S, Now], Message]
 
 FIRST_SEQUENCE: Final = 0
@@ -109,6 +110,40 @@ class ActiveShard(Generic[S]):
         if self._given_up:
             ticket.refuse(ErrorCode.NOT_COORDINATOR)
         return ticket.message or ticket.wait_among(self.waiting)
+
+    def try_at_once(self, decide: DecideOne[S]) -> bool:
+        """The short way of an event that comes to one record, which is committed when it is appended. False where it
+        does not, or where it is refused: then nothing has happened, and `submit` says what is to be done.
+        """
+        partition = self.partition
+        terms = partition.log.plain_terms
+        if self._busy or terms is None or self._codec is not Codec.NONE or not partition.state.commits_alone:
+            return False
+        self._busy = True
+        try:
+            now = self._broker.now()
+            one = decide(self.shard, now)
+            if one is None:
+                return False
+            key, value, take_in = one
+            batch = build_plain_batch(((key, value),), now.wall_ms)
+            prepared = prepare_plain(batch, 0, len(batch), terms, now.wall_ms)
+            if prepared is None:
+                return False
+            partition.append_as_leader(prepared, acks_all=True, now_ms=now.wall_ms)
+            take_in()
+        except Refused:
+            return False
+        except StorageFailure as failure:
+            self._broker.log_directory_failed(failure)
+            return False
+        finally:
+            self._busy = False
+            if self._events:
+                self._work_off()
+        self._metrics.bytes_in += len(batch)
+        self._metrics.messages_in += 1
+        return True
 
     def ask(self, question: Question[S], refused: Refusal) -> Answer:
         ticket = RequestTicket(refused)
@@ -202,13 +237,16 @@ class ActiveShard(Generic[S]):
     def _append(self, records: list[StoredRecord], producer: ProducerIdAndEpoch | None, now: Now) -> None:
         partition, shard = self.partition, self.shard
         wall_ms = now.wall_ms
-        encoded = [Record(wall_ms, *shard.encode(record)) for record in records]
+        encoded = [shard.encode(record) for record in records]
         config = partition.log.config
-        if producer is None:
-            prepared = self._prepared(build_batch(encoded, codec=self._codec), wall_ms)
+        if producer is None and self._codec is Codec.NONE:
+            prepared = self._prepared(build_plain_batch(encoded, wall_ms), wall_ms)
+        elif producer is None:
+            compressed = build_batch([Record(wall_ms, *each) for each in encoded], codec=self._codec)
+            prepared = self._prepared(compressed, wall_ms)
         else:
             batch = build_batch(
-                encoded,
+                [Record(wall_ms, *each) for each in encoded],
                 codec=self._codec,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,
@@ -253,6 +291,11 @@ class ActiveShard(Generic[S]):
     def _all_committed(self) -> bool:
         partition = self.partition
         return partition.state.high_watermark >= partition.log.log_end_offset
+
+    @property
+    def is_settled(self) -> bool:
+        """No event is at work, and all that the shard knows is committed."""
+        return not self._busy and self._all_committed()
 
     def _deliver(self, replies: list[Reply], actions: list[Action]) -> None:
         for ticket, message in replies:

@@ -17,7 +17,7 @@ from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.base.log import get_log
-from kaspar.broker.coordination.active_shard import ActiveShard, Decide, Question
+from kaspar.broker.coordination.active_shard import ActiveShard, Decide, DecideOne, Question
 from kaspar.broker.coordination.internal_topics import InternalTopic
 from kaspar.broker.coordination.loading import LoadCancelled, ShardLoader
 from kaspar.broker.coordination.tickets import Answer, Refusal
@@ -99,6 +99,11 @@ class Runtime(Generic[S]):
             return refused(self._why_not_active(self.partition_of(key)))
         return active.submit(decide, refused)
 
+    def try_at_once(self, key: str, decide: DecideOne[S]) -> bool:
+        """Carry out what comes to one record and no more, if nothing stands in its way. False: `submit` it."""
+        active = self._active.get(self.partition_of(key))
+        return active is not None and active.try_at_once(decide)
+
     def ask(self, key: str, question: Question[S], refused: Refusal) -> Answer:
         """The answer to a question, once all that the shard knows is committed."""
         active = self._active.get(self.partition_of(key))
@@ -126,6 +131,11 @@ class Runtime(Generic[S]):
         if active is None:
             raise self._refusal(self.partition_of(key))
         return active.shard
+
+    def settled_shard_of(self, key: str) -> S | None:
+        """The same, if nothing is under way there and all that it knows is committed: it may be told at once."""
+        active = self._active.get(self.partition_of(key))
+        return active.shard if active is not None and active.is_settled else None
 
     def check_active(self, partition: int) -> None:
         """Refused where this broker does not coordinate the partition, or not yet."""

@@ -1,4 +1,7 @@
-"""SyncGroup: a member asks for its assignment; the leader brings everybody's."""
+"""SyncGroup: a member asks for its assignment; the leader brings everybody's.
+
+Most ask when it is there already: they take no ticket and wait for nothing.
+"""
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +21,12 @@ def handle(broker: "Broker", context: RequestContext, request: SyncGroupRequest)
         return sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return sync_refused(ErrorCode.INVALID_GROUP_ID)
-    return broker.groups.runtime.submit(
+    runtime = broker.groups.runtime
+    shard = runtime.settled_shard_of(request.group_id)
+    response = None if shard is None else shard.sync_at_once(request)
+    if response is not None:
+        return response
+    return runtime.submit(
         request.group_id,
         lambda shard, ticket, now: shard.sync(request, ticket, now),
         sync_refused,
