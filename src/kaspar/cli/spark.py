@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kaspar.base.errors import KasparError
+from kaspar.cli.spark_transactions import add_transactions
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -21,6 +22,7 @@ def add_spark(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     subcommands = spark.add_subparsers(dest="spark_command", metavar="COMMAND", required=True)
     _add_start(subcommands)
+    add_transactions(subcommands)
     status = subcommands.add_parser("status", help="show the cluster's workers, cores and applications")
     stop = subcommands.add_parser("stop", help="end the cluster")
     for command, run in ((status, _status), (stop, _stop)):
@@ -88,8 +90,8 @@ def _start(arguments: argparse.Namespace) -> int:
         port=arguments.port,
     )
     cluster = start(plan)
-    workers = "one worker" if plan.workers == 1 else f"{plan.workers} workers"
-    print(f"{cluster.master} is ready: {workers} with {plan.cores_of_each} cores and {plan.memory} each.")
+    workers, cores = _counted(plan.workers, "worker"), _counted(plan.cores_of_each, "core")
+    print(f"{cluster.master} is ready: {workers} with {cores} and {plan.memory} each.")
     print(f"Its page is {cluster.page}, its logs are in {plan.folder / 'logs'}.")
     return 0
 
@@ -113,5 +115,10 @@ def _stop(arguments: argparse.Namespace) -> int:
     from kaspar.spark.standalone import stop
 
     ended = stop(_folder(arguments))
-    print(f"The cluster is stopped: {ended} processes ended." if ended else "The cluster had ended by itself.")
+    told = f"The cluster is stopped: {_counted(ended, 'process', 'processes')} ended."
+    print(told if ended else "The cluster had ended by itself.")
     return 0
+
+
+def _counted(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

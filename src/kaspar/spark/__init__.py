@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from kaspar.spark.session import register, session
 
 if TYPE_CHECKING:
+    from kaspar.spark.foreach_batch import batch, write_batch
     from kaspar.spark.progress import watch
 
-__all__ = ["register", "session", "watch"]
+__all__ = ["batch", "register", "session", "watch", "write_batch"]
 
 
 def __getattr__(name: str) -> Any:
@@ -23,4 +24,8 @@ def __getattr__(name: str) -> Any:
         from kaspar.spark.progress import watch
 
         return watch
+    if name in ("batch", "write_batch"):
+        from kaspar.spark import foreach_batch
+
+        return getattr(foreach_batch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

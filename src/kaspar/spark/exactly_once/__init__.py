@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.names import BatchName, unnamed_job
 from kaspar.spark.guarantee import TaskWriter
 from kaspar.spark.kafka_settings import InvalidOption
 from kaspar.spark.write_options import WriteOptions
@@ -40,14 +40,14 @@ class ExactlyOnce:
             return cls(options, None)
         claim = str(uuid.uuid4())
         if options.query is None or options.version is None:
-            return cls(options, BatchName(f"job-{claim}", claim, 0))
+            return cls(options, unnamed_job(claim))
         return cls(options, BatchName(options.query, claim, options.version))
 
     def begin(self) -> TaskWriter:
         from kaspar.spark.exactly_once.task import ExactlyOnceTask
 
         batch, task = self._batch_and_task()
-        return ExactlyOnceTask(self.options, batch, task)
+        return ExactlyOnceTask(self.options, batch, task, is_stream=self.batch is None)
 
     def publish(self, messages: Sequence[WriterCommitMessage | None], batch_id: int | None) -> None:
         from kaspar.spark.exactly_once.driver import publish_messages

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.names import BatchName, is_unnamed_job
 from kaspar.spark.exactly_once.process import Process, this_process
-from kaspar.spark.exactly_once.publishing import give_up, publish
+from kaspar.spark.exactly_once.publishing import forget, give_up, publish
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.write_options import WriteOptions
 
@@ -24,6 +24,8 @@ def publish_messages(
     process = this_process(options)
     tell_of_timeouts(process, batch)
     publish(process.parties, batch, [each.transaction for each in written if each.transaction is not None])
+    if is_unnamed_job(batch):
+        forget(process.parties, batch)
 
 
 def give_up_messages(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 PREFIX = "kaspar-spark:"
+_UNNAMED = "job-"
 
 
 class BatchName(NamedTuple):
@@ -23,6 +24,15 @@ class BatchName(NamedTuple):
 
     def __str__(self) -> str:
         return f"batch {self.batch_id} of query {self.query}"
+
+
+def unnamed_job(claim: str) -> BatchName:
+    """The one batch of a job that was given no name: nobody will ever ask for it again."""
+    return BatchName(f"{_UNNAMED}{claim}", claim, 0)
+
+
+def is_unnamed_job(batch: BatchName) -> bool:
+    return batch.query == f"{_UNNAMED}{batch.claim}"
 
 
 class TransactionName(NamedTuple):

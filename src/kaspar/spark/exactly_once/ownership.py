@@ -16,7 +16,11 @@ _ATTEMPTS = 8  # others that claim the query at the very same moment, one after 
 
 
 def claim(parties: Parties, batch: BatchName) -> QueryState:
-    """Make sure that the batch's run owns its query. Raises Superseded if another run does."""
+    """Make sure that the batch's run owns its query. Raises Superseded if another run does.
+
+    A run with a batch before the last one is not let in: there is nothing for it to do, and it would put out the run
+    that is ahead of it.
+    """
     state = parties.log.look(batch.query)
     for _ in range(_ATTEMPTS):
         match state.standing(batch.claim):
@@ -25,7 +29,8 @@ def claim(parties: Parties, batch: BatchName) -> QueryState:
             case Standing.SUPERSEDED:
                 raise superseded(batch, state)
             case Standing.NEW:
-                _refuse_what_is_long_over(batch, state)
+                if is_over(batch, state):
+                    return state
                 if (taken := take_over(parties, batch.query, batch.claim, state)) is not None:
                     return taken
                 state = parties.log.state(batch.query)
@@ -51,11 +56,6 @@ def superseded(batch: BatchName, state: QueryState) -> Superseded:
     )
 
 
-def _refuse_what_is_long_over(batch: BatchName, state: QueryState) -> None:
-    """A run that was never heard of, with a batch that is earlier than the last: it is a late comer, or its checkpoint
-    was set back."""
-    if state.last is not None and batch.batch_id < state.last.batch.batch_id:
-        raise Superseded(
-            f"{batch} is over: batch {state.last.batch.batch_id} was published after it. If its checkpoint was "
-            "set back on purpose, start the query with a new checkpoint, which makes it another query."
-        )
+def is_over(batch: BatchName, state: QueryState) -> bool:
+    """Whether a later batch was decided."""
+    return state.last is not None and batch.batch_id < state.last.batch.batch_id

@@ -46,6 +46,14 @@ def give_up(parties: Parties, batch: BatchName) -> None:
         take_over(parties, batch.query, f"after {batch.claim} {parties.nonce}", state)
 
 
+def forget(parties: Parties, batch: BatchName) -> None:
+    """Delete what the log has of a job that is complete and has no name to come back under."""
+    state = parties.log.state(batch.query)
+    assert state.is_complete, "what is decided is finished first"
+    known = [owner.key for owner in state.owners] + ([state.last.key] if state.last is not None else [])
+    parties.log.append(batch.query, [(key, None) for key in known])
+
+
 def _publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> QueryState:
     state = parties.log.state(batch.query)
     if state.standing(batch.claim) is not Standing.OWNER:

@@ -13,8 +13,10 @@ from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.client.producing import RawProducer
 from kaspar.client.transactions import add_partitions
 from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.decisions import DecidedTransaction
+from kaspar.spark.exactly_once.decisions import DecidedTransaction, QueryState
 from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.ownership import is_over
+from kaspar.spark.exactly_once.parties import Superseded
 from kaspar.spark.exactly_once.process import this_process
 from kaspar.spark.write_options import WriteOptions
 
@@ -31,8 +33,9 @@ class TaskWritten(WriterCommitMessage):
 class ExactlyOnceTask:
     """One attempt of one task (a TaskWriter)."""
 
-    def __init__(self, options: WriteOptions, batch: BatchName, task: int) -> None:
+    def __init__(self, options: WriteOptions, batch: BatchName, task: int, *, is_stream: bool) -> None:
         self._options = options
+        self._is_stream = is_stream
         self._batch = batch
         self._task = task
         self._process = this_process(options)
@@ -76,6 +79,8 @@ class ExactlyOnceTask:
         process, terms = self._process, self._options.producer.terms
         attempt = Attempt.begin(process.parties, process.slots, self._batch)
         if attempt is None:
+            if self._is_stream:
+                refuse_late_comer(self._batch, process.log.state(self._batch.query))
             self._producer = RawProducer(process.client, producer=None, terms=terms)
             return self._producer
         before_first = None
@@ -90,3 +95,13 @@ class ExactlyOnceTask:
             before_first=before_first,
         )
         return self._producer
+
+
+def refuse_late_comer(batch: BatchName, state: QueryState) -> None:
+    """A stream never goes back behind the last batch that was published, unless someone sets its checkpoint back. A job
+    with an earlier version is one that was repeated, and has nothing to write."""
+    if is_over(batch, state):
+        raise Superseded(
+            f"{batch} is over: a later batch was published. If the checkpoint was set back on purpose, start the query "
+            "with a new checkpoint, which makes it another query."
+        )

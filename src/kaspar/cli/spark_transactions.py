@@ -1,0 +1,88 @@
+"""`kaspar spark transactions`: what exactly-once queries have left open on the brokers, and how to end it."""
+
+import argparse
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import KasparError
+
+if TYPE_CHECKING:
+    from kaspar.client import Client
+    from kaspar.spark.exactly_once.decision_log import DecisionLog
+    from kaspar.spark.exactly_once.leftovers import QueryLeftOvers
+
+
+def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subcommands.add_parser(
+        "transactions",
+        help="show and end transactions that exactly-once queries have left open",
+        description="Show the open transactions of exactly-once queries, and decisions that are not carried out yet. "
+        "Running queries have some, too. A query that runs again ends what it left by itself.",
+        epilog="With --end, what was decided is committed, all else is aborted, and a run of the query that is still "
+        "there stops.",
+    )
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="some brokers of the cluster")
+    parser.add_argument("--query", action="append", metavar="ID", help="only this one (may be given several times)")
+    parser.add_argument("--end", action="store_true", help="end them; --query or --all says whose")
+    parser.add_argument("--all", action="store_true", help="with --end: those of all queries that have any")
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="with --end: go on where a decided transaction was aborted, without what it had written",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from kaspar.client import Client
+    from kaspar.spark.exactly_once.decision_log import DecisionLog
+    from kaspar.spark.exactly_once.leftovers import find_left_overs
+
+    if (arguments.all or arguments.accept_loss) and not arguments.end:
+        raise KasparError("--all and --accept-loss go with --end")
+    if arguments.end and not (arguments.query or arguments.all):
+        raise KasparError("--end needs --query ID, or --all: a run of the query that is still there will stop")
+    try:
+        with Client(arguments.bootstrap_server) as client:
+            log = DecisionLog(client)
+            found = find_left_overs(client, log)
+            wanted = [each for each in found if not arguments.query or each.query in arguments.query]
+            for each in wanted:
+                _show(each)
+            if arguments.end:
+                _end(client, log, [each.query for each in wanted], accept_loss=arguments.accept_loss)
+            elif not wanted:
+                print("No query has left anything.")
+    except OSError as problem:
+        raise KasparError(f"{arguments.bootstrap_server} cannot be reached: {problem}") from problem
+    return 0
+
+
+def _show(left: "QueryLeftOvers") -> None:
+    state = left.state
+    print(f"query {left.query}, run {state.owner}")
+    if state.pending is not None:
+        print(f"  batch {state.pending.batch.batch_id} is decided and not complete")
+    elif state.last is not None:
+        print(f"  batch {state.last.batch.batch_id} is published")
+    now_ms = time.time_ns() // 1_000_000
+    for each in left.open_transactions:
+        fate = "to be committed" if each.transactional_id in left.decided else "not decided"
+        topics = ", ".join(sorted({partition.topic for partition in each.partitions}))
+        print(f"  {each.transactional_id}  {fate}, open for {(now_ms - each.start_ms) / 1000:.0f} s: {topics}")
+
+
+def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_loss: bool) -> None:
+    from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
+    from kaspar.spark.exactly_once.leftovers import end_left_overs
+    from kaspar.spark.exactly_once.parties import Parties
+
+    parties = Parties(log, BrokerCoordinator(client), secrets.token_hex(6))
+    for query in queries:
+        ended = end_left_overs(parties, query, accept_loss=accept_loss)
+        if ended.loss is not None:
+            print(f"accepted: {ended.loss}")
+        print(f"query {query}: {ended.committed} transactions committed, {ended.aborted} aborted")
+    if not queries:
+        print("There is nothing to end.")
