@@ -11,12 +11,13 @@ from bench.bench import Bench, Load
 from bench.cases import Case, all_cases
 from bench.cases.requests import HighestRate
 from bench.programs import LoadError, Programs
-from bench.rows import Better, Ratio, Row, figure
+from bench.rows import Better, Comparison, Ratio, Row, figure
 from bench.runner import Results
 from bench.sides import Role, Side, kafka, kaspar
 
 MORE = Row("rate", "a rate", "section", "MB/s", Better.MORE, 1.5)
 LESS = Row("time", "a time", "section", "s", Better.LESS, 0.5)
+MORE_MS = Row("more", "a difference", "section", "ms", Better.LESS, 40.0, Comparison.DIFFERENCE)
 PLAIN = Row("plain", "no goal", "section", "s", Better.LESS)
 
 
@@ -31,6 +32,14 @@ def test_ratio_pairs_the_runs_of_a_round() -> None:
 
 def test_best_is_the_smallest_ratio_where_less_is_better() -> None:
     assert Ratio.of(LESS, [30.0, 10.0, 20.0], [10.0, 10.0, 10.0]) == Ratio(median=2.0, best=1.0, worst=3.0)
+
+
+def test_a_row_may_be_judged_by_the_difference_of_the_runs_of_a_round() -> None:
+    compared = Ratio.of(MORE_MS, [130.0, 90.0, 110.0], [100.0, 100.0, 0.0])
+    assert compared == Ratio(median=30.0, best=-10.0, worst=110.0)
+    assert compared.meets(MORE_MS)
+    assert MORE_MS.goal_text() == "at most +40"
+    assert [MORE_MS.compared_text(each) for each in (30.0, 0.0, -10.0)] == ["+30", "0", "-10"]
 
 
 def test_there_is_no_ratio_to_zero() -> None:
