@@ -133,7 +133,7 @@ def test_failed_query_is_told_in_one_sentence(
 
 
 def test_first_program_of_the_readme(
-    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
     greetings, loud = topics.create(), topics.create()
     topics.produce(greetings, [b"hello", b"guten Tag"])
@@ -144,10 +144,10 @@ def test_first_program_of_the_readme(
         "localhost:9092": broker.bootstrap,
         '"greetings"': f'"{greetings}"',
         '"loud-greetings"': f'"{loud}"',
+        "checkpoints/loud": str(tmp_path),
     }.items():
         assert shown in program
         program = program.replace(shown, here)
-    monkeypatch.chdir(tmp_path)
     for _ in range(2):  # the second run finds its checkpoint, and nothing new
         exec(program, {})
         assert topics.values(loud) == [b"HELLO", b"GUTEN TAG"]

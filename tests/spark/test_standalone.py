@@ -63,7 +63,7 @@ def test_program_runs_on_a_cluster_unchanged(commands: Commands, broker: KasparP
     started = commands.run("start", *size, "--port", str(port))
     assert started.returncode == 0, started.stderr
     master = f"spark://127.0.0.1:{port}"
-    assert started.stdout.startswith(f"{master} is ready: 2 workers with 1 cores and 1g each.\n")
+    assert started.stdout.startswith(f"{master} is ready: 2 workers with 1 core and 1g each.\n")
     assert "workers       2 of 2 alive" in commands.run("status").stdout
 
     again = commands.run("start", *size, "--port", str(port))
