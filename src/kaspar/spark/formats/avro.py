@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.formats.data_types import arrow_type_of
-from kaspar.spark.formats.decoder import Decoded, column_of
+from kaspar.spark.formats.decoder import Decoded, collector_paused, column_of
 from kaspar.spark.formats.schema_lookup import OneSchema, SchemaLookup
 from kaspar.spark.kafka_settings import InvalidOption
 
@@ -66,6 +66,7 @@ class AvroDecoder:
         self._lookup = lookup or OneSchema(_physical(_parsed(schema)))
         self._read_as = _physical(read_as) if reader_schema else None
 
+    @collector_paused()
     def decode(self, column: pa.BinaryArray) -> Decoded:
         bad: dict[int, str] = {}
         values: list[Any] = []

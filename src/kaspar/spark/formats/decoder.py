@@ -4,7 +4,9 @@ A record that cannot be decoded never spoils its neighbours: it is null in the v
 A record without bytes (a null key, a tombstone) is null, and not bad.
 """
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -24,6 +26,19 @@ class Decoder(Protocol):
         """The type of the column in Spark."""
 
     def decode(self, column: pa.BinaryArray) -> Decoded: ...
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Values that are made one by one are all kept until they are in their column: a collector that looks through them
+    again and again finds nothing, and takes as long as the decoding itself."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def rows_refused(accepts: Callable[[int, int], bool], start: int, end: int) -> list[int]:

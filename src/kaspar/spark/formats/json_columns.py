@@ -38,12 +38,13 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.formats.data_types import arrow_type_of
-from kaspar.spark.formats.decoder import Decoded
+from kaspar.spark.formats.decoder import Decoded, collector_paused
 from kaspar.spark.formats.json_rows import BadJson, reader_of
 from kaspar.spark.formats.plain import NOT_UTF8, rows_without_utf8
 
 PARTS = 8  # into how many parts a refused run of records is cut
 FEW = 32  # so many are judged one by one
+DEEP = 500  # levels: each takes two bytes at least
 MOST_BYTES = 1 << 30  # Arrow counts the bytes of a block with 32 bits
 
 _READ_AS_THEY_ARE = (
@@ -75,6 +76,7 @@ class JsonDecoder:
             return Decoded(self._one_by_one(column, rows, bad), bad)
         together = pc.and_(pc.starts_with(column, b"{"), pc.ends_with(column, b"}")).fill_null(False).to_numpy(False)
         together[list(bad)] = False
+        together &= ~_may_be_deep(column)
         if self._has_decimals:
             together &= ~pc.match_substring_regex(column, _PERHAPS_NO_DECIMAL).fill_null(True).to_numpy(False)
         if together.all():
@@ -112,6 +114,7 @@ class JsonDecoder:
             raise pa.ArrowInvalid("a record holds more than one document")
         return table.to_struct_array().combine_chunks().cast(self._arrow_type)
 
+    @collector_paused()
     def _one_by_one(self, column: pa.BinaryArray, rows: Rows, bad: dict[int, str]) -> pa.Array:
         values: list[object] = []
         for row, record in zip(rows.tolist(), column.to_pylist(), strict=True):
@@ -123,6 +126,16 @@ class JsonDecoder:
                     bad[row] = str(error)
             values.append(value)
         return pa.array(values, self._arrow_type)
+
+
+def _may_be_deep(column: pa.BinaryArray) -> npt.NDArray[np.bool_]:
+    """The records that may be nested deeper than json_rows goes along with; Arrow knows no limit."""
+    deep: npt.NDArray[np.bool_] = pc.greater_equal(pc.binary_length(column), 2 * DEEP).fill_null(False).to_numpy(False)
+    if deep.any():
+        long = column.filter(deep)
+        opened = pc.add(pc.count_substring(long, b"["), pc.count_substring(long, b"{"))
+        deep[deep] = pc.greater_equal(opened, DEEP).to_numpy(False)
+    return deep
 
 
 def schema_for_arrow(data_type: DataType) -> pa.Schema | None:

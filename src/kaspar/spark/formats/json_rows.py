@@ -71,30 +71,24 @@ def reader_of(data_type: DataType) -> Callable[[bytes], Any]:
     """From a record to what pa.array takes for this type; BadJson. InvalidOption if no JSON can be of this type."""
     if not isinstance(data_type, (StructType, ArrayType, MapType)):
         raise InvalidOption(f"A JSON schema is a struct, an array or a map, not {data_type.simpleString()}.")
-    convert = _converter_of_some(data_type, "it")
+    convert = _converter(data_type, "it")
 
     def read(record: bytes) -> Any:
         text = record.decode()
         if not text.strip(" \t\r\n"):
             return None
         try:
-            document = _parse(text)
+            return convert(_parse(text))
         except json.JSONDecodeError as error:
             raise BadJson(f"it is not JSON ({error.msg} at character {error.pos})") from None
         except RecursionError:
             raise BadJson("it is nested too deep") from None
-        return convert(document)
 
     return read
 
 
 def _converter(data_type: DataType, name: str) -> Convert:
-    """A value of a document to one of this type; null stays null. `name` is what a complaint calls it."""
-    convert = _converter_of_some(data_type, name)
-    return lambda value: None if value is None else convert(value)
-
-
-def _converter_of_some(data_type: DataType, name: str) -> Convert:
+    """A value of a document, which is not null, to one of this type. `name` is what a complaint calls it."""
     match data_type:
         case StructType():
             fields = [(field.name, _converter(field.dataType, field.name)) for field in data_type.fields]
@@ -127,19 +121,19 @@ def _converter_of_some(data_type: DataType, name: str) -> Convert:
 def _struct(value: Any, fields: list[tuple[str, Convert]], name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _mismatch(name, value, "an object")
-    return {field: convert(value.get(field)) for field, convert in fields}
+    return {field: None if (one := value.get(field)) is None else convert(one) for field, convert in fields}
 
 
 def _array(value: Any, element: Convert, name: str) -> list[Any]:
     if not isinstance(value, list):
         raise _mismatch(name, value, "an array")
-    return [element(item) for item in value]
+    return [None if item is None else element(item) for item in value]
 
 
 def _map(value: Any, convert: Convert, name: str) -> list[tuple[str, Any]]:
     if not isinstance(value, dict):
         raise _mismatch(name, value, "an object")
-    return [(_string(key, name), convert(item)) for key, item in value.items()]
+    return [(_string(key, name), None if item is None else convert(item)) for key, item in value.items()]
 
 
 def _string(value: Any, name: str) -> str:

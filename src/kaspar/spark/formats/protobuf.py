@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.formats.data_types import arrow_type_of
-from kaspar.spark.formats.decoder import Decoded, rows_refused
+from kaspar.spark.formats.decoder import Decoded, collector_paused, rows_refused
 from kaspar.spark.formats.schema_lookup import OneSchema, SchemaLookup
 from kaspar.spark.kafka_settings import InvalidOption
 
@@ -61,6 +61,7 @@ class ProtobufDecoder:
         self._descriptor = message.DESCRIPTOR
         self._lookup = lookup or OneSchema(message)
 
+    @collector_paused()
     def decode(self, column: pa.BinaryArray) -> Decoded:
         bad: dict[int, str] = {}
         messages = [self._parse(row, record, bad) for row, record in enumerate(column.to_pylist())]

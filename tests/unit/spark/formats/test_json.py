@@ -63,6 +63,14 @@ def test_records_that_would_make_one_document_or_two_stay_where_they_are() -> No
     assert done.values.to_pylist() == [{"id": 1}, None, None, None, None, {"id": 5}]
 
 
+def test_how_deep_a_record_may_be_does_not_depend_on_its_neighbours() -> None:
+    levels = {400: True, 100_000: False}
+    for depth, fits in levels.items():
+        deep = b'{"more": ' + b"[" * depth + b"]" * depth + b"}"
+        for neighbour in (b'{"id": 1}', b'{"id": "bad"}'):
+            assert (1 in decode([neighbour, deep], "id int").bad) is not fits
+
+
 def test_line_ends_within_a_record_are_its_own() -> None:
     done = decode(
         [b'{\n  "id": 1,\r\n  "name": "a\\nb"\n}', b'{"name": "a\nb"}', b'\n{"id": 2}\n'], "id int, name string"
@@ -90,6 +98,7 @@ def test_many_bad_records_among_good_ones() -> None:
         ("[1]", "it is [1], which is not an object"),
         ('{"v": "' + "x" * 100 + '"}', 'v is "' + "x" * 56 + "..., which is not a whole number"),
         ("[" * 100_000, "it is nested too deep"),
+        ('{"v": ' * 800 + "1" + "}" * 800, "it is nested too deep"),
     ],
 )
 def test_the_reason_says_what_is_wrong(text: str, reason: str) -> None:
