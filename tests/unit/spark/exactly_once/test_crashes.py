@@ -1,0 +1,371 @@
+"""The table of docs/spark/exactly-once.md: what a crash after each step leads to. Scenes are played with the kill at
+every single step, so each stands for all the rows between its first step and its last.
+"""
+
+import pytest
+
+from kaspar.base.errors import Refused
+from kaspar.spark.exactly_once.attempt import Attempt
+from kaspar.spark.exactly_once.decisions import Owner, Standing
+from kaspar.spark.exactly_once.leftovers import end_left_overs
+from kaspar.spark.exactly_once.ownership import claim, take_over
+from kaspar.spark.exactly_once.parties import DecidedButAborted, NotPublished, Superseded
+from kaspar.spark.exactly_once.publishing import give_up
+from tests.property.exactly_once_model import Cluster
+from tests.unit.spark.exactly_once.scenes import (
+    QUERY,
+    TASKS,
+    Run,
+    dead_after_its_decision,
+    decided,
+    is_killed,
+    killed_at_every_step,
+    published,
+)
+
+
+def test_batches_are_published_once_with_few_transactional_ids() -> None:
+    cluster = Cluster()
+    Run(cluster, "only").go(*range(10))
+    assert cluster.visible == published(*range(10))
+    assert len(cluster.transactions) == TASKS
+    assert not cluster.open_ids()
+
+
+def test_a_task_that_is_killed_at_any_step_publishes_nothing_and_its_next_attempt_all() -> None:
+    def scene(step: int) -> bool:
+        cluster = Cluster()
+        run = Run(cluster, "run")
+        run.go(0)
+        doomed = cluster.process("doomed")
+
+        def attempt() -> None:
+            begun = run.begin(1, 0, doomed)
+            assert begun is not None
+            begun.prepare()
+
+        killed = is_killed(doomed, step, attempt)
+        assert cluster.visible == published(0)
+        run.go(1)
+        assert cluster.visible == published(0, 1)
+        assert not cluster.open_ids(), "what it left is cleared away with its batch"
+        return killed
+
+    killed_at_every_step(scene)
+
+
+@pytest.mark.parametrize("lands", [True, False], ids=["its append lands", "its append is lost"])
+def test_a_driver_that_is_killed_at_any_step_of_a_commit_is_followed_by_one_that_finishes(lands: bool) -> None:
+    def scene(step: int) -> bool:
+        cluster = Cluster()
+        first = Run(cluster, "first")
+        first.go(0)
+        written = first.write(1)
+        killed = is_killed(first.committer, step, lambda: first.commit(1, written))
+        while cluster.on_their_way:
+            records = cluster.on_their_way.pop()
+            if lands:
+                cluster.store(records)
+        assert cluster.visible.keys() <= published(0, 1).keys()
+        cluster.compact(cluster.next_offset)
+        second = Run(cluster, "second")
+        second.go(1, 2)
+        assert cluster.visible == published(0, 1, 2)
+        assert not cluster.open_ids()
+        return killed
+
+    killed_at_every_step(scene)
+
+
+def test_a_run_that_takes_over_and_is_killed_at_any_step_is_followed_by_one_that_does_the_rest() -> None:
+    def scene(step: int) -> bool:
+        first = Run(Cluster(), "first")
+        first.go(0)
+        cluster = dead_after_its_decision(first, 1, first.write(1)).cluster
+        second = Run(cluster, "second")
+        killed = is_killed(second.worker, step, lambda: second.begin(1, 0))
+        Run(cluster, "third").go(1, 2)
+        assert cluster.visible == published(0, 1, 2)
+        assert not cluster.open_ids()
+        return killed
+
+    killed_at_every_step(scene)
+
+
+def test_a_worker_that_is_killed_while_it_takes_over_is_followed_by_another_of_the_same_run() -> None:
+    def scene(step: int) -> bool:
+        first = Run(Cluster(), "first")
+        first.go(0)
+        cluster = dead_after_its_decision(first, 1, first.write(1)).cluster
+        second = Run(cluster, "second")
+        doomed = cluster.process("doomed")
+        killed = is_killed(doomed, step, lambda: second.begin(1, 0, doomed))
+        second.go(1)
+        assert cluster.visible == published(0, 1), "Spark takes the batch for done now"
+        second.go(2)
+        assert cluster.visible == published(0, 1, 2)
+        assert not cluster.open_ids()
+        return killed
+
+    killed_at_every_step(scene)
+
+
+def test_a_run_that_takes_over_leaves_alone_what_its_other_tasks_write_meanwhile() -> None:
+    cluster = Cluster()
+    Run(cluster, "first").begin(0, 0)
+    second = Run(cluster, "second")
+    other_worker = cluster.process("other")
+    find = second.worker.parties.coordinator.open_transactions
+
+    def find_late(query: str) -> list[str]:
+        second.begin(0, 1, other_worker)
+        return find(query)
+
+    second.worker.parties.coordinator.open_transactions = find_late  # type: ignore[method-assign]
+    second.begin(0, 0)
+    assert len(cluster.open_ids()) == 2
+    assert all(":2:" in name for name in cluster.open_ids())
+
+
+def test_who_finds_itself_superseded_leaves_alone_what_others_have_decided() -> None:
+    run = Run(Cluster(), "decides")
+    cluster = dead_after_its_decision(run, 0, run.write(0)).cluster
+    second, third = Run(cluster, "second"), Run(cluster, "third")
+    for each in (second, third):
+        log = each.worker.parties.log
+        log.append(QUERY, [Owner(QUERY, log.look(QUERY).generation + 1, each.name, "killed after its claim").record()])
+    with pytest.raises(Superseded):
+        second.commit(0, [])
+    assert len(cluster.open_ids()) == TASKS
+    Run(cluster, "fourth").go(0)
+    assert cluster.visible == published(0)
+
+
+def test_a_commit_that_is_repeated_changes_nothing() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    written = run.write(0)
+    run.commit(0, written)
+    run.commit(0, written)
+    Run(cluster, "next").commit(0, [])
+    assert cluster.visible == published(0)
+
+
+def test_what_a_dead_run_decided_is_committed_and_what_it_did_not_is_aborted_as_soon_as_the_next_run_begins() -> None:
+    first = Run(Cluster(), "first")
+    written = first.write(0)
+    first.begin(0, 0, first.cluster.process("zombie"))
+    cluster = dead_after_its_decision(first, 0, written).cluster
+    assert len(cluster.open_ids()) == TASKS + 1
+    assert not cluster.visible
+    Run(cluster, "second").begin(0, 0)
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+
+
+@pytest.mark.parametrize("give_up_step", [-1, 0, 1, 2, 3, 4, 5, 6, 8, 10])
+def test_a_commit_that_fails_and_is_aborted_by_spark_is_published_once_by_the_next_run(give_up_step: int) -> None:
+    """Spark aborts a batch whose commit failed, though its decision may be in the log, or still on its way there."""
+
+    def scene(step: int) -> bool:
+        cluster = Cluster()
+        run = Run(cluster, "run")
+        run.go(0)
+        written = run.write(1)
+        killed = is_killed(run.committer, step, lambda: run.commit(1, written))
+        aborter = cluster.process("aborter")
+        is_killed(aborter, give_up_step, lambda: give_up(aborter.parties, run.batch(1)))
+        while cluster.on_their_way:
+            cluster.store(cluster.on_their_way.pop())
+        Run(cluster, "next").go(1, 2)
+        assert cluster.visible == published(0, 1, 2)
+        assert not cluster.open_ids()
+        return killed
+
+    killed_at_every_step(scene)
+
+
+def test_of_two_drivers_on_one_checkpoint_the_newer_one_publishes_and_the_older_one_stops() -> None:
+    cluster = Cluster()
+    old, new = Run(cluster, "old"), Run(cluster, "new")
+    old.go(0)
+    written = old.write(1)
+    new.go(1)
+    with pytest.raises(Superseded, match="another run"):
+        old.commit(1, written)
+    with pytest.raises(Superseded, match="another run"):
+        old.go(2)
+    new.go(2)
+    assert cluster.visible == published(0, 1, 2)
+    assert not cluster.open_ids()
+
+
+def test_a_batch_that_the_older_of_two_drivers_has_decided_is_not_published_by_the_newer_one() -> None:
+    cluster = Cluster()
+    old, new = Run(cluster, "old"), Run(cluster, "new")
+    written = old.write(0)
+    old.commit(0, written)
+    assert new.write(0) == []
+    new.commit(0, [])
+    new.go(1)
+    assert cluster.visible == published(0, 1)
+
+
+def test_an_old_driver_whose_decision_arrives_after_the_new_one_has_claimed_has_decided_nothing() -> None:
+    cluster = Cluster()
+    old, new = Run(cluster, "old"), Run(cluster, "new")
+    written = old.write(0)
+    assert is_killed(old.committer, 1, lambda: old.commit(0, written)), "at the append of its decision"
+    assert len(cluster.on_their_way) == 1
+    new_written = new.write(0)
+    cluster.store(cluster.on_their_way.pop())
+    new.commit(0, new_written)
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+
+
+def test_an_attempt_that_comes_too_late_aborts_what_it_wrote() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    late = run.begin(0, 0, cluster.process("late"))
+    assert late is not None
+    transaction = cluster.transactions[late.transactional_id]
+    run.go(0)
+    assert transaction.state == "Empty", "it was fenced and aborted with its batch"
+    later = run.begin(1, 0, cluster.process("later"))
+    assert later is not None
+    other = Run(cluster, "other")
+    other.go(1)
+    with pytest.raises((Superseded, NotPublished, Refused)):
+        later.prepare()
+    assert not cluster.open_ids()
+
+
+def test_a_late_attempt_of_the_same_run_that_nobody_fenced_aborts_itself() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    written = run.write(0)
+    late = Attempt.begin(run.worker.parties, run.worker.slots, run.batch(0))
+    assert late is not None
+    run.commit(0, written)
+    run.worker.write(late.transactional_id, late.producer, (0, 0))
+    with pytest.raises(NotPublished, match="came too late"):
+        late.prepare()
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+
+
+def test_a_losing_attempt_is_aborted_with_its_batch() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    loser = run.begin(0, 0, cluster.process("speculative"))
+    assert loser is not None
+    loser.prepare()
+    run.go(0)
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+
+
+def test_a_run_that_was_never_heard_of_does_not_put_out_one_that_is_ahead_of_it() -> None:
+    cluster = Cluster()
+    ahead, behind = Run(cluster, "ahead"), Run(cluster, "behind")
+    ahead.go(0, 1)
+    assert behind.begin(0, 0) is None
+    ahead.go(2)
+    assert cluster.visible == published(0, 1, 2)
+
+
+def test_of_two_that_claim_at_once_the_first_in_the_log_is_in_force() -> None:
+    cluster = Cluster()
+    one, other = Run(cluster, "one"), Run(cluster, "other")
+    seen = one.worker.parties.log.look(QUERY)
+    claim(other.worker.parties, other.batch(0))
+    assert take_over(one.worker.parties, QUERY, "one", seen) is None
+    assert one.worker.parties.log.look(QUERY).standing("other") is Standing.OWNER
+
+
+# --- ended by hand ----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_commits_what_was_decided_and_aborts_the_rest() -> None:
+    run = Run(Cluster(), "run")
+    written = run.write(0)
+    run.begin(0, 0, run.cluster.process("stray"))
+    run = dead_after_its_decision(run, 0, written)
+    cluster = run.cluster
+    ended = end_left_overs(cluster.process("command").parties, QUERY)
+    assert (ended.committed, ended.aborted) == (TASKS, 1)
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+    with pytest.raises(Superseded):
+        run.go(1)
+
+
+# --- brokers that cannot prepare transactions -------------------------------------------------------------------------
+
+
+def timed_out_after_its_decision() -> Cluster:
+    run = Run(Cluster(prepares=False), "run")
+    run.go(0)
+    written = run.write(1)
+    cluster = dead_after_its_decision(run, 1, written).cluster
+    for each in written:
+        cluster.time_out(each.transactional_id)
+    return cluster
+
+
+def test_a_decided_transaction_that_timed_out_stops_the_query_for_good_and_is_named() -> None:
+    cluster = timed_out_after_its_decision()
+    for name in ("second", "third"):
+        with pytest.raises(DecidedButAborted, match=r"batch 1 .* tasks 0, 1, 2 wrote to orders"):
+            Run(cluster, name).go(1)
+    assert cluster.visible == published(0)
+
+
+def test_what_is_missing_can_be_accepted_by_hand() -> None:
+    cluster = timed_out_after_its_decision()
+    command = cluster.process("command").parties
+    with pytest.raises(DecidedButAborted):
+        end_left_overs(command, QUERY)
+    ended = end_left_overs(command, QUERY, accept_loss=True)
+    assert ended.loss is not None
+    Run(cluster, "next").go(1, 2)
+    assert cluster.visible == published(0, 2)
+
+
+def test_a_transaction_that_times_out_before_the_decision_keeps_the_whole_batch_from_being_published() -> None:
+    cluster = Cluster(prepares=False)
+    run = Run(cluster, "run")
+    written = run.write(0)
+    cluster.time_out(written[0].transactional_id)
+    with pytest.raises(NotPublished, match="tasks 0 wrote"):
+        run.commit(0, written)
+    assert not cluster.visible
+    Run(cluster, "next").go(0)
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+
+
+def test_a_driver_that_is_killed_while_it_commits_is_followed_by_one_that_finishes_in_time() -> None:
+    def scene(step: int) -> bool:
+        cluster = Cluster(prepares=False)
+        first = Run(cluster, "first")
+        written = first.write(0)
+        killed = is_killed(first.committer, step, lambda: first.commit(0, written))
+        Run(cluster, "second").go(0, 1)
+        assert cluster.visible == published(0, 1)
+        return killed
+
+    killed_at_every_step(scene)
+
+
+def test_messages_of_one_batch_name_what_each_task_wrote() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    attempt = run.begin(0, 7)
+    assert attempt is not None
+    before = attempt.producer
+    attempt.prepare()
+    message = decided(attempt, 7)
+    assert message.producer.producer_epoch == before.producer_epoch + 1, "it is ended by another pair than wrote it"
+    assert message.task == 7

@@ -1,0 +1,118 @@
+"""The judge of the decision log: records in, a verdict out."""
+
+import pytest
+
+from kaspar.base.errors import KasparError
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.spark.exactly_once.decisions import (
+    OWNERS_KEPT,
+    DecidedTransaction,
+    Decision,
+    Judge,
+    LogRecord,
+    Owner,
+    QueryState,
+    Standing,
+)
+from kaspar.spark.exactly_once.names import BatchName
+
+QUERY = "query"
+
+
+def owner(generation: int, claim: str, nonce: str = "nonce") -> Owner:
+    return Owner(QUERY, generation, claim, nonce)
+
+
+def decision(generation: int, claim: str, batch_id: int, nonce: str = "nonce") -> Decision:
+    transaction = DecidedTransaction(f"id-{generation}-{batch_id}", ProducerIdAndEpoch(7, 3), 0, ("orders", "counts"))
+    return Decision(BatchName(QUERY, claim, batch_id), generation, nonce, (transaction,))
+
+
+def verdict(*records: LogRecord) -> QueryState:
+    judge = Judge()
+    for key, value in records:
+        judge.read(key, value)
+    return judge.state(QUERY)
+
+
+def test_a_decision_of_the_owner_is_valid_and_is_read_as_it_was_written() -> None:
+    wanted = decision(1, "run", 5)
+    state = verdict(owner(1, "run").record(), wanted.record())
+    assert state.pending == wanted
+    assert state.is_decided(5)
+    assert not state.is_decided(6)
+
+
+def test_a_decision_of_a_superseded_run_is_void() -> None:
+    state = verdict(owner(1, "old").record(), owner(2, "new").record(), decision(1, "old", 5).record())
+    assert state.last is None
+    assert (state.standing("old"), state.standing("new")) == (Standing.SUPERSEDED, Standing.OWNER)
+    assert state.standing("another") is Standing.NEW
+
+
+def test_a_decision_from_before_it_was_superseded_stays_valid() -> None:
+    wanted = decision(1, "old", 5)
+    assert verdict(owner(1, "old").record(), wanted.record(), owner(2, "new").record()).pending == wanted
+
+
+def test_the_first_decision_of_a_batch_wins_and_no_earlier_batch_follows() -> None:
+    first = decision(1, "run", 5)
+    state = verdict(
+        owner(1, "run").record(),
+        first.record(),
+        decision(1, "run", 5, "again").record(),
+        decision(1, "run", 4).record(),
+    )
+    assert state.last == first
+
+
+def test_of_two_owners_of_one_generation_the_first_is_in_force_and_an_earlier_generation_never_is() -> None:
+    state = verdict(owner(2, "first").record(), owner(2, "second").record(), owner(1, "late").record())
+    assert state.owner == "first"
+    assert state.standing("second") is Standing.NEW
+
+
+def test_a_claim_that_several_tasks_make_is_in_force_once() -> None:
+    state = verdict(owner(1, "run", "a").record(), owner(2, "next").record(), owner(1, "run", "b").record())
+    assert state.owner == "next"
+
+
+def test_a_completion_is_a_fact_even_where_its_decision_was_compacted_away() -> None:
+    state = verdict(owner(2, "new").record(), decision(1, "old", 5).completion())
+    assert state.is_decided(5)
+    assert state.pending is None
+
+
+def test_a_completion_makes_the_one_before_it_needless() -> None:
+    first, second = decision(1, "run", 5), decision(1, "run", 6)
+    state = verdict(owner(1, "run").record(), first.completion(), second.record())
+    assert state.completion() == [second.completion(), (first.key, None)]
+
+
+def test_a_completion_that_comes_late_changes_nothing() -> None:
+    later = decision(2, "new", 6)
+    state = verdict(
+        owner(1, "old").record(), owner(2, "new").record(), later.record(), decision(1, "old", 5).completion()
+    )
+    assert state.pending == later
+
+
+def test_owners_far_back_are_deleted_and_those_close_by_are_known() -> None:
+    state = verdict(*(owner(generation, f"run{generation}").record() for generation in range(1, 20)))
+    outdated = dict(state.outdated())
+    assert set(outdated) == {owner(generation, f"run{generation}").key for generation in range(1, 20 - OWNERS_KEPT)}
+    assert state.standing(f"run{20 - OWNERS_KEPT}") is Standing.SUPERSEDED
+
+
+def test_queries_do_not_touch_each_other() -> None:
+    judge = Judge()
+    for query in ("one", "other"):
+        judge.read(*Owner(query, 1, f"run of {query}", "nonce").record())
+    assert (judge.state("one").owner, judge.state("other").owner) == ("run of one", "run of other")
+    assert sorted(judge.queries()) == ["one", "other"]
+
+
+@pytest.mark.parametrize("record", [(b'["lease","query"]', b"{}"), (owner(1, "run").key, b'{"format":2}')])
+def test_a_record_of_a_newer_version_is_not_guessed_at(record: LogRecord) -> None:
+    with pytest.raises(KasparError, match="newer version"):
+        verdict(record)

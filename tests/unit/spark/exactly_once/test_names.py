@@ -1,0 +1,38 @@
+"""Transactional ids: of which query, and of which of its runs."""
+
+import pytest
+
+from kaspar.spark.exactly_once.attempt import Slots
+from kaspar.spark.exactly_once.names import BatchName, TransactionName, is_unnamed_job, prefix_of, unnamed_job
+
+
+@pytest.mark.parametrize("query", ["7b1c", "a:b", "sales.daily", "Größe 100%", "../x"])
+def test_an_id_tells_its_query_and_generation(query: str) -> None:
+    name = TransactionName(query, 12, "worker", 3)
+    assert TransactionName.of(str(name)) == name
+    assert str(name).startswith(prefix_of(query))
+
+
+def test_no_query_has_ids_that_begin_like_another_ones() -> None:
+    assert not str(TransactionName("a:1", 1, "w", 0)).startswith(prefix_of("a"))
+    assert not str(TransactionName("ab", 1, "w", 0)).startswith(prefix_of("a"))
+
+
+@pytest.mark.parametrize("text", ["orders-17", "kaspar-spark:", "kaspar-spark:q:x:w:0", "kaspar-spark:q:1:w"])
+def test_ids_of_others_are_not_ours(text: str) -> None:
+    assert TransactionName.of(text) is None
+
+
+def test_a_slot_is_used_again_in_a_later_batch_and_never_in_the_same() -> None:
+    slots = Slots("worker")
+    first, second = BatchName("query", "run", 1), BatchName("query", "run", 2)
+    in_first = [slots.take(first, 1), slots.take(first, 1)]
+    assert in_first[0] != in_first[1]
+    assert [slots.take(second, 1), slots.take(second, 1)] == in_first
+    assert slots.take(second, 1) not in in_first
+    assert slots.take(first, 2) not in in_first
+
+
+def test_a_job_without_a_name_is_told_from_one_that_is_called_alike() -> None:
+    assert is_unnamed_job(unnamed_job("claim"))
+    assert not is_unnamed_job(BatchName("job-claim", "another", 0))
