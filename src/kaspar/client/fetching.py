@@ -25,8 +25,8 @@ from kaspar.records.column_reading import offset_behind
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 
-MAX_BYTES = 8 * 1024 * 1024
-"""Of an answer. Larger ones make nothing quicker: they have to be whole before anybody can look into them."""
+MAX_BYTES = 2 * 1024 * 1024
+"""Of an answer. It has to be whole before anybody can look into it, and larger ones fall out of a core's caches."""
 
 _BACKOFF_S = 0.05
 _EMPTY_ANSWERS = 2  # so many in a row, of offsets that the log has: there are no records left below them

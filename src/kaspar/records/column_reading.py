@@ -97,18 +97,19 @@ class ColumnReader:
             while (header := selector.select(filler.next_offset, self._until)) is not None:
                 filler.begin(records, selector.position, header)
                 while filler.fill():
-                    yield self._cut()
+                    yield self._columns()
+                    filler.start_anew()  # now, when the memory of the last columns may be free again
         except MalformedBytes as error:
             raise MalformedBytes(f"{self._partition}: {error}") from error
 
     def finish(self) -> Columns | None:
-        """What was taken and not yet given."""
-        return self._cut() if self._filler.rows else None
+        """What was taken and not yet given. Nothing can be taken behind it."""
+        return self._columns() if self._filler.rows else None
 
-    def _cut(self) -> Columns:
+    def _columns(self) -> Columns:
         filler = self._filler
         rows = filler.rows
-        columns = Columns(
+        return Columns(
             rows=rows,
             key=_octets(filler.keys),
             value=_octets(filler.values),
@@ -123,8 +124,6 @@ class ColumnReader:
                 _octets(filler.header_values),
             ),
         )
-        filler.start_anew()
-        return columns
 
 
 def _octets(column: column_reading_core.OctetsColumn) -> OctetsColumn:

@@ -142,18 +142,16 @@ class OctetsColumn:
     _validity = cython.declare("unsigned char[::1]")
     _most_rows: cython.Py_ssize_t
 
-    def __init__(self, most_rows: cython.Py_ssize_t, most_bytes: cython.Py_ssize_t) -> None:
-        self._begin(most_rows, most_bytes)
+    def __init__(self, rows: cython.Py_ssize_t, size: cython.Py_ssize_t) -> None:
+        self._begin(rows, size)
 
     @cython.cfunc
-    def _begin(self, most_rows: cython.Py_ssize_t, most_bytes: cython.Py_ssize_t) -> object:
-        self.rows = 0
-        self.nulls = 0
-        self.size = 0
-        self._most_rows = most_rows
-        self.data = bytearray(most_bytes)
-        self.offsets = bytearray(4 * (most_rows + 1))
-        self.validity = bytearray((most_rows + 7) // 8)
+    def _begin(self, rows: cython.Py_ssize_t, size: cython.Py_ssize_t) -> object:
+        self.rows = self.nulls = self.size = 0
+        self._most_rows = rows
+        self.data = bytearray(size)
+        self.offsets = bytearray(4 * (rows + 1))
+        self.validity = bytearray((rows + 7) // 8)
         self._see()
         return None
 
@@ -172,15 +170,15 @@ class OctetsColumn:
         return rows <= self._most_rows - self.rows and size <= len(self._data) - self.size
 
     @cython.cfunc
-    def _make_room(self, rows: cython.Py_ssize_t, size: cython.Py_ssize_t) -> object:
-        """At least twice as much, so that little is copied however much comes."""
+    def _make_room(self, rows: cython.Py_ssize_t, size: cython.Py_ssize_t, usual: cython.Py_ssize_t) -> object:
+        """Twice as much, so that little is copied however much comes; above the usual size only what is wanted."""
         self._data = self._offsets = self._validity = None  # what is looked at cannot grow
         if rows > self._most_rows - self.rows:
             self._most_rows = max(self.rows + rows, 2 * self._most_rows)
             self.offsets += bytes(4 * (self._most_rows + 1) - len(self.offsets))
             self.validity += bytes((self._most_rows + 7) // 8 - len(self.validity))
         if size > len(self.data) - self.size:
-            self.data += bytes(max(self.size + size, 2 * len(self.data)) - len(self.data))
+            self.data += bytes(max(self.size + size, min(2 * len(self.data), usual)) - len(self.data))
         self._see()
         return None
 
@@ -283,17 +281,16 @@ class ColumnFiller:
         self._allocate()
 
     def start_anew(self) -> None:
-        """New columns, with as much room as the last took: whoever has those keeps them."""
+        """New columns, with as much room as the last took unless that was unusual: whoever has those keeps them."""
         for column in (self.keys, self.values, self.header_keys, self.header_values):
-            column._begin(column._most_rows, len(column.data))
+            column._begin(column._most_rows, min(len(column.data), self._most_bytes))
         self._allocate()
 
     @cython.cfunc
     def _allocate(self) -> object:
         rows: cython.Py_ssize_t = self._most_rows
-        self.rows = 0
+        self.rows = self.rows_without_headers = 0
         self._bytes = 0
-        self.rows_without_headers = 0
         self.header_offsets = bytearray(4 * (rows + 1) if self._wants_headers else 0)
         self.header_validity = bytearray((rows + 7) // 8 if self._wants_headers else 0)
         self.offsets = bytearray(8 * rows if self._wants_offsets else 0)
@@ -319,8 +316,7 @@ class ColumnFiller:
         self._timestamp_type = header.is_log_append_time
         self._base_timestamp = header.max_timestamp if self._timestamp_type else header.base_timestamp
         self._records_left = header.count  # 0: compaction leaves such a batch to remember its producer's last sequence
-        self._position = 0
-        self._piece_end = 0
+        self._position = self._piece_end = 0
         self._pieces = None
         if codec:
             self._pieces = record_pieces(buffer, position, header)
@@ -373,12 +369,12 @@ class ColumnFiller:
     @cython.cfunc
     def _make_room(self) -> object:
         if self._wants_keys:
-            self.keys._make_room(1, self._wanted_bytes)
+            self.keys._make_room(1, self._wanted_bytes, self._most_bytes)
         if self._wants_values:
-            self.values._make_room(1, self._wanted_bytes)
+            self.values._make_room(1, self._wanted_bytes, self._most_bytes)
         if self._wants_headers:
-            self.header_keys._make_room(self._wanted_headers, self._wanted_bytes)
-            self.header_values._make_room(self._wanted_headers, self._wanted_bytes)
+            self.header_keys._make_room(self._wanted_headers, self._wanted_bytes, self._most_bytes)
+            self.header_values._make_room(self._wanted_headers, self._wanted_bytes, self._most_bytes)
         return None
 
     @cython.cfunc

@@ -93,6 +93,6 @@ def _go_on_after(
             sentence = data_loss.deleted([partition])
         case _:
             raise loss
-    told = "skips what was left of them" if goes_on is None else f"goes on at offset {goes_on}"
+    told = "goes on without them" if goes_on is None else f"goes on at offset {goes_on}"
     data_loss.report(sentence, fail_on_data_loss=options.fail_on_data_loss, goes_on=told)
     return goes_on

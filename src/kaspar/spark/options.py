@@ -96,7 +96,7 @@ class ReadOptions:
     offset_attempts: int = 3
     offset_retry_interval_ms: int = 1000
 
-    fetch_max_bytes: int = 8 * 1024 * 1024
+    fetch_max_bytes: int = 2 * 1024 * 1024
     fetch_min_bytes: int = 1
     fetch_max_wait_ms: int = 500
     max_batch_rows: int = 65_536
@@ -141,7 +141,7 @@ class ReadOptions:
             commit_group_offsets=_boolean(given, "commitGroupOffsets", default=True),
             offset_attempts=_number(given, "fetchOffset.numRetries", 3, at_least=1),
             offset_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", 1000),
-            fetch_max_bytes=whole_number(settings, "fetch.max.bytes", 8 * 1024 * 1024, at_least=1, prefix="kafka."),
+            fetch_max_bytes=whole_number(settings, "fetch.max.bytes", 2 * 1024 * 1024, at_least=1, prefix="kafka."),
             fetch_min_bytes=whole_number(settings, "fetch.min.bytes", 1, prefix="kafka."),
             fetch_max_wait_ms=whole_number(settings, "fetch.max.wait.ms", 500, prefix="kafka."),
             max_batch_rows=_number(given, "maxBatchRows", 65_536, at_least=1),

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kaspar.base.ids import TopicPartition
 from kaspar.records.column_reading import ColumnReader, Columns, OctetsColumn
@@ -48,7 +48,7 @@ def rows_of(columns: Columns) -> list[Row]:
     return rows
 
 
-def _number(kind: str, column: memoryview, row: int) -> int | None:
+def _number(kind: Literal["q", "i"], column: memoryview, row: int) -> int | None:
     return column.cast(kind)[row] if column else None
 
 
