@@ -20,7 +20,7 @@ $(BIN)/uv:
 
 $(VENV)/.installed: requirements.lock pyproject.toml setup.py src/kaspar/base/compiled_modules.txt $(addprefix src/,$(addsuffix .py,$(subst .,/,$(shell cat src/kaspar/base/compiled_modules.txt)))) | $(BIN)/uv
 	@echo "installing the packages of requirements.lock"
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements.lock
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements.lock # Spark starts Python again and again
 	@echo "installing kaspar and compiling its core"
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
