@@ -60,7 +60,6 @@ class PendingBatch:
     """Its place in the lane; the two parts of a batch that was split have its place, and 0 or 1 behind it."""
     attempts: int = 0
     first_attempt_ms: int = -1
-    refusal: ErrorCode = ErrorCode.NONE
 
     def __lt__(self, other: "PendingBatch") -> bool:
         return self.place < other.place
