@@ -84,8 +84,8 @@ class _Server:
         if self._account is not None:
             for path in (self._folder, password_file):
                 os.chown(path, self._account.pw_uid, self._account.pw_gid)
-        words = ("--username", USER, "--auth", "scram-sha-256", "--pwfile", password_file, "--no-sync")
-        if self._start("initdb", *words).wait(_START_SECONDS) != 0:
+        words = ("--username", USER, "--auth", "scram-sha-256", "--pwfile", password_file)
+        if self._start("initdb", "--no-sync", "--encoding", "UTF8", "--no-locale", *words).wait(_START_SECONDS) != 0:
             raise self._failed("initdb")
         settings = ("listen_addresses=127.0.0.1", f"port={port}", "unix_socket_directories=", "fsync=off")
         self._process = self._start("postgres", *(word for setting in settings for word in ("-c", setting)))
