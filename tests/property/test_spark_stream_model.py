@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.spark.data_loss import StartOfLog
@@ -40,22 +41,40 @@ class Cluster:
         self.logs: dict[TopicPartition, tuple[int, int]] = {}
         self.ids: dict[str, uuid.UUID] = {}
         self.known: Assignment | None = None
+        self.meanwhile: list[Callable[[], None]] = []
+        """What happens right after the next question for ends was answered."""
 
-    def assignment(self, *, max_age_s: float = 1.0) -> Assignment:
-        if self.known is None or max_age_s == 0 or not self.known.partitions <= self.logs.keys():
+    def assignment(self, *, max_age_s: float) -> Assignment:
+        if self.known is None or max_age_s == 0:
             self.known = Assignment(dict(self.ids), frozenset(self.logs))
         return self.known
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {where: self.logs[where][1] for where in partitions}
+        found = {where: self._log(where)[1] for where in partitions}
+        while self.meanwhile:
+            self.meanwhile.pop()()
+        return found
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self.latest(partitions)
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {where: self.logs[where][0] for where in partitions}
+        return {where: self._log(where)[0] for where in partitions}
+
+    def _log(self, where: TopicPartition) -> tuple[int, int]:
+        if where not in self.logs:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{where} is not there")
+        return self.logs[where]
 
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
         return dict.fromkeys(partitions, 10.0)
 
     def looking_again(self, look: Callable[[], _Result]) -> _Result:
+        for _ in range(3):
+            try:
+                return look()
+            except Refused:
+                self.known = None
         return look()
 
     def asking(self, ask: Callable[[Client], _Result]) -> _Result:
@@ -118,6 +137,20 @@ class Stream(RuleBasedStateMachine):
         self.removed |= {(self.cluster.ids[where.topic], where.partition, offset) for offset in range(first, before)}
         self.cluster.logs[where] = before, end
 
+    @rule(topic=st.sampled_from(TOPICS), count=st.integers(0, 9), is_made_anew=st.booleans())
+    def deleted_in_mid_look(self, topic: str, count: int, is_made_anew: bool) -> None:
+        def change() -> None:
+            self.delete(topic)
+            if is_made_anew:
+                self.create(topic, 1)
+                self.cluster.logs[TopicPartition(topic, 0)] = 0, count
+
+        self.cluster.meanwhile.append(change)
+
+    @rule()
+    def metadata_ages(self) -> None:
+        self.cluster.known = None
+
     # --- the query ----------------------------------------------------------------------------------------------------
 
     @rule(most=st.none() | st.integers(1, 4), in_bytes=st.booleans())
@@ -129,8 +162,8 @@ class Stream(RuleBasedStateMachine):
 
     def _run(self, limits: Limits) -> bool:
         start = dict(self.checkpoint)
-        end = self.planner.next_end(start, limits)
         self.unseen_change = False
+        end = self.planner.next_end(start, limits)
         assert end is not None
         if end == start:
             return False
@@ -143,6 +176,7 @@ class Stream(RuleBasedStateMachine):
     def crash(self, again: bool) -> None:
         """And start again; maybe after the next batch was begun and before it was done: then it is run again."""
         start = dict(self.checkpoint)
+        self.cluster.meanwhile.clear()
         end = self.planner.next_end(start, Limits()) if again else start
         assert end is not None
         self.planner = self._start_process()
@@ -152,8 +186,9 @@ class Stream(RuleBasedStateMachine):
 
     def _take(self, ranges: Iterable[OffsetRange]) -> None:
         for each in ranges:
+            if each.topic_id != self.cluster.ids.get(each.topic):
+                continue  # a task sees that, too, and reads nothing of another topic
             first, end = self.cluster.logs[each.topic_partition]
-            assert each.topic_id == self.cluster.ids[each.topic]
             assert not len(each) or first <= each.start <= each.end <= end, "only what is there is asked for"
             self.read += [(each.topic_id, each.partition, offset) for offset in range(each.start, each.end)]
 
@@ -164,7 +199,9 @@ class Stream(RuleBasedStateMachine):
         assert len(self.read) == len(set(self.read))
 
     def teardown(self) -> None:
+        self._run(Limits())  # with all that was to happen meanwhile
         for _ in range(10):
+            self.metadata_ages()
             if not self._run(Limits()):
                 break
         else:

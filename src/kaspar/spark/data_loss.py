@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes, Refused
-from kaspar.base.ids import TopicPartition, uuid_to_text
+from kaspar.base.ids import ZERO_UUID, TopicPartition, uuid_to_text
 from kaspar.base.log import get_log
 from kaspar.protocol.messages import describe_configs
 from kaspar.records.batch import read_header
@@ -59,8 +59,9 @@ def removed(partition: TopicPartition, asked: int, start: StartOfLog) -> str:
 
 
 def made_anew(topic: str, old: UUID, new: UUID) -> str:
+    was = "" if old == ZERO_UUID else f"was {uuid_to_text(old)} and "
     return (
-        f"Topic {topic!r} was deleted and made anew (its id was {uuid_to_text(old)} and is {uuid_to_text(new)} now): "
+        f"Topic {topic!r} was deleted and made anew (its id {was}is {uuid_to_text(new)} now): "
         "what the old one still held is gone."
     )
 
@@ -80,6 +81,13 @@ def not_there(partition: TopicPartition, asked: int, log_start_offset: int, log_
 def deleted(partitions: list[TopicPartition]) -> str:
     return (
         f"{', '.join(map(str, partitions))} cannot be found any more: the topic was deleted, and what it held is gone."
+    )
+
+
+def unsubscribed(partitions: list[TopicPartition], subscription: object) -> str:
+    return (
+        f"The checkpoint has offsets of {', '.join(map(str, partitions))}, which the query does not read any more "
+        f"(its options say: {subscription})."
     )
 
 

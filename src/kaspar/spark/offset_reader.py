@@ -2,8 +2,7 @@
 
 One open client, made anew when it breaks. A cluster that was never reached is given up after a few attempts, with a
 sentence that says what was tried; one that has answered before is waited for as long as a request may take, since
-brokers restart. What the metadata says is asked for once a second at most: a query without a pause between its triggers
-asks for offsets a hundred times as often.
+brokers restart.
 """
 
 import time
@@ -17,13 +16,12 @@ from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
 from kaspar.protocol.messages import describe_log_dirs
 from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
-from kaspar.spark.options import InvalidOption, OffsetLimit, ReadOptions
+from kaspar.spark.options import READ_UNCOMMITTED, InvalidOption, OffsetLimit, ReadOptions
 from kaspar.spark.subscription import Assignment, UnknownTopics, assignment, topics_to_ask
 
 if TYPE_CHECKING:
     from kaspar.client import Client
 
-METADATA_AGE_S = 1.0
 SIZES_AGE_S = 30.0
 
 _Result = TypeVar("_Result")
@@ -65,8 +63,8 @@ class OffsetReader:
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def assignment(self, *, max_age_s: float = METADATA_AGE_S) -> Assignment:
-        """The partitions that are meant now. What was named and is missing is told in it."""
+    def assignment(self, *, max_age_s: float) -> Assignment:
+        """The partitions that are meant, as they were so long ago at most. What was named and is missing is told."""
         if self._assignment is None or self._now() - self._assignment_at >= max_age_s:
             self._assignment = self.asking(
                 lambda client: assignment(
@@ -90,15 +88,20 @@ class OffsetReader:
         """Where each ends for a reader: at its high watermark, or at its last stable offset with read_committed."""
         return self._listed(dict.fromkeys(partitions, LATEST_TIMESTAMP))
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each ends, be its last records committed transactions or not."""
+        return self._listed(dict.fromkeys(partitions, LATEST_TIMESTAMP), isolation_level=READ_UNCOMMITTED)
+
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._listed(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
 
-    def _listed(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def _listed(
+        self, timestamps: Mapping[TopicPartition, int], *, isolation_level: int | None = None
+    ) -> dict[TopicPartition, int]:
         if not timestamps:
             return {}
-        listed = self.asking(
-            lambda client: list_offsets(client, timestamps, isolation_level=self.options.isolation_level)
-        )
+        level = self.options.isolation_level if isolation_level is None else isolation_level
+        listed = self.asking(lambda client: list_offsets(client, timestamps, isolation_level=level))
         return {where: each.offset for where, each in listed.items()}
 
     def resolved(

@@ -14,13 +14,17 @@ from collections.abc import Callable, Iterable, Set
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.client import Client
 from kaspar.spark import data_loss
 from kaspar.spark.offsets import PartitionOffsets
-from kaspar.spark.options import ReadOptions
+from kaspar.spark.options import READ_COMMITTED, ReadOptions
 from kaspar.spark.planning import Limits, OffsetRange, available, limited, waits_for_more
-from kaspar.spark.subscription import Assignment
+from kaspar.spark.subscription import Assignment, is_meant
+
+METADATA_AGE_S = 1.0
+"""New partitions and topics are looked for so often: a query without a pause between its triggers asks for offsets a
+hundred times as often."""
 
 _Result = TypeVar("_Result")
 
@@ -28,7 +32,8 @@ _Result = TypeVar("_Result")
 class Cluster(Protocol):
     """As much of OffsetReader as planning needs."""
 
-    def assignment(self, *, max_age_s: float = ...) -> Assignment: ...
+    def assignment(self, *, max_age_s: float) -> Assignment: ...
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]: ...
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]: ...
@@ -74,8 +79,7 @@ class StreamPlanner:
         # A query that ends with what is there must not wait for more.
         if not self.is_available_now and waits_for_more(limits, count, since_last_batch_ms=waited_ms):
             return None
-        if count:
-            self._last_batch_at = self._now()
+        self._last_batch_at = self._now()
         sizes = {} if limits.max_bytes is None else self._cluster.bytes_per_offset(frozenset(self.latest))
         end = limited(limits, begins, self.latest, sizes)
         if count and end == start:
@@ -86,11 +90,13 @@ class StreamPlanner:
 
     def _look(self, start: PartitionOffsets) -> None:
         there = self._there(start.keys())
+        for topic in {where.topic for where in start} & there.topic_ids.keys():
+            self.topic_ids.setdefault(topic, there.topic_ids[topic])
         latest = self._latest(start, there)
         if latest != start:
             # The offsets are those of the topics that are there now, only if these were there before, too.
-            known, there = there, self._cluster.assignment(max_age_s=0.0)
-            if there.topic_ids != known.topic_ids:
+            known, there = there, self._there(start.keys(), max_age_s=0.0)
+            if there != known:
                 latest = self._latest(start, there)
         self._settle(start, latest, there)
         self.latest = latest
@@ -104,7 +110,7 @@ class StreamPlanner:
         if start == self._start and end.keys() <= self._begins.keys() | start.keys():
             begins, ends = {**start, **self._begins}, dict(end)
         else:
-            begins, ends = self._again(start, end)
+            begins, ends = self._cluster.looking_again(lambda: self._again(start, end))
         return [OffsetRange(*where, begins[where], ends[where], self.topic_ids[where.topic]) for where in sorted(ends)]
 
     def _again(
@@ -123,9 +129,9 @@ class StreamPlanner:
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def _there(self, expected: Set[TopicPartition]) -> Assignment:
+    def _there(self, expected: Set[TopicPartition], *, max_age_s: float = METADATA_AGE_S) -> Assignment:
         """The partitions that are meant now. One that is missing is asked for again: a broker may not know it yet."""
-        there = self._cluster.assignment()
+        there = self._cluster.assignment(max_age_s=max_age_s)
         for _ in range(self.options.offset_attempts - 1):
             if self._gone.issuperset(expected - there.partitions):
                 break
@@ -133,26 +139,40 @@ class StreamPlanner:
             there = self._cluster.assignment(max_age_s=0.0)
         gone = expected - there.partitions - self._gone
         if gone:
-            self._report(data_loss.deleted(sorted(gone)), "goes on without it")
+            left = sorted(where for where in gone if not is_meant(self.options.subscription, where))
+            sentence = (
+                data_loss.unsubscribed(left, self.options.subscription) if left else data_loss.deleted(sorted(gone))
+            )
+            self._report(sentence, "goes on without it")
             self._gone |= gone
             for topic in {where.topic for where in gone} - there.topic_ids.keys():
-                self.topic_ids.pop(topic, None)
+                # Should it come back, it is another one, unless it has the id that is known of this one.
+                self.topic_ids.setdefault(topic, ZERO_UUID)
         self._gone -= there.partitions
         return there
 
     def _latest(self, start: PartitionOffsets, there: Assignment) -> dict[TopicPartition, int]:
         """Where what there is ends. An end that has moved back is asked for again: a leader may be late to know it."""
-        latest = self._cluster.latest(there.partitions)
+        latest = self._readable(start, there)
         for _ in range(self.options.offset_attempts - 1):
             if self._made_anew(there) or all(start.get(where, 0) <= offset for where, offset in latest.items()):
                 break
             self._sleep(self.options.offset_retry_interval_ms / 1000)
-            latest = self._cluster.latest(there.partitions)
+            latest = self._readable(start, there)
         if not self.is_available_now:
             return latest
         if self._target is None:
             self._target = latest
         return {where: min(offset, self._target[where]) for where, offset in latest.items() if where in self._target}
+
+    def _readable(self, start: PartitionOffsets, there: Assignment) -> dict[TopicPartition, int]:
+        """Where each partition ends for a reader; where it stands, if it has read beyond an open transaction before."""
+        latest = self._cluster.latest(there.partitions)
+        if self.options.isolation_level == READ_COMMITTED:
+            behind = {where for where, offset in latest.items() if offset < start.get(where, 0)}
+            for where, offset in self._cluster.high_watermarks(behind).items():
+                latest[where] = min(offset, start[where])
+        return latest
 
     def _made_anew(self, there: Assignment) -> dict[str, tuple[UUID, UUID]]:
         """Topics that took the place of others of their name: the old and the new id."""

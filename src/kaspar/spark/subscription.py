@@ -39,6 +39,13 @@ def topics_to_ask(subscription: Subscription) -> list[str] | None:
     return list(subscription.topics) or sorted({where.topic for where in subscription.assigned})
 
 
+def is_meant(subscription: Subscription, where: TopicPartition) -> bool:
+    """Whether a partition of that name would be read, were it there."""
+    if subscription.pattern is not None:
+        return re.search(subscription.pattern, where.topic) is not None and not where.topic.startswith(_OURS)
+    return where in subscription.assigned or where.topic in subscription.topics
+
+
 def assignment(subscription: Subscription, response: MetadataResponse) -> Assignment:
     """Raises Refused where the cluster does not tell, or cannot tell yet.
 
@@ -47,11 +54,10 @@ def assignment(subscription: Subscription, response: MetadataResponse) -> Assign
     """
     topics = {topic.name: topic for topic in response.topics if topic.name is not None}
     if subscription.pattern is not None:
-        pattern = re.compile(subscription.pattern)
         topics = {
             name: topic
             for name, topic in topics.items()
-            if pattern.search(name) and not topic.is_internal and not name.startswith(_OURS)
+            if is_meant(subscription, TopicPartition(name, 0)) and not topic.is_internal
         }
     there = {name: topic for name, topic in topics.items() if _is_there(topic)}
     partitions = {

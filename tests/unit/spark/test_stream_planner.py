@@ -27,17 +27,21 @@ class Cluster:
     def __init__(self, **logs: tuple[int, int]) -> None:
         self.logs = {TopicPartition(name[0], int(name[1:])): log for name, log in logs.items()}
         self.topic_id = OLD
+        self.in_open_transactions = 0
         self.slept = 0.0
         self.now = 1_000.0
         self.cached: Assignment | None = None
 
-    def assignment(self, *, max_age_s: float = 1.0) -> Assignment:
+    def assignment(self, *, max_age_s: float) -> Assignment:
         if max_age_s > 0 and self.cached is not None:
             return self.cached
         return Assignment({where.topic: self.topic_id for where in self.logs}, frozenset(self.logs))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return {where: self.logs[where][1] for where in partitions}
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self.logs[where][1] + self.in_open_transactions for where in partitions}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return {where: self.logs[where][0] for where in partitions}
@@ -60,9 +64,16 @@ def _nothing_is_known_of_retention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StreamPlanner, "_look_at", lambda self, where, first: StartOfLog(first))
 
 
-def planner(cluster: Cluster, *, fail: bool = True, **options: str) -> StreamPlanner:
+def planner(
+    cluster: Cluster, *, fail: bool = True, subscribe: str = "t", isolation_level: str = "read_uncommitted"
+) -> StreamPlanner:
     read = ReadOptions.of(
-        {"kafka.bootstrap.servers": "a:1", "subscribe": "t", "failOnDataLoss": str(fail).lower(), **options}
+        {
+            "kafka.bootstrap.servers": "a:1",
+            "subscribe": subscribe,
+            "failOnDataLoss": str(fail).lower(),
+            "kafka.isolation.level": isolation_level,
+        }
     )
     return StreamPlanner(read, cluster, now=lambda: cluster.now, sleep=cluster.sleep)
 
@@ -145,10 +156,20 @@ def test_a_log_that_ends_earlier_was_truncated_if_it_stays_so() -> None:
     assert plan.next_end({T0: 5}, ALL) == {T0: 6}
 
 
+def test_an_open_transaction_that_was_read_before_is_no_truncation() -> None:
+    """As where a query that read uncommitted records goes on with committed ones."""
+    cluster = Cluster(t0=(0, 5))
+    cluster.in_open_transactions = 3
+    plan = planner(cluster, isolation_level="read_committed")
+    assert plan.next_end({T0: 8}, ALL) == {T0: 8}
+    with pytest.raises(DataLost, match="was read up to offset 9 and ends at 8 now"):
+        plan.next_end({T0: 9}, ALL)
+
+
 def test_a_deleted_topic_stops_the_query_or_is_left_out() -> None:
     cluster = Cluster(t0=(0, 5), u0=(0, 5))
-    plan = planner(cluster)
-    lasting = planner(cluster, fail=False)
+    plan = planner(cluster, subscribe="t,u")
+    lasting = planner(cluster, subscribe="t,u", fail=False)
     start = {T0: 5, TopicPartition("u", 0): 5}
     assert plan.next_end(start, ALL) == lasting.next_end(start, ALL) == start
     del cluster.logs[TopicPartition("u", 0)]
@@ -156,6 +177,12 @@ def test_a_deleted_topic_stops_the_query_or_is_left_out() -> None:
         plan.next_end(start, ALL)
     assert lasting.next_end(start, ALL) == {T0: 5}
     assert ranges(lasting, start, {T0: 5}) == []
+
+
+def test_a_topic_that_is_not_subscribed_to_any_more_is_told_from_a_deleted_one() -> None:
+    start = {T0: 5, TopicPartition("other", 0): 5}
+    with pytest.raises(DataLost, match=r"offsets of other-0, which the query does not read any more \(.*subscribe t\)"):
+        planner(Cluster(t0=(0, 5))).next_end(start, ALL)
 
 
 def test_a_deleted_topic_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -198,7 +225,7 @@ def test_a_topic_made_anew_while_its_offsets_are_asked_for_is_noticed() -> None:
     cluster = Cluster(t0=(0, 5))
     plan = planner(cluster, fail=False)
     plan.next_end({T0: 5}, ALL)
-    known = cluster.assignment()
+    known = cluster.assignment(max_age_s=0.0)
     cluster.topic_id, cluster.logs[T0] = NEW, (0, 9)
     cluster.cached = known
     assert plan.next_end({T0: 5}, ALL) == {T0: 9}
