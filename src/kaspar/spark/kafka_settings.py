@@ -53,7 +53,7 @@ def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
     servers = settings.get("bootstrap.servers", "").strip()
     if not servers:
         raise InvalidOption("Option 'kafka.bootstrap.servers' must be given: host:port of one or more brokers.")
-    for entry in servers.split(","):
+    for entry in filter(str.strip, servers.split(",")):
         host, colon, port = entry.strip().rpartition(":")
         if not (host and colon and port.isdecimal()):
             raise InvalidOption(f"Option 'kafka.bootstrap.servers' must be host:port,host:port, and {entry!r} is not.")

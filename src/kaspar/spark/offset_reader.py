@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from kaspar.base.error_codes import RETRIABLE
-from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
@@ -173,6 +173,12 @@ class OffsetReader:
                     f"No broker answers at {self.options.connection.bootstrap_servers} "
                     f"(kafka.bootstrap.servers; {attempts} attempts within {self._now() - started:.0f} s): {error}."
                 )
+            except MalformedBytes as error:
+                self.close()
+                raise ClusterUnreachable(
+                    f"What answers at {self.options.connection.bootstrap_servers} (kafka.bootstrap.servers) does not "
+                    f"speak Kafka's protocol, or wants TLS: {error}."
+                ) from error
             except Refused as refused:
                 if refused.code not in RETRIABLE - GONE:
                     raise

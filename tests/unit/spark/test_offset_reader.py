@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.spark.offset_reader import ClusterUnreachable, OffsetReader
@@ -57,6 +57,15 @@ def test_a_cluster_that_has_answered_is_waited_for_as_long_as_a_request_may_take
     with pytest.raises(ClusterUnreachable):
         offsets.asking(failing(*[ConnectionResetError("gone")] * 100))
     assert 50 < clock.seconds < 60
+
+
+def test_a_peer_that_is_no_broker_is_told_at_once() -> None:
+    clock = Clock()
+    with pytest.raises(
+        ClusterUnreachable, match="does not speak Kafka's protocol, or wants TLS: a frame of 1347375956"
+    ):
+        reader(clock).asking(failing(MalformedBytes("a frame of 1347375956 bytes")))
+    assert clock.seconds == 0
 
 
 def test_a_refusal_that_stays_is_not_asked_for_again() -> None:

@@ -211,6 +211,10 @@ def test_the_cluster_s_address_must_be_given(servers: str) -> None:
         options(kafka__bootstrap__servers=servers)
 
 
+def test_several_addresses_can_be_given() -> None:
+    assert options(kafka__bootstrap__servers="a:1, [::1]:2 ,").connection.bootstrap_servers == "a:1, [::1]:2 ,"
+
+
 def test_columns_are_those_of_spark_s_source_and_headers_if_asked_for() -> None:
     assert options().columns == COLUMNS[:-1]
     assert options(includeHeaders="true").columns == COLUMNS
