@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from kaspar.base.ids import TopicPartition
 from kaspar.spark.columns import refuse_other_schema
 from kaspar.spark.data_loss import not_there, report
-from kaspar.spark.offsets import from_json, to_json
+from kaspar.spark.offsets import LATEST, PartitionOffsets, from_json, to_json
 from kaspar.spark.options import ReadOptions
 from kaspar.spark.planning import Limits, tasks
 from kaspar.spark.reading import read_task
@@ -45,6 +45,8 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self._starting = options.for_stream()
         self._opened: tuple[OffsetReader, StreamPlanner, GroupCommits | None] | None = None
+        self._first: dict[TopicPartition, int] | None = None
+        """Where the query starts. Spark asks twice for its first batch, and meanwhile the latest offset may move on."""
 
     # --- what Spark asks on the driver --------------------------------------------------------------------------------
 
@@ -65,7 +67,9 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @in_one_sentence()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         offsets, _, _ = self._open()
-        return to_json(offsets.looking_again(lambda: self._initial(offsets)))
+        if self._first is None:
+            self._first = offsets.looking_again(lambda: self._initial(offsets))
+        return to_json(self._first)
 
     def _initial(self, offsets: "OffsetReader") -> dict[TopicPartition, int]:
         there = offsets.whole_assignment().partitions
@@ -101,9 +105,17 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from kaspar.spark.cores import parallelism
 
         offsets, planner, _ = self._open()
-        ranges = [each for each in planner.ranges(from_json(start), from_json(end)) if len(each)]
+        begun, ended = from_json(start), from_json(end)
+        if begun == self._first:
+            begun = {where: self._first_begin(where, offset, ended) for where, offset in begun.items()}
+        ranges = [each for each in planner.ranges(begun, ended) if len(each)]
         sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges))
         return list(tasks(ranges, sizes, parallelism(self.options)))
+
+    def _first_begin(self, where: TopicPartition, first: int, ended: PartitionOffsets) -> int:
+        """What is the latest now may lie behind the end of a first batch that an earlier run began and never ended."""
+        option = self._starting.everywhere if self._starting.offsets is None else self._starting.offsets.get(where)
+        return min(first, ended.get(where, first)) if option == LATEST else first
 
     def stop(self) -> None:
         if self._opened is not None:

@@ -1,0 +1,44 @@
+"""Where a stream that starts at the latest offset begins its first batch, which Spark asks for more than once."""
+
+from kaspar.spark.columns import schema_of
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import ReadTask
+from kaspar.spark.stream_reader import KasparStreamReader
+from tests.peers.kaspar import KasparProcess
+from tests.spark.topics import Topics
+
+
+def reader(broker: KasparProcess, topic: str) -> KasparStreamReader:
+    options = ReadOptions.of({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic})
+    return KasparStreamReader(options, schema_of(options))
+
+
+def test_records_that_come_between_two_questions_do_not_move_the_start(broker: KasparProcess, topics: Topics) -> None:
+    name = topics.create()
+    topics.produce(name, [b"before"])
+    stream = reader(broker, name)
+    start = stream.initialOffset()
+    topics.produce(name, [b"meanwhile"])
+    end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    topics.produce(name, [b"later"])
+    assert stream.initialOffset() == start == {name: {"0": 1}}
+    assert end == {name: {"0": 2}}
+    (task,) = stream.partitions(stream.initialOffset(), end)
+    assert isinstance(task, ReadTask)
+    assert [(each.start, each.end) for each in task.ranges] == [(1, 2)]
+    stream.stop()
+
+
+def test_a_first_batch_of_an_earlier_run_is_no_loss(broker: KasparProcess, topics: Topics) -> None:
+    """That run began at what was the latest offset then, which nobody knows any more."""
+    name = topics.create()
+    topics.produce(name, [b"seen"])
+    end_of_that_batch = {name: {"0": 1}}
+    topics.produce(name, [b"later", b"and later"])
+    stream = reader(broker, name)
+    assert stream.partitions(stream.initialOffset(), end_of_that_batch) == []
+    later = stream.latestOffset(end_of_that_batch, stream.getDefaultReadLimit())
+    (task,) = stream.partitions(end_of_that_batch, later)
+    assert isinstance(task, ReadTask)
+    assert [(each.start, each.end) for each in task.ranges] == [(1, 3)]
+    stream.stop()
