@@ -47,7 +47,7 @@ class _Reader(DataSourceStreamReader):
         return [InputPartition(end["rows"] - start["rows"])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([pa.array([b"row"] * partition.value)], names=["value"])
+        yield pa.RecordBatch.from_arrays([pa.array([b"row"] * partition.value, pa.binary())], names=["value"])
 
 
 class _Writer(DataSourceStreamArrowWriter):
