@@ -93,18 +93,21 @@ class FrequentCommits:
         named = request.topics[0]
         if named.partitions[0].committed_metadata or response.topics[0].partitions[0].error_code != ErrorCode.NONE:
             return
-        if frame[header.body_position :] != codec.write(request, version):
-            return  # tagged fields, which nobody knows
         image = self._broker.image
         by_id = version >= _FIRST_WITH_TOPIC_ID
         topic = image.topic_by_id(named.topic_id) if by_id else image.topics.get(named.name)
         if topic is None:
             return
+        names = _names(frame, 0, len(frame) - _NUMBERS.size)
+        known = self._forms.get(names)
+        if known is not None and known.topic is topic:
+            return  # it is such a commit, and something stood in its way
+        if frame[header.body_position :] != codec.write(request, version):
+            return  # tagged fields, which nobody knows
         full = OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=named.partitions)
-        commit = FrequentCommit(request, full, version)
-        if len(self._forms) >= REMEMBERED:
+        if known is None and len(self._forms) >= REMEMBERED:
             del self._forms[next(iter(self._forms))]
-        self._forms[_names(frame, 0, len(frame) - _NUMBERS.size)] = _Form(header, commit, topic, response)
+        self._forms[names] = _Form(header, FrequentCommit(request, full, version), topic, response)
 
 
 def _names(buffer: bytearray | memoryview, start: int, end: int) -> bytes:

@@ -32,6 +32,7 @@ from kaspar.protocol.messages.txn_offset_commit import (
 )
 from kaspar.records import iter_records
 from tests.unit.broker.running import Client, create_topic, run, running, until
+from tests.unit.broker.wire import frame, receive
 
 ONE = {"offsets_topic_num_partitions": "1"}
 GROUP = "readers"
@@ -272,6 +273,24 @@ def test_a_log_that_takes_no_record_is_told_of_and_changes_nothing(
             shard = bench.shard
             assert await bench.commit(request(6)) == ErrorCode.NOT_COORDINATOR
             assert [value.offset for _, _, value in shard.offsets.committed(GROUP)] == [5]
+
+    run(scenario())
+
+
+def test_tagged_fields_that_nobody_knows_are_no_part_of_the_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, **ONE) as broker:
+            bench = await Bench(broker, monkeypatch).start()
+            for offset in (5, 6):
+                sent = bench.client.core.send(request(offset), BY_NAME)
+                unknown = bytes((1, 99, 4, 1, 0, 0, 0))  # one field, which ends as a request without metadata does
+                receive(bench.client.connection, frame(bytes(sent[4:-1]) + unknown))
+                answer = await bench.client.answer(OffsetCommitResponse)
+                assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+                assert bench.committed()[0].offset == offset
+            assert bench.long_ways == 2
 
     run(scenario())
 
