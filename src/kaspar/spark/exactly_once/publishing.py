@@ -82,6 +82,9 @@ def _check_open(parties: Parties, batch: BatchName, transactions: Sequence[Decid
         each.task for each in transactions if not is_still_open(described.get(each.transactional_id), each.producer)
     ]
     if gone:
+        state = parties.log.look(batch.query)
+        if state.standing(batch.claim) is not Standing.OWNER:
+            raise superseded(batch, state)
         raise NotPublished(
             f"{batch} took longer than transaction.timeout.ms: what tasks {', '.join(map(str, gone))} wrote was "
             "aborted. Nothing of the batch is published, and it is written again when the query is started again. A "

@@ -1,0 +1,181 @@
+"""Crashes at every step of a commit on real brokers: ours with prepared transactions, ours without, and Apache Kafka.
+
+A stock consumer with read_committed says what was published.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kaspar.cli.main import main
+from kaspar.spark.exactly_once.parties import DecidedButAborted, Superseded
+from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.kaspar import KasparProcess
+from tests.peers.missing import unless_missing
+from tests.peers.process import BrokerProcess
+from tests.spark.exactly_once.real_runs import TASKS, RealRun, rows_of
+from tests.spark.topics import Topics, wait_until
+
+QUICK_TIMEOUTS = {
+    "transaction.state.log.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+}
+PREPARES = {**QUICK_TIMEOUTS, "transaction.two.phase.commit.enable": "true"}
+MOST_STEPS = 30
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module", params=["prepared", "timeouts", "kafka"])
+def any_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    folder = tmp_path_factory.mktemp("broker")
+    running: BrokerProcess
+    if request.param == "kafka":
+        unless_missing(kafka_jars)
+        running = ApacheKafka(folder, overrides=QUICK_TIMEOUTS)
+    else:
+        running = KasparProcess(folder, overrides=PREPARES if request.param == "prepared" else QUICK_TIMEOUTS)
+    with running:
+        yield running
+
+
+@pytest.fixture
+def preparing(tmp_path: Path) -> Iterator[KasparProcess]:
+    with KasparProcess(tmp_path, overrides=PREPARES) as running:
+        yield running
+
+
+def new_runs(broker: BrokerProcess) -> tuple[Topics, str, Callable[..., RealRun]]:
+    """A topic, and what starts a run of a query of its own that writes to it."""
+    topics = Topics(broker.bootstrap)
+    topic = topics.create(partitions=TASKS)
+    query = f"query:{next(_numbers)}"
+    return topics, topic, lambda name, **settings: RealRun(broker.bootstrap, query, name, topic, **settings)
+
+
+def wait_for(topics: Topics, topic: str, expected: list[bytes]) -> None:
+    """Markers are written after an end is answered. Nothing else may be there, then or before."""
+
+    def has_them() -> bool:
+        found = sorted(value or b"" for value in topics.values(topic))
+        assert set(found) <= set(expected)
+        assert len(set(found)) == len(found)
+        return found == expected
+
+    wait_until(has_them, f"{len(expected)} rows are published")
+
+
+def test_a_driver_killed_at_any_step_of_a_commit_is_followed_by_one_that_finishes(any_broker: BrokerProcess) -> None:
+    topics, topic, _ = new_runs(any_broker)
+    expected: list[bytes] = []
+    for step in range(MOST_STEPS):
+        query = f"killed at step {step}"
+        first = RealRun(any_broker.bootstrap, query, "first", topic)
+        first.go(0)
+        killed = first.is_killed_in_commit(step, 1, first.write(1))
+        second = RealRun(any_broker.bootstrap, query, "second", topic)
+        second.go(1, 2)
+        expected += rows_of(query, 0, 1, 2)
+        assert not second.committer.parties.coordinator.open_transactions(query)
+        second.close()
+        if not killed:
+            first.close()
+            wait_for(topics, topic, sorted(expected))
+            return
+    raise AssertionError("a commit has no end")
+
+
+def test_of_two_drivers_on_one_checkpoint_the_newer_one_publishes(any_broker: BrokerProcess) -> None:
+    topics, topic, start = new_runs(any_broker)
+    old, new = start("old"), start("new")
+    old.go(0)
+    written = old.write(1)
+    new.go(1)
+    with pytest.raises(Superseded, match="another run"):
+        old.commit(1, written)
+    with pytest.raises(Superseded, match="another run"):
+        old.write(1)
+    new.go(2)
+    wait_for(topics, topic, rows_of(new.query, 0, 1, 2))
+    for run in (old, new):
+        run.close()
+
+
+def test_a_decided_transaction_that_timed_out_stops_the_query(any_broker: BrokerProcess) -> None:
+    topics, topic, start = new_runs(any_broker)
+    first = start("first", timeout_ms=500)
+    first.go(0)
+    assert first.is_killed_in_commit(2, 1, first.write(1)), "after its decision"
+    last = start("last", timeout_ms=500)
+    coordinator = last.committer.parties.coordinator
+    if coordinator.prepares:
+        topics.transact(topic, [b"later"], commit=True)  # whatever else happens, they wait
+        last.go(1, 2)
+        wait_for(topics, topic, sorted([*rows_of(last.query, 0, 1, 2), b"later"]))
+    else:
+        wait_until(lambda: not coordinator.open_transactions(last.query), "they have timed out")
+        named = rf"batch 1 of query {last.query} .* tasks 0, 1 wrote to {topic}"
+        with pytest.raises(DecidedButAborted, match=named):
+            last.write(1)
+        for batch_id in (1, 2):
+            with pytest.raises(DecidedButAborted, match=named):
+                last.commit(batch_id, [])
+        wait_for(topics, topic, rows_of(last.query, 0))
+        command = ["spark", "transactions", "--bootstrap-server", any_broker.bootstrap, "--query", last.query, "--end"]
+        assert main(command) == 1
+        assert main([*command, "--accept-loss"]) == 0
+        another = start("another", timeout_ms=60_000)
+        another.go(1, 2)
+        wait_for(topics, topic, rows_of(last.query, 0, 2))
+        another.close()
+    last.close()
+
+
+def test_a_broker_killed_after_the_decision_commits_it_when_it_is_back(preparing: KasparProcess) -> None:
+    topics, topic, start = new_runs(preparing)
+    first = start("first")
+    first.go(0)
+    assert first.is_killed_in_commit(2, 1, first.write(1))
+    preparing.kill()
+    preparing.start()
+    second = start("second")
+    second.go(1, 2)
+    wait_for(topics, topic, rows_of(second.query, 0, 1, 2))
+    second.close()
+
+
+def test_a_broker_killed_between_two_batches_is_written_to_again_over_the_same_run(preparing: KasparProcess) -> None:
+    topics, topic, start = new_runs(preparing)
+    run = start("run")
+    run.go(0)
+    preparing.kill()
+    preparing.start()
+    run.go(1)
+    wait_for(topics, topic, rows_of(run.query, 0, 1))
+    run.close()
+
+
+def test_what_is_left_is_shown_and_ended_by_the_command(
+    preparing: KasparProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics, topic, start = new_runs(preparing)
+    run = start("run")
+    command = ["spark", "transactions", "--bootstrap-server", preparing.bootstrap]
+    assert main(command) == 0
+    assert "No query has left anything" in capsys.readouterr().out
+    run.write(0)
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert f"query {run.query}, run run" in shown
+    assert shown.count("not decided") == TASKS
+    assert topic in shown
+    assert main([*command, "--end"]) == 1
+    assert "--end needs --query ID, or --all" in capsys.readouterr().err
+    assert main([*command, "--end", "--all"]) == 0
+    assert f"0 transactions committed, {TASKS} aborted" in capsys.readouterr().out
+    topics.produce(topic, [b"after it"])
+    wait_for(topics, topic, [b"after it"])
+    with pytest.raises(Superseded, match="kaspar spark transactions"):
+        run.go(0)
+    run.close()

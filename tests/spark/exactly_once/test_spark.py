@@ -1,0 +1,191 @@
+"""Exactly once in real Spark: streams, foreachBatch and jobs, repeated as Spark repeats them after a crash."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import kaspar.spark
+from kaspar.base.errors import KasparError
+from kaspar.client import Client
+from kaspar.client.transactions import list_transactions
+from kaspar.spark.exactly_once.decision_log import DecisionLog
+from tests.peers.kaspar import KasparProcess
+from tests.spark.topics import Topics, wait_until
+
+EXACTLY_ONCE = {"guarantee": "exactly-once"}
+
+
+def servers(broker: KasparProcess) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": broker.bootstrap}
+
+
+def run_stream(
+    spark: SparkSession,
+    broker: KasparProcess,
+    checkpoint: Path,
+    source: str,
+    *,
+    into: str | None = None,
+    publish: Callable[[DataFrame, int], None] | None = None,
+) -> None:
+    """All that is there, a micro-batch for every five rows."""
+    reader = spark.readStream.format("kaspar").options(**servers(broker), subscribe=source, maxOffsetsPerTrigger="5")
+    rows = reader.option("startingOffsets", "earliest").load().select("key", "value")
+    writer = rows.writeStream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    if publish is not None:
+        query = writer.foreachBatch(publish).start()
+    else:
+        assert into is not None
+        query = writer.format("kaspar").options(**servers(broker), topic=into, **EXACTLY_ONCE).start()
+    try:
+        wait_until(lambda: not query.isActive, "all that is there is written", seconds=60)
+        if (failure := query.exception()) is not None:
+            raise failure
+    finally:
+        query.stop()
+
+
+def forget_the_last_commit(checkpoint: Path) -> None:
+    """As if the driver had died after it published a batch, and before Spark wrote down that it is done."""
+    last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    last.unlink()
+    (checkpoint / "commits" / f".{last.name}.crc").unlink(missing_ok=True)
+
+
+def wait_for(topics: Topics, topic: str, expected: list[bytes]) -> None:
+    def has_them() -> bool:
+        found = sorted(value or b"" for value in topics.values(topic))
+        assert len(found) <= len(expected)
+        return found == sorted(expected)
+
+    wait_until(has_them, f"{topic} has {len(expected)} rows")
+
+
+def open_transactions(broker: KasparProcess) -> list[str]:
+    with Client(broker.bootstrap) as client:
+        listed = list_transactions(client, prefix="kaspar-spark:", states=("Ongoing",))
+        return [each.transactional_id for each in listed]
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, last)]
+
+
+def test_a_stream_publishes_every_row_once_also_when_its_last_batch_is_repeated(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create(partitions=2)
+    topics.produce(source, numbered(0, 12))
+    run_stream(spark, broker, tmp_path, source, into=target)
+    wait_for(topics, target, numbered(0, 12))
+    forget_the_last_commit(tmp_path)
+    topics.produce(source, numbered(12, 17))
+    run_stream(spark, broker, tmp_path, source, into=target)
+    wait_for(topics, target, numbered(0, 17))
+    assert open_transactions(broker) == []
+
+
+def test_a_stream_whose_checkpoint_was_set_back_stops_with_a_sentence(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create()
+    topics.produce(source, numbered(0, 10))
+    run_stream(spark, broker, tmp_path, source, into=target)
+    for folder in ("commits", "offsets"):
+        for file in (tmp_path / folder).glob("*1*"):
+            file.unlink()
+    for file in (tmp_path / "commits").glob("*0*"):
+        file.unlink()
+    with pytest.raises(PySparkException, match="start the query with a new checkpoint"):
+        run_stream(spark, broker, tmp_path, source, into=target)
+    wait_for(topics, target, numbered(0, 10))
+
+
+def test_all_writes_of_a_foreach_batch_are_published_together_and_once(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, plain, marked = topics.create(), topics.create(), topics.create()
+    topics.produce(source, numbered(0, 7))
+    failures = ["the first batch fails between its writes"]
+
+    def publish(rows: DataFrame, batch_id: int) -> None:
+        with kaspar.spark.batch(batch_id, options=servers(broker)) as batch:
+            batch.write(rows, topic=plain)
+            if failures:
+                raise RuntimeError(failures.pop())
+            batch.write(rows.selectExpr("concat('m', string(value)) as value"), topic=marked)
+
+    with pytest.raises(PySparkException, match="between its writes"):
+        run_stream(spark, broker, tmp_path, source, publish=publish)
+    assert topics.values(plain) == []
+    assert open_transactions(broker) == []
+    run_stream(spark, broker, tmp_path, source, publish=publish)
+    forget_the_last_commit(tmp_path)
+    run_stream(spark, broker, tmp_path, source, publish=publish)
+    wait_for(topics, plain, numbered(0, 7))
+    wait_for(topics, marked, [b"m" + value for value in numbered(0, 7)])
+    assert open_transactions(broker) == []
+
+
+def test_two_separate_writes_of_one_foreach_batch_are_refused(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
+    target = topics.create()
+    rows = spark.range(3).selectExpr("string(id) as value")
+    kaspar.spark.write_batch(rows, query="by hand", batch_id=1, topic=target, options=servers(broker))
+    with pytest.raises(KasparError, match="put all writes of a batch into one"):
+        kaspar.spark.write_batch(rows, query="by hand", batch_id=1, topic=target, options=servers(broker))
+    wait_for(topics, target, numbered(0, 3))
+
+
+def test_a_plain_write_inside_foreach_batch_must_say_which_batch_it_is(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create()
+    topics.produce(source, numbered(0, 2))
+
+    def publish(rows: DataFrame, batch_id: int) -> None:
+        rows.write.format("kaspar").options(**servers(broker), topic=target, **EXACTLY_ONCE).mode("append").save()
+
+    with pytest.raises(PySparkException, match=r"kaspar\.spark\.write_batch"):
+        run_stream(spark, broker, tmp_path, source, publish=publish)
+    assert topics.values(target) == []
+
+
+def test_a_job_with_a_version_is_published_once_however_often_it_is_repeated(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
+    target = topics.create(partitions=2)
+
+    def write(version: int) -> None:
+        rows = spark.range(version * 10, version * 10 + 4, numPartitions=2).selectExpr("string(id) as value")
+        named = {"txnAppId": "nightly job", "txnVersion": str(version), "topic": target}
+        rows.write.format("kaspar").options(**servers(broker), **EXACTLY_ONCE, **named).mode("append").save()
+
+    for version in (1, 1, 2, 1):
+        write(version)
+    wait_for(topics, target, [*numbered(10, 14), *numbered(20, 24)])
+
+
+def test_a_job_without_a_name_is_published_whole_and_leaves_nothing_behind(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
+    target = topics.create(partitions=2)
+
+    def write(divisor: str) -> None:
+        rows = spark.range(4, numPartitions=2).selectExpr(f"string(id div {divisor}) as value")
+        rows.write.format("kaspar").options(**servers(broker), topic=target, **EXACTLY_ONCE).mode("append").save()
+
+    with pytest.raises(PySparkException):
+        write("(id - 3)")
+    assert topics.values(target) == []
+    write("1")
+    wait_for(topics, target, numbered(0, 4))
+    assert open_transactions(broker) == []
+    with Client(broker.bootstrap) as client:
+        log = DecisionLog(client)
+        jobs = [query for query in log.queries() if query.startswith("job-")]
+        assert all(log.state(query).pending is None for query in jobs)
