@@ -162,7 +162,8 @@ def test_a_record_too_large_is_told_with_its_size(spark: SparkSession, broker: K
     rows = spark.range(1).selectExpr("repeat('x', 1000) value")
     with pytest.raises(PySparkException) as caught:
         write(rows, broker, topic=topic)
-    assert "a record of 1070 bytes is larger than the topic's max.message.bytes allows" in one_sentence(caught)
+    assert "a record of 1070 bytes is larger than the topic's max.message.bytes" in one_sentence(caught)
+    assert "it is 500 bytes" in str(caught.value)
     with pytest.raises(PySparkException) as caught:
         write(rows, broker, topic=topic, **{"kafka.max.request.size": "400"})
     assert "1070 bytes when serialized, which is larger than 400" in one_sentence(caught)

@@ -254,6 +254,6 @@ class Delivery:
 
 def _refusal(batch: PendingBatch, code: ErrorCode, message: str | None) -> Refused:
     if code is ErrorCode.MESSAGE_TOO_LARGE:
-        message = f"a record of {len(batch.data)} bytes is larger than the topic's max.message.bytes allows"
+        message = f"a record of {len(batch.data)} bytes is larger than the topic's max.message.bytes"
     reason = message or _EXPLANATIONS.get(code, "the broker gives no reason")
     return Refused(code, f"Writing to {batch.partition} failed: {reason} ({code.name})")

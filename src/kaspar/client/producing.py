@@ -23,6 +23,11 @@ from kaspar.client.delivery import Delivery, PendingBatch
 from kaspar.client.delivery_terms import DeliveryTerms, TopicPartitions
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages import metadata
+from kaspar.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from kaspar.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from kaspar.protocol.produce import request_body
 from kaspar.protocol.shapes import Topic
@@ -30,6 +35,7 @@ from kaspar.protocol.shapes import Topic
 _FIRST_VERSION_WITH_TOPIC_ID = 13
 _LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # newer ones make the leader add the partition to the transaction
 _METADATA_MAX_AGE_MS = 300_000
+_TOPIC_RESOURCE = 2
 _UNKNOWN_TOPIC_PATIENCE_MS = 3_000  # a topic just made is known everywhere by then; one that nobody made never will be
 _LONGEST_WAIT_MS = 500
 
@@ -253,7 +259,26 @@ class RawProducer:
             elif found.error_code == ErrorCode.NONE:
                 self._delivery.stored(batch)
             else:
-                self._delivery.refused(batch, ErrorCode(found.error_code), found.error_message, now_ms)
+                self._refused(batch, ErrorCode(found.error_code), found.error_message, now_ms)
+
+    def _refused(self, batch: PendingBatch, code: ErrorCode, message: str | None, now_ms: int) -> None:
+        try:
+            self._delivery.refused(batch, code, message, now_ms)
+        except Refused as refused:
+            if code is not ErrorCode.MESSAGE_TOO_LARGE:
+                raise
+            limit = self._max_message_bytes(batch.partition.topic)
+            raise Refused(code, f"{refused.message}; it is {limit} bytes") from refused
+
+    def _max_message_bytes(self, topic: str) -> str:
+        asked = DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=("max.message.bytes",)
+        )
+        try:
+            answer = self._client.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse)
+        except OSError:
+            return "unknown"
+        return next((each.value for result in answer.results for each in result.configs if each.value), "unknown")
 
     def _hang_up(self, leader: int) -> None:
         link = self._links.pop(leader)
