@@ -1,14 +1,18 @@
 """Records that could not be decoded, kept in a topic of their own: as they were, with headers that say why.
 
-The headers are those that Kafka Connect puts on its dead letters, so that whoever reads those can read these. A letter
-goes to the partition that has its record's number (modulo the topic's), so letters of one partition keep their order.
+The headers are those that Kafka Connect puts on its dead letters, so that whoever reads those can read these, and one
+more for the record's timestamp. The letter itself has the time when it was written, from which the topic's retention
+counts: letters of old records would be gone before anyone has seen them. A letter goes to the partition that has its
+record's number (modulo the topic's), so letters of one partition keep their order.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
 from kaspar.base.ids import TopicPartition
+from kaspar.client.cluster import Client
 from kaspar.client.producing import RawProducer
 from kaspar.client.transactions import init_producer_id
 from kaspar.records.builder import build_batch
@@ -16,6 +20,7 @@ from kaspar.records.record import Record
 from kaspar.spark.kafka_settings import ConnectionSettings
 
 PREFIX = "__connect.errors."
+TIMESTAMP_HEADER = "__kaspar.errors.timestamp"  # milliseconds; Connect's letters keep the record's own
 _STAGES = {"key": "KEY_CONVERTER", "value": "VALUE_CONVERTER"}
 _BATCH_BYTES = 256 * 1024  # a batch is ended by the record that brings it here
 
@@ -27,16 +32,17 @@ class DeadLetter:
     field: str  # which part of it could not be decoded
     reason: str
 
-    def to_record(self) -> Record:
+    def to_record(self, now_ms: int) -> Record:
         told = {
-            "topic": self.source.topic,
-            "partition": str(self.source.partition),
-            "offset": str(self.record.offset),
-            "stage": _STAGES[self.field],
-            "exception.message": self.reason,
+            f"{PREFIX}topic": self.source.topic,
+            f"{PREFIX}partition": str(self.source.partition),
+            f"{PREFIX}offset": str(self.record.offset),
+            f"{PREFIX}stage": _STAGES[self.field],
+            f"{PREFIX}exception.message": self.reason,
+            TIMESTAMP_HEADER: str(self.record.timestamp),
         }
-        headers = (*self.record.headers, *((PREFIX + name, text.encode()) for name, text in told.items()))
-        return self.record._replace(offset=-1, headers=headers)
+        headers = (*self.record.headers, *((name, text.encode()) for name, text in told.items()))
+        return self.record._replace(timestamp=now_ms, offset=-1, headers=headers)
 
 
 class DeadLetters(Protocol):
@@ -53,22 +59,30 @@ class DeadLetterTopic:
     def __init__(self, topic: str, connection: ConnectionSettings) -> None:
         self.topic = topic
         self._connection = connection
+        self._client: Client | None = None
         self._producer: RawProducer | None = None
 
     def put(self, letters: Sequence[DeadLetter]) -> None:
         """Returns when all of them are stored. Refused with a sentence if they cannot be."""
         if self._producer is None:
-            self._client = self._connection.client()
-            self._producer = RawProducer(self._client, producer=init_producer_id(self._client, None).producer)
+            client = self._client = self._connection.client()
+            self._producer = RawProducer(client, producer=init_producer_id(client, None).producer)
         count = self._producer.partitions_of(self.topic).count
-        self._producer.send(list(_batches(letters, self.topic, count)))
+        now_ms = int(time.time() * 1000)
+        by_partition: dict[int, list[Record]] = {}
+        for letter in letters:
+            by_partition.setdefault(letter.source.partition % count, []).append(letter.to_record(now_ms))
+        for partition, records in by_partition.items():
+            where = TopicPartition(self.topic, partition)
+            self._producer.send([(where, batch) for batch in _batches(records)])
         self._producer.flush()
 
     def close(self) -> None:
         if self._producer is not None:
             self._producer.close()
+        if self._client is not None:
             self._client.close()
-            self._producer = None
+        self._producer = self._client = None
 
     def __enter__(self) -> Self:
         return self
@@ -77,16 +91,12 @@ class DeadLetterTopic:
         self.close()
 
 
-def _batches(letters: Iterable[DeadLetter], topic: str, count: int) -> Iterator[tuple[TopicPartition, memoryview]]:
-    by_partition: dict[int, list[Record]] = {}
-    for letter in letters:
-        by_partition.setdefault(letter.source.partition % count, []).append(letter.to_record())
-    for partition, records in by_partition.items():
-        begun: list[Record] = []
-        size = 0
-        for record in records:
-            begun.append(record)
-            size += len(record.key or b"") + len(record.value or b"")
-            if size >= _BATCH_BYTES or record is records[-1]:
-                yield TopicPartition(topic, partition), memoryview(build_batch(begun))
-                begun, size = [], 0
+def _batches(records: Sequence[Record]) -> Iterator[memoryview]:
+    begun: list[Record] = []
+    size = 0
+    for record in records:
+        begun.append(record)
+        size += len(record.key or b"") + len(record.value or b"")
+        if size >= _BATCH_BYTES or record is records[-1]:
+            yield memoryview(build_batch(begun))
+            begun, size = [], 0

@@ -102,11 +102,11 @@ def test_bad_records_are_put_aside_whole_and_left_out() -> None:
     assert kept.letters[0].record == Record(1500, b"\xff", b"{}", (("h", b"\xff"),), 10)
 
 
-def test_a_dead_letter_has_the_headers_of_kafka_connect_behind_its_own() -> None:
+def test_a_dead_letter_has_its_own_time_and_the_headers_of_kafka_connect_behind_the_record_s() -> None:
     source = TopicPartition("orders", 3)
     letter = DeadLetter(source, Record(1500, b"k", b"v", (("h", None),), 10), "value", "it is not JSON")
-    assert letter.to_record() == Record(
-        1500,
+    assert letter.to_record(now_ms=7000) == Record(
+        7000,
         b"k",
         b"v",
         (
@@ -116,6 +116,7 @@ def test_a_dead_letter_has_the_headers_of_kafka_connect_behind_its_own() -> None
             ("__connect.errors.offset", b"10"),
             ("__connect.errors.stage", b"VALUE_CONVERTER"),
             ("__connect.errors.exception.message", b"it is not JSON"),
+            ("__kaspar.errors.timestamp", b"1500"),
         ),
         -1,
     )
