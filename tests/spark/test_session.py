@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -38,6 +39,27 @@ def test_setting_of_the_caller_wins(spark: SparkSession) -> None:
 def test_session_on_another_master_is_refused(spark: SparkSession) -> None:
     with pytest.raises(KasparError, match=r"a session on local\[2\] runs in this process already: stop\(\) it before"):
         kaspar.spark.session(master="spark://127.0.0.1:7077")
+
+
+def test_what_spark_submit_is_given_wins(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import kaspar.spark\n"
+        "spark = kaspar.spark.session('submitted', config={'spark.sql.execution.arrow.maxRecordsPerBatch': 7})\n"
+        "names = ('spark.sql.shuffle.partitions', 'spark.sql.execution.arrow.maxRecordsPerBatch')\n"
+        "print(spark.sparkContext.master, *map(spark.conf.get, names))\n"
+    )
+    scripts = Path(sys.executable).parent
+    settings = ["--conf", "spark.sql.shuffle.partitions=5", "--conf", "spark.ui.enabled=false"]
+    done = subprocess.run(
+        [scripts / "spark-submit", "--master", "local[1]", "--driver-memory", "512m", *settings, program],
+        env={**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.stdout == "local[1] 5 7\n", done.stderr
 
 
 def test_workers_are_this_python_behind_unix_sockets(spark: SparkSession) -> None:

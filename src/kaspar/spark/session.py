@@ -40,7 +40,7 @@ def session(
     # PySpark reads the workers' Python from the environment alone, when it starts.
     os.environ["PYSPARK_PYTHON"] = wanted.pop(PYTHON_SETTING, os.environ.get("PYSPARK_PYTHON", sys.executable))
 
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from kaspar.spark.cores import CORES
@@ -54,7 +54,7 @@ def session(
             )
         made = SparkSession.builder.config(map=dict(wanted)).getOrCreate()
     else:
-        given = dict(SparkConf().getAll()) if submitted else {}
+        given = _given_to_spark_submit() if submitted else {}
         place = master or given.get("spark.master") or "local[*]"
         cores = cores_of(place)
         if LOCAL_MASTERS.fullmatch(place) is not None:
@@ -84,6 +84,13 @@ def register(session: "SparkSession") -> None:
     from kaspar.spark.source import KasparDataSource
 
     session.dataSource.register(KasparDataSource)
+
+
+def _given_to_spark_submit() -> dict[str, str]:
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # the JVM that spark-submit started knows them
+    return dict(SparkConf().getAll())
 
 
 def cores_of(master: str) -> int:
