@@ -8,7 +8,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.client.offsets import committed_offsets
 from tests.peers.kaspar import KasparProcess
-from tests.spark.streams import Stream
+from tests.spark.streams import PATIENCE_SECONDS, Stream
 from tests.spark.topics import Topics, wait_until
 
 
@@ -28,7 +28,7 @@ def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
     stream = Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="at-rest")
     stream.may_go_on.clear()
     with stream:
-        wait_until(lambda: len(stream.values) == 2, "the batch is read")
+        stream.wait_for([b"one", b"two"])
         assert committed(broker, "at-rest", orders) == 0, "it is read, and not done"
         stream.may_go_on.set()
         wait_until(lambda: committed(broker, "at-rest", orders) == 2, "no lag is left")
@@ -43,13 +43,13 @@ def test_a_batch_that_fails_is_committed_when_it_was_run_again(
     frame = spark.readStream.format("kaspar").options(**{"kafka.bootstrap.servers": broker.bootstrap, **options}).load()
     failing = frame.selectExpr("raise_error('no') as value").writeStream.format("noop")
     query = failing.option("checkpointLocation", str(tmp_path)).start()
-    wait_until(lambda: query.exception() is not None, "the batch has failed")
+    wait_until(lambda: query.exception() is not None, "the batch has failed", seconds=PATIENCE_SECONDS)
     assert committed(broker, "failing", orders) == 0
 
     again = Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="failing")
     again.may_go_on.clear()
     with again:
-        wait_until(lambda: again.values == [b"one"], "the batch is read again")
+        again.wait_for([b"one"])
         assert committed(broker, "failing", orders) == 0, "it is read, and not done"
         again.may_go_on.set()
         wait_until(lambda: committed(broker, "failing", orders) == 1, "no lag is left")
