@@ -1,9 +1,10 @@
 """Dates and times from texts, in the forms that Spark casts from: 2024-05-01, 2024-05-01T12:30:00.25+02:00 and shorter.
 
-Years are 1 to 9999. Fractions beyond a microsecond are cut off. None means that the text is not in such a form.
+Years are 0 to 9999. Fractions beyond a microsecond are cut off. None means that the text is not in such a form.
 """
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
@@ -12,9 +13,11 @@ _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(
 _DATE_ALONE = re.compile(_DATE % r"(?:[ T].*)?", re.ASCII | re.DOTALL)  # Spark's cast to a date passes over a time, too
 _MOMENT = re.compile(_DATE % rf"(?:[ T]{_CLOCK}\s*(?P<zone>\S.*)?)?", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
+_PARTS = (("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))  # each with what it is if it is left out
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_OFFSET_HOURS = 18  # of Java's ZoneOffset
+_CYCLE_YEARS, _CYCLE = 400, timedelta(days=146_097)  # the calendar repeats itself; Python's begins in the year 1
 
 
 def days_of(text: str) -> int | None:
@@ -22,50 +25,42 @@ def days_of(text: str) -> int | None:
     found = _DATE_ALONE.fullmatch(text.strip())
     if found is None:
         return None
+    year = int(found["year"])
     try:
-        day = date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
+        day = date(year or _CYCLE_YEARS, int(found["month"] or 1), int(found["day"] or 1))
     except ValueError:
         return None
-    return (day - _EPOCH.date()).days
+    return (day - _EPOCH.date() - (timedelta() if year else _CYCLE)).days
 
 
 def micros_of(text: str) -> int | None:
     """Microseconds since 1970 in UTC; a time without a zone is in UTC."""
-    found = _moment(text)
-    if found is None:
-        return None
-    moment, zone_name = found
-    zone = _zone(zone_name) if zone_name else UTC
-    if zone is None:
-        return None
-    return (moment - _EPOCH - (moment.replace(tzinfo=zone).utcoffset() or timedelta())) // _MICROSECOND
+    return _micros(text, _zone)
 
 
 def micros_without_zone(text: str) -> int | None:
     """Microseconds since 1970 on a clock without a zone; a text with a zone is no such time."""
-    found = _moment(text)
-    if found is None or found[1]:
-        return None
-    return (found[0] - _EPOCH) // _MICROSECOND
+    return _micros(text, lambda name: None if name else UTC)
 
 
-def _moment(text: str) -> tuple[datetime, str] | None:
+def _micros(text: str, zone_of: Callable[[str], tzinfo | None]) -> int | None:
     found = _MOMENT.fullmatch(text.strip())
-    if found is None:
+    zone = zone_of(found["zone"] or "") if found is not None else None
+    if found is None or zone is None:
         return None
-    numbers = [found["year"], found["month"] or 1, found["day"] or 1, *(found[part] or 0 for part in _CLOCK_PARTS)]
-    fraction = (found["fraction"] or "").ljust(6, "0")[:6]
+    year = int(found["year"])
+    month, day, hour, minute, second = (int(found[part] or least) for part, least in _PARTS)
+    fraction = int((found["fraction"] or "").ljust(6, "0")[:6])
     try:
-        return datetime(*map(int, numbers), microsecond=int(fraction)), found["zone"] or ""  # type: ignore[arg-type,misc]
+        moment = datetime(year or _CYCLE_YEARS, month, day, hour, minute, second, fraction)
     except ValueError:
         return None
-
-
-_CLOCK_PARTS = ("hour", "minute", "second")
+    offset = moment.replace(tzinfo=zone).utcoffset() or timedelta()
+    return (moment - _EPOCH - offset - (timedelta() if year else _CYCLE)) // _MICROSECOND
 
 
 def _zone(name: str) -> tzinfo | None:
-    if name in ("Z", "UTC", "GMT", "UT"):
+    if name in ("", "Z", "UTC", "GMT", "UT"):
         return UTC
     offset = _OFFSET.fullmatch(name)
     if offset is not None:

@@ -159,7 +159,9 @@ LEAVES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=8),
     st.decimals(allow_nan=False, allow_infinity=False).map(str),
-    st.sampled_from(["2024-05-01", "2024-05-01T10:00:00", "2024-05-01T10:00:00.5Z", "1.25", "NaN", "2024-13-01"]),
+    st.sampled_from(
+        ["2024-05-01", "2024-05-01T10:00:00", "2024-05-01T10:00:00.5Z", "1.25", "NaN", "2024-13-01", "0000-02-29"]
+    ),
 )
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xyz"), inner, max_size=3)
@@ -193,4 +195,5 @@ def test_what_arrow_reads_together_is_what_each_record_says_alone(
             assert row in done.bad, record
         else:
             assert row not in done.bad, (record, done.bad)
-            assert done.values.slice(row, 1).to_pylist() == alone.to_pylist(), record
+            together = done.values.slice(row, 1)  # repr: NaN is equal to itself; equals: Python has no year 0
+            assert together.equals(alone) or repr(together.to_pylist()) == repr(alone.to_pylist()), record
