@@ -39,7 +39,6 @@ _UNSUPPORTED_SETTINGS = {
     "enable.auto.commit": "group offsets are committed when a micro-batch is done; see 'commitGroupOffsets'",
     "interceptor.classes": "an interceptor could change the records",
 }
-_BYTES = FormatOptions()
 _Value = TypeVar("_Value")
 _TIME_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -75,41 +74,37 @@ class OffsetLimit:
 class ReadOptions:
     connection: ConnectionSettings
     subscription: Subscription
-    starting: OffsetLimit | None = None
+    starting: OffsetLimit | None
     """None: not given, which is earliest for a batch and latest for a stream."""
-    ending: OffsetLimit | None = None
-    latest_if_no_timestamp_matches: bool = False
+    ending: OffsetLimit | None
+    latest_if_no_timestamp_matches: bool
     """startingOffsetsByTimestampStrategy: where no record is so late, start at the end instead of failing."""
-    fail_on_data_loss: bool = True
-    isolation_level: int = READ_UNCOMMITTED
-    columns: tuple[str, ...] = COLUMNS[:-1]
+    fail_on_data_loss: bool
+    isolation_level: int
+    columns: tuple[str, ...]
 
-    max_offsets_per_trigger: int | None = None
-    min_offsets_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    max_trigger_delay_ms: int = 15 * 60_000
-    min_partitions: int | None = None
-    max_records_per_partition: int | None = None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_bytes_per_trigger: int | None
+    max_trigger_delay_ms: int
+    min_partitions: int | None
+    max_records_per_partition: int | None
 
-    group_id: str = "spark-kaspar-source"
-    commit_group_offsets: bool = True
-    offset_attempts: int = 3
-    offset_retry_interval_ms: int = 1000
+    group_id: str
+    commit_group_offsets: bool
+    offset_attempts: int
+    offset_retry_interval_ms: int
 
-    fetch_max_bytes: int = 2 * 1024 * 1024
-    fetch_min_bytes: int = 1
-    fetch_max_wait_ms: int = 500
-    max_batch_rows: int = 65_536
+    fetch_max_bytes: int
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    max_batch_rows: int
     """The most rows of an Arrow record batch, and with `max_batch_bytes` what bounds a task's memory."""
-    max_batch_bytes: int = 16 * 1024 * 1024
+    max_batch_bytes: int
 
-    key_format: FormatOptions = _BYTES
-    value_format: FormatOptions = _BYTES
-    dead_letter_topic: str | None = None
-
-    @property
-    def include_headers(self) -> bool:
-        return "headers" in self.columns
+    key_format: FormatOptions
+    value_format: FormatOptions
+    dead_letter_topic: str | None
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "ReadOptions":
