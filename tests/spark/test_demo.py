@@ -1,5 +1,6 @@
 """`kaspar demo` with Spark: counts come back from the topic that the query writes, and nothing stays behind."""
 
+import os
 import re
 import signal
 import subprocess
@@ -33,7 +34,7 @@ def test_demo_counts_views_and_ends_cleanly_when_interrupted() -> None:
             shown.append(line)
             if re.search(r"window from [\d:]+: [\d,]+ views of \d+ pages", line):
                 break
-        demo.send_signal(signal.SIGINT)
+        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to all of them
         rest, errors = demo.communicate(timeout=SECONDS)
     too_late.cancel()
     everything = "".join(shown) + rest

@@ -50,6 +50,8 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # while PySpark starts, an interrupt is its own
+        print("\nGoodbye.")
     return 0
 
 

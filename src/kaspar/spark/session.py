@@ -57,9 +57,9 @@ def session(
         given = _given_to_spark_submit() if submitted else {}
         place = master or given.get("spark.master") or "local[*]"
         cores = cores_of(place)
-        if LOCAL_MASTERS.fullmatch(place) is not None:
-            os.environ[CORES] = str(cores)  # for those who plan reads in processes of their own
-        settings = settings_for(place, cores=cores) | given | wanted
+        # For those who plan reads, in processes of their own.
+        os.environ[CORES] = str(cores) if LOCAL_MASTERS.fullmatch(place) else ""
+        settings = settings_for(place, cores=cores, hadoop="HADOOP_CONF_DIR" in os.environ) | given | wanted
         made = SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
     register(made)
     return made
@@ -101,8 +101,8 @@ def cores_of(master: str) -> int:
     return int(local[2] or 1)
 
 
-def settings_for(master: str, *, cores: int) -> dict[str, str]:
-    """What a session gets unless it is told otherwise."""
+def settings_for(master: str, *, cores: int, hadoop: bool = False) -> dict[str, str]:
+    """What a session gets unless it is told otherwise. `hadoop`: files are probably on HDFS."""
     settings = {
         # Every shuffle starts this many tasks, and a stateful query opens as many state stores: 200 by default.
         "spark.sql.shuffle.partitions": str(cores),
@@ -115,10 +115,6 @@ def settings_for(master: str, *, cores: int) -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # Spark's usual way to write a file of a checkpoint starts processes (chmod, readlink) for it on a local disk.
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-        ),
         # Errors in a line each. A default, so that it adds to spark.driver.extraJavaOptions instead of replacing it.
         "spark.driver.defaultJavaOptions": f'"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"',
         # The page of a session costs memory and time at the start, and would listen on every address.
@@ -129,6 +125,12 @@ def settings_for(master: str, *, cores: int) -> dict[str, str]:
     if LOCAL_MASTERS.fullmatch(master) or LOOPBACK_MASTERS.fullmatch(master):
         # Nobody beyond this machine needs to reach the driver.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        if not hadoop:
+            # To write a file of a checkpoint to a local disk, Spark's usual way starts processes (chmod, readlink).
+            # Only there: on HDFS this one does not replace a file, which a repeated batch may have to.
+            settings["spark.sql.streaming.checkpointFileManagerClass"] = (
+                "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+            )
     return settings
 
 

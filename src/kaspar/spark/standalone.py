@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -83,8 +84,7 @@ def default_folder() -> Path:
 
 def start(plan: ClusterPlan) -> Cluster:
     """Start a master and its workers, and return when all of them are ready for programs."""
-    if plan.workers < 1:
-        raise KasparError(f"a cluster needs at least one worker, not {plan.workers}")
+    _check(plan)
     java = find_java()
     with _locked(plan.folder):
         earlier = _read(plan.folder)
@@ -162,6 +162,17 @@ def stop(folder: Path) -> int:
         ended = end_all([each for process in reversed(running) for each in [process, *descendants(process)]])
         (folder / _STATE_FILE).unlink()
     return ended
+
+
+def _check(plan: ClusterPlan) -> None:
+    if plan.workers < 1:
+        raise KasparError(f"a cluster needs at least one worker, not {plan.workers}")
+    if plan.cores is not None and plan.cores < 1:
+        raise KasparError(f"a worker needs at least one core, not {plan.cores}")
+    if re.fullmatch(r"[1-9]\d*[mgt]b?", plan.memory, re.IGNORECASE) is None:
+        raise KasparError(f"a worker's memory is a size such as 512m or 2g, and '{plan.memory}' is none")
+    if plan.host in ("", "0.0.0.0", "::"):
+        raise KasparError("the master's host is also the address that others connect to: name one of this machine's")
 
 
 def _alive_workers(page: str) -> int:

@@ -56,8 +56,20 @@ def test_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.Capt
     assert "cannot be used" in _refusal(capsys, "stop", "--dir", tmp_path / "file")
 
 
-def test_cluster_without_workers_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "at least one worker" in _refusal(capsys, "start", "--workers", "0", "--dir", tmp_path)
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--workers", "0"), "at least one worker, not 0"),
+        (("--cores", "0"), "at least one core, not 0"),
+        (("--memory", "much"), "a size such as 512m or 2g, and 'much' is none"),
+        (("--memory", "2"), "a size such as 512m or 2g"),
+        (("--host", "0.0.0.0"), "the address that others connect to"),
+    ],
+)
+def test_wrong_size_or_place_is_refused(
+    arguments: tuple[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sentence in _refusal(capsys, "start", *arguments, "--dir", tmp_path)
 
 
 def test_missing_java_is_a_sentence(

@@ -50,6 +50,20 @@ def test_driver_of_a_cluster_is_reached_by_its_executors(master: str) -> None:
     assert not {"spark.driver.host", "spark.driver.bindAddress"} & settings_for(master, cores=2).keys()
 
 
+@pytest.mark.parametrize(
+    ("master", "hadoop", "ours"),
+    [
+        ("local[2]", False, True),
+        ("spark://127.0.0.1:7077", False, True),
+        ("local[2]", True, False),
+        ("yarn", False, False),
+    ],
+)
+def test_checkpoints_are_written_our_way_on_local_disks_alone(master: str, hadoop: bool, ours: bool) -> None:
+    settings = settings_for(master, cores=2, hadoop=hadoop)
+    assert ("spark.sql.streaming.checkpointFileManagerClass" in settings) is ours
+
+
 def test_log_settings_are_where_the_driver_looks_for_them() -> None:
     options = settings_for("local[2]", cores=2)["spark.driver.defaultJavaOptions"]
     assert LOG_SETTINGS.is_file()
