@@ -8,7 +8,7 @@ client's timeout.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -215,36 +215,54 @@ def end_all(client: Client, endings: Sequence[Ending], *, version: int) -> list[
     """
     api_version = _END_TXN[version >= TRANSACTIONS_V2]
     codes: dict[int, ErrorCode] = {}
+
+    def ask(place: tuple[str, int], indexes: list[int]) -> None:
+        requests = [_end_request(endings[index]) for index in indexes]
+        answers = client.request_all_at(place, requests, EndTxnResponse, api_version)
+        for index, answer in zip(indexes, answers, strict=True):
+            if answer.error_code not in _BUSY:
+                codes[index] = ErrorCode(answer.error_code)
+            elif answer.error_code in MOVING:
+                _forget(client, endings[index].transactional_id)
+
+    _until_all_are_answered(client, [ending.transactional_id for ending in endings], codes, ask)
+    return [codes[index] for index in range(len(endings))]
+
+
+def _until_all_are_answered(
+    client: Client,
+    transactional_ids: Sequence[str],
+    answered: Mapping[int, object],
+    ask: Callable[[tuple[str, int], list[int]], None],
+) -> None:
+    """Let `ask` put to each coordinator what concerns it, by their indexes, until every index is among the answered."""
     deadline = time.monotonic() + client.timeout_s
-    while len(codes) < len(endings):
-        left = [index for index in range(len(endings)) if index not in codes]
+    while left := [index for index in range(len(transactional_ids)) if index not in answered]:
         failure: Exception = Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "transactions are still being ended")
         try:
             places = find_coordinators(
-                client, CoordinatorKind.TRANSACTION, [endings[index].transactional_id for index in left]
+                client, CoordinatorKind.TRANSACTION, [transactional_ids[index] for index in left]
             )
             by_place: dict[tuple[str, int], list[int]] = defaultdict(list)
             for index in left:
-                by_place[places[endings[index].transactional_id]].append(index)
+                by_place[places[transactional_ids[index]]].append(index)
             for place, indexes in by_place.items():
-                requests = [_end_request(endings[index]) for index in indexes]
-                answers = client.request_all_at(place, requests, EndTxnResponse, api_version)
-                for index, answer in zip(indexes, answers, strict=True):
-                    if answer.error_code not in _BUSY:
-                        codes[index] = ErrorCode(answer.error_code)
-                    elif answer.error_code in MOVING:
-                        client.coordinators.pop((CoordinatorKind.TRANSACTION, endings[index].transactional_id), None)
+                ask(place, indexes)
         except (OSError, Refused) as error:
             if isinstance(error, Refused) and error.code not in MOVING:
                 raise
             for index in left:
-                client.coordinators.pop((CoordinatorKind.TRANSACTION, endings[index].transactional_id), None)
+                _forget(client, transactional_ids[index])
             failure = error
-        if len(codes) < len(endings):
+        if len(answered) < len(transactional_ids):
             if time.monotonic() > deadline:
                 raise failure
             time.sleep(_BACKOFF_S)
-    return [codes[index] for index in range(len(endings))]
+
+
+def _forget(client: Client, transactional_id: str) -> None:
+    """Where its coordinator was: it is looked for anew."""
+    client.coordinators.pop((CoordinatorKind.TRANSACTION, transactional_id), None)
 
 
 def _end_request(ending: Ending) -> EndTxnRequest:
@@ -260,30 +278,41 @@ def _end_request(ending: Ending) -> EndTxnRequest:
 
 
 def describe(client: Client, transactional_ids: Iterable[str]) -> dict[str, DescribedTransaction]:
-    """What there is of each; an id that its coordinator does not know is left out."""
-    found = {}
-    for transactional_id in transactional_ids:
-        answer = at_coordinator(
-            client,
-            CoordinatorKind.TRANSACTION,
-            transactional_id,
-            describe_transactions.DescribeTransactionsRequest(transactional_ids=(transactional_id,)),
-            describe_transactions.DescribeTransactionsResponse,
-            code_of=lambda answer: answer.transaction_states[0].error_code,
-            resend=True,
-        ).transaction_states[0]
-        if answer.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-            continue
-        _refuse(answer.error_code, f"describing the transaction of {transactional_id}")
-        found[transactional_id] = DescribedTransaction(
-            transactional_id,
-            answer.transaction_state,
-            answer.transaction_timeout_ms,
-            answer.transaction_start_time_ms,
-            ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch),
-            tuple(TopicPartition(each.topic, number) for each in answer.topics for number in each.partitions),
+    """What there is of each, without ids that their coordinators do not know; one question for each coordinator."""
+    asked = list(dict.fromkeys(transactional_ids))
+    answered: dict[int, describe_transactions.TransactionState] = {}
+
+    def ask(place: tuple[str, int], indexes: list[int]) -> None:
+        request = describe_transactions.DescribeTransactionsRequest(
+            transactional_ids=tuple(asked[index] for index in indexes)
         )
-    return found
+        answer = client.request_at(place, request, describe_transactions.DescribeTransactionsResponse)
+        states = {state.transactional_id: state for state in answer.transaction_states}
+        for index in indexes:
+            state = states[asked[index]]
+            if state.error_code in MOVING:
+                _forget(client, asked[index])
+            else:
+                answered[index] = state
+
+    _until_all_are_answered(client, asked, answered, ask)
+    return {
+        state.transactional_id: _described(state)
+        for state in answered.values()
+        if state.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    }
+
+
+def _described(state: describe_transactions.TransactionState) -> DescribedTransaction:
+    _refuse(state.error_code, f"describing the transaction of {state.transactional_id}")
+    return DescribedTransaction(
+        state.transactional_id,
+        state.transaction_state,
+        state.transaction_timeout_ms,
+        state.transaction_start_time_ms,
+        ProducerIdAndEpoch(state.producer_id, state.producer_epoch),
+        tuple(TopicPartition(each.topic, number) for each in state.topics for number in each.partitions),
+    )
 
 
 def list_transactions(client: Client, *, prefix: str, states: tuple[str, ...] = ()) -> list[ListedTransaction]:

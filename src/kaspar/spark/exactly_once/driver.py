@@ -40,9 +40,10 @@ def give_up_messages(
 
 
 def tell_of_timeouts(process: Process, batch: BatchName) -> None:
-    """Once for each run, where brokers cannot prepare transactions."""
-    if process.coordinator.prepares:
+    """Once for each run, where brokers cannot prepare transactions; once for all jobs of a name in this process."""
+    if process.coordinator.prepares or batch.query in process.told_of_timeouts:
         return
+    process.told_of_timeouts.add(batch.query)
     last = process.log.state(batch.query).last
     if last is not None and last.batch.claim == batch.claim:
         return

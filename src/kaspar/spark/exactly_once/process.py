@@ -6,7 +6,7 @@ it is made in the process that uses it, and is kept for as long as the process l
 
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kaspar.client.cluster import Client
 from kaspar.spark.exactly_once.attempt import Slots
@@ -22,6 +22,8 @@ class Process:
     coordinator: BrokerCoordinator
     log: DecisionLog
     slots: Slots
+    told_of_timeouts: set[str] = field(default_factory=set)
+    """The queries for which it was said that these brokers cannot prepare transactions."""
 
     @property
     def parties(self) -> Parties:

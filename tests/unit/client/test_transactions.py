@@ -1,0 +1,108 @@
+"""Ends of many transactions, asked again until each is answered, against a scripted broker."""
+
+import pytest
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.client import Client
+from kaspar.client.transactions import Ending, end, end_all, init_producer_id
+from kaspar.protocol.headers import RequestHeader
+from kaspar.protocol.messages.api_versions import ApiVersionsRequest
+from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kaspar.protocol.schema import Message
+from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions
+
+ENDINGS = [Ending(f"id{number}", ProducerIdAndEpoch(number, 3), True) for number in range(4)]
+
+
+class Coordinators:
+    """A broker that coordinates all. `answers` has the codes that come before success, by id; None: hang up."""
+
+    def __init__(self, answers: dict[str, list[ErrorCode | None]]) -> None:
+        self.port = 0
+        self.answers = answers
+        self.lookups: list[tuple[str, ...]] = []
+        self.versions: set[int] = set()
+        self.ends: list[str] = []
+
+    def __call__(self, header: RequestHeader, request: Message) -> Message | bytes | None:
+        match request:
+            case ApiVersionsRequest():
+                return api_versions()
+            case FindCoordinatorRequest():
+                self.lookups.append(request.coordinator_keys)
+                found = (
+                    Coordinator(key=key, node_id=1, host="127.0.0.1", port=self.port)
+                    for key in request.coordinator_keys
+                )
+                return FindCoordinatorResponse(coordinators=tuple(found))
+            case EndTxnRequest():
+                self.versions.add(header.api_version)
+                self.ends.append(request.transactional_id)
+                answer = self._next(request.transactional_id)
+                return HANG_UP if answer is None else EndTxnResponse(error_code=answer)
+            case InitProducerIdRequest():
+                answer = self._next(request.transactional_id or "")
+                if answer is None:
+                    return HANG_UP
+                return InitProducerIdResponse(error_code=answer, producer_id=7, producer_epoch=1)
+        raise AssertionError(f"not scripted: {request}")
+
+    def _next(self, transactional_id: str) -> ErrorCode | None:
+        left = self.answers.get(transactional_id)
+        return left.pop(0) if left else ErrorCode.NONE
+
+
+def run(answers: dict[str, list[ErrorCode | None]], *, version: int = 2) -> tuple[Coordinators, list[ErrorCode]]:
+    script = Coordinators(answers)
+    with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
+        script.port = broker.port
+        return script, end_all(client, ENDINGS, version=version)
+
+
+def test_all_coordinators_are_found_with_one_question_and_each_end_is_asked_once() -> None:
+    script, codes = run({})
+    assert codes == [ErrorCode.NONE] * 4
+    assert script.lookups == [("id0", "id1", "id2", "id3")]
+    assert script.ends == ["id0", "id1", "id2", "id3"]
+
+
+@pytest.mark.parametrize(("version", "api_version"), [(2, 5), (1, 4)])
+def test_the_version_of_transactions_chooses_that_of_the_request(version: int, api_version: int) -> None:
+    assert run({}, version=version)[0].versions == {api_version}
+
+
+def test_only_what_was_not_answered_is_asked_again() -> None:
+    busy: list[ErrorCode | None] = [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    script, codes = run({"id2": busy})
+    assert codes == [ErrorCode.NONE] * 4
+    assert [script.ends.count(ending.transactional_id) for ending in ENDINGS] == [1, 1, 3, 1]
+
+
+def test_a_lost_connection_is_followed_by_another() -> None:
+    script, codes = run({"id1": [None]})
+    assert codes == [ErrorCode.NONE] * 4
+    assert script.ends.count("id3") >= 1
+
+
+def test_a_refusal_is_told_for_its_transaction_alone() -> None:
+    _, codes = run({"id1": [ErrorCode.PRODUCER_FENCED]})
+    assert codes == [ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_one_end_that_is_refused_says_which() -> None:
+    script = Coordinators({"id0": [ErrorCode.INVALID_TXN_STATE]})
+    with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
+        script.port = broker.port
+        with pytest.raises(Refused, match="id0: INVALID_TXN_STATE"):
+            end(client, ENDINGS[0], version=2)
+
+
+@pytest.mark.parametrize("transactional_id", [None, "mine"])
+def test_an_id_is_asked_for_until_it_is_given(transactional_id: str | None) -> None:
+    script = Coordinators({transactional_id or "": [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None]})
+    with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
+        script.port = broker.port
+        assert init_producer_id(client, transactional_id).producer == ProducerIdAndEpoch(7, 1)
