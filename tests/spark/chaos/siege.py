@@ -203,7 +203,17 @@ class Siege:
         for each in paused:
             each.send(signal.SIGCONT)
         self._usurped.append(old)
-        wait_until(lambda: old.exit_code is not None, "the old driver gives up", seconds=PROGRESS_SECONDS)
+        # It goes by who came last: a driver that was paused before it had begun takes the place of the other one.
+        wait_until(lambda: self._one_has_given_up(old), "one of two drivers gives up", seconds=PROGRESS_SECONDS)
+
+    def _one_has_given_up(self, old: Program) -> bool:
+        assert self._program is not None
+        if self._program.exit_code is not None:
+            self._usurped.remove(old)
+            self._usurped.append(self._program)
+            self._program = old
+            return True
+        return old.exit_code is not None
 
     def _all_processes(self) -> list[Process]:
         assert self._program is not None
