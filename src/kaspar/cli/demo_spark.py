@@ -136,10 +136,11 @@ def _show(
                 for page, count in sorted(pages.items(), key=lambda each: -each[1])
             ]
             newest = f"window from {start or '-'}: {sum(pages.values()):,} views of {len(pages)} pages"
+            spark = f"Spark: {report.line() if report is not None else 'no batch yet'}"
             screen.draw(
-                f"produced {rate:>7,}/s   Spark: {report.line() if report is not None else 'no batch yet'}",
-                [f"  {newest}, {len(counts.windows)} windows so far", *bars],
-                newest,
+                f"produced {rate:>7,}/s",
+                [spark, f"  {newest}, {len(counts.windows)} windows so far", *bars],
+                f"{spark}   {newest}",
             )
     if not query.isActive:
         raise KasparError(f"the query stopped: {sentence_in(str(query.exception()))}")

@@ -1,5 +1,6 @@
 """The demo's screen: drawn once a second, in place on a terminal, a line each elsewhere."""
 
+import shutil
 import sys
 import threading
 import time
@@ -28,5 +29,6 @@ class Screen:
         lines = [headline, *details]
         up = f"\x1b[{self._drawn}A" if self._drawn else ""
         lines += [""] * (self._drawn - len(lines))
-        print(up + "\n".join(f"{line[:118]}\x1b[K" for line in lines), flush=True)
+        width = shutil.get_terminal_size().columns - 1  # a line that wraps would be two
+        print(up + "\n".join(f"{line[:width]}\x1b[K" for line in lines), flush=True)
         self._drawn = len(lines)

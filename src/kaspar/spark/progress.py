@@ -8,6 +8,7 @@ a page for them is asked for. All of it comes from what Spark tells its listener
 """
 
 import json
+import shutil
 import sys
 import threading
 import time
@@ -111,7 +112,8 @@ class Watch:
             return
         with self._lock:
             if self._out.isatty():
-                lines = [f"{each.line()}\x1b[K" for each in self.listener.queries.values()]
+                width = shutil.get_terminal_size().columns - 1  # a line that wraps would be two
+                lines = [f"{each.line()[:width]}\x1b[K" for each in self.listener.queries.values()]
                 up = f"\x1b[{self._drawn}A" if self._drawn else ""
                 self._drawn = len(lines)
                 print(up + "\n".join(lines), file=self._out, flush=True)
