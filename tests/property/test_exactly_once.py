@@ -260,5 +260,5 @@ def _last_batch(state: QueryState) -> int | None:
     return None if state.last is None else state.last.batch.batch_id
 
 
-ExactlyOnceMachine.TestCase.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+ExactlyOnceMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
 test_exactly_once = ExactlyOnceMachine.TestCase

@@ -25,8 +25,8 @@ from kaspar.spark.exactly_once.driver import tell_of_timeouts
 from kaspar.spark.exactly_once.names import BatchName
 from kaspar.spark.exactly_once.ownership import claim
 from kaspar.spark.exactly_once.process import Process, this_process
-from kaspar.spark.exactly_once.publishing import give_up, publish
-from kaspar.spark.exactly_once.settling import clear_away, finish_pending
+from kaspar.spark.exactly_once.publishing import clear_own, give_up, publish
+from kaspar.spark.exactly_once.settling import finish_pending
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.write_options import EXACTLY_ONCE, WriteOptions
 from kaspar.spark.write_schema import check_schema
@@ -73,8 +73,7 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         yield writes
     except BaseException:
         with _publishing, suppress(KasparError, OSError):  # the next run aborts it otherwise
-            state = process.log.look(name)
-            clear_away(process.parties, name, state, generations_before=state.generation + 1)
+            clear_own(process.parties, writes.name, process.log.look(name))
         raise
     with _publishing:
         _publish(process, writes, (name, run_id))

@@ -32,7 +32,17 @@ def publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTr
         clear_away(parties, batch.query, state, generations_before=state.generation)
         raise
     if transactions:
-        clear_away(parties, batch.query, state, generations_before=state.generation + 1)
+        clear_own(parties, batch, state)
+
+
+def clear_own(parties: Parties, batch: BatchName, state: QueryState) -> None:
+    """Abort what the run has left open, and those before it. None of its tasks is wanted any more.
+
+    Up to its own generation and no further: a newer run may have begun by now, whose transactions are its own affair.
+    """
+    generation = state.generations.get(batch.claim)
+    if generation is not None:
+        clear_away(parties, batch.query, state, generations_before=generation + 1)
 
 
 def give_up(parties: Parties, batch: BatchName) -> None:

@@ -2,11 +2,16 @@
 every single step, so each stands for all the rows between its first step and its last.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
 import pytest
 
 from kaspar.base.errors import Refused
 from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.decisions import Owner, Standing
+from kaspar.spark.exactly_once.decisions import DecidedTransaction, Owner, Standing
 from kaspar.spark.exactly_once.leftovers import end_left_overs
 from kaspar.spark.exactly_once.ownership import claim, take_over
 from kaspar.spark.exactly_once.parties import DecidedButAborted, NotPublished, Superseded
@@ -139,6 +144,37 @@ def test_who_finds_itself_superseded_leaves_alone_what_others_have_decided() -> 
     assert len(cluster.open_ids()) == TASKS
     Run(cluster, "fourth").go(0)
     assert cluster.visible == published(0)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_whatever_a_new_run_does_while_the_old_one_commits_is_not_touched_by_it(number: int) -> None:
+    """The new run begins before the `number`-th question that the old driver asks in its commit."""
+    cluster = Cluster()
+    old, new = Run(cluster, "old"), Run(cluster, "new")
+    old.go(0)
+    written = old.write(1)
+    is_begun: list[list[DecidedTransaction]] = []
+    asked = count()
+    log, coordinator = old.committer.parties.log, old.committer.parties.coordinator
+
+    def meanwhile(ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asked_later(*arguments: Any) -> Any:
+            if next(asked) == number:
+                is_begun.append(new.write(1) or new.write(2))
+            return ask(*arguments)
+
+        return asked_later
+
+    log.append = meanwhile(log.append)  # type: ignore[method-assign]
+    coordinator.end = meanwhile(coordinator.end)  # type: ignore[method-assign]
+    coordinator.open_transactions = meanwhile(coordinator.open_transactions)  # type: ignore[method-assign]
+    with suppress(Superseded):
+        old.commit(1, written)
+    (begun,) = is_begun
+    assert len(begun) == TASKS
+    batch_id = 1 if (1, 0) not in cluster.visible else 2
+    new.commit(batch_id, begun)
+    assert cluster.visible == published(*range(batch_id + 1))
 
 
 def test_a_commit_that_is_repeated_changes_nothing() -> None:
