@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kaspar.spark
+from tests.peers.kafka import LIGHT_JVM
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.spark_connector import connector_settings
@@ -29,7 +30,11 @@ SETTINGS = {
     "log.retention.check.interval.ms": "200",
     "group.initial.rebalance.delay.ms": "0",
 }
-SESSION = {"spark.driver.memory": "1g", "spark.sql.session.timeZone": "UTC"}
+SESSION = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": " ".join(LIGHT_JVM),
+    "spark.sql.session.timeZone": "UTC",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 import kaspar.spark
+from tests.peers.kafka import LIGHT_JVM
 
 SINK, FOREACH_BATCH = "sink", "foreachBatch"  # the two ways to write
 
@@ -41,7 +42,9 @@ def main() -> None:
     settings = ProgramSettings(**{**fields, "targets": tuple(fields["targets"])})
     config = {
         "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": " ".join(LIGHT_JVM),
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": " ".join(LIGHT_JVM),
         "spark.deploy.maxExecutorRetries": "-1",  # an executor that is killed ever again is replaced ever again
         "spark.task.maxFailures": "8",
         "spark.sql.streaming.stopTimeout": "10s",
