@@ -1,5 +1,6 @@
 """`kaspar spark start`, `status` and `stop`: real processes, and a program that runs on them unchanged."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -98,4 +99,29 @@ def test_port_in_use_is_a_sentence_and_starts_nothing(commands: Commands, broker
         f"kaspar: the master cannot listen on 127.0.0.1:{port} (Address already in use): "
         "choose another --port, or another --host\n"
     )
+    assert commands.mark.processes() == []
+
+
+def _start_until_something_runs(commands: Commands) -> "subprocess.Popen[str]":
+    command: list[str | Path] = [PROGRAMS / "kaspar", "spark", "start", "--port", str(free_port())]
+    command += ["--dir", commands.folder]
+    starting = subprocess.Popen(command, env=commands.mark.environment, stderr=subprocess.PIPE, text=True)
+    wait_until((commands.folder / "cluster.json").exists, "the master is written down")
+    return starting
+
+
+def test_interrupted_start_leaves_nothing_behind(commands: Commands) -> None:
+    with _start_until_something_runs(commands) as starting:
+        starting.send_signal(signal.SIGINT)
+        _, errors = starting.communicate(timeout=SECONDS)
+    assert (starting.returncode, errors) == (130, "kaspar: interrupted: what this command had started is ended\n")
+    assert commands.mark.processes() == []
+    assert "no cluster runs" in commands.run("status").stderr
+
+
+def test_what_a_killed_start_leaves_behind_is_stopped(commands: Commands) -> None:
+    with _start_until_something_runs(commands) as starting:
+        starting.kill()
+    assert "already, on spark://127.0.0.1:" in commands.run("start").stderr
+    assert commands.run("stop").returncode == 0
     assert commands.mark.processes() == []

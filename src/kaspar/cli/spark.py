@@ -40,6 +40,9 @@ def run_spark(arguments: argparse.Namespace) -> int:
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("kaspar: interrupted: what this command had started is ended", file=sys.stderr)
+        return 130
 
 
 def _add_start(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

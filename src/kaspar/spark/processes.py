@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kaspar.base.errors import KasparError
+
 PATIENCE_S: Final = 20.0
 """How long a process may take to end after it was asked to."""
 
@@ -40,6 +42,8 @@ class ProcessId:
                 os.kill(self.pid, number)
             except ProcessLookupError:
                 return  # it has just ended by itself
+            except PermissionError:
+                raise KasparError(f"the process {self.pid} belongs to another user, who has to end it") from None
 
 
 def descendants(process: ProcessId) -> list[ProcessId]:

@@ -94,29 +94,35 @@ def start(plan: ClusterPlan) -> Cluster:
                 "or choose another folder with --dir"
             )
         _refuse_used_port(plan.host, plan.port)
-        page_port = _free_port(plan.host)
-        environment = _environment(plan.host, str(java.home))
-        started: list[tuple[str, subprocess.Popen[bytes]]] = []
+        return _start(plan, _environment(plan.host, str(java.home)))
 
-        def begin(name: str, arguments: Sequence[str]) -> None:
-            started.append((name, _spawn(plan.folder, name, arguments, environment)))
 
-        master = f"spark://{plan.host}:{plan.port}"
-        page = f"http://{plan.host}:{page_port}"
-        try:
-            address = ["--host", plan.host, "--port", str(plan.port), "--webui-port", str(page_port)]
-            begin("master", [MASTER_CLASS, *address])
-            _wait(lambda: status_of(page) is not None, started, plan.folder)
-            size = ["--cores", str(plan.cores_of_each), "--memory", plan.memory, "--host", plan.host]
-            places = ["--webui-port", "0", "--work-dir", str(plan.folder / "work")]
-            for number in range(1, plan.workers + 1):
-                begin(f"worker-{number}", [WORKER_CLASS, *size, *places, master])
-            _wait(lambda: _alive_workers(page) == plan.workers, started, plan.folder)
-        except BaseException:
-            end_all([ProcessId.of(process.pid) for _, process in started if process.poll() is None])
-            raise
-        cluster = Cluster(master, page, plan.workers, tuple(ProcessId.of(process.pid) for _, process in started))
+def _start(plan: ClusterPlan, environment: Mapping[str, str]) -> Cluster:
+    page_port = _free_port(plan.host)
+    master, page = f"spark://{plan.host}:{plan.port}", f"http://{plan.host}:{page_port}"
+    started: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def begin(name: str, arguments: Sequence[str]) -> Cluster:
+        """Written down at once: if this command is killed, `stop` still finds what it has started."""
+        started.append((name, _spawn(plan.folder, name, arguments, environment)))
+        processes = tuple(ProcessId.of(process.pid) for _, process in started)
+        cluster = Cluster(master, page, plan.workers, processes)
         _write(plan.folder, cluster)
+        return cluster
+
+    try:
+        address = ["--host", plan.host, "--port", str(plan.port), "--webui-port", str(page_port)]
+        cluster = begin("master", [MASTER_CLASS, *address])
+        _wait(lambda: status_of(page) is not None, started, plan.folder)
+        size = ["--cores", str(plan.cores_of_each), "--memory", plan.memory, "--host", plan.host]
+        places = ["--webui-port", "0", "--work-dir", str(plan.folder / "work")]
+        for number in range(1, plan.workers + 1):
+            cluster = begin(f"worker-{number}", [WORKER_CLASS, *size, *places, master])
+        _wait(lambda: _alive_workers(page) == plan.workers, started, plan.folder)
+    except BaseException:
+        end_all([ProcessId.of(process.pid) for _, process in started if process.poll() is None])
+        (plan.folder / _STATE_FILE).unlink(missing_ok=True)
+        raise
     return cluster
 
 
