@@ -84,9 +84,9 @@ def install() -> Java:
         return find_java()  # raises the sentence
     print("installing Java for Spark", flush=True)
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for before in ((), ("update",)):  # lists of packages may be there already
-        if before:
-            subprocess.run([manager, "-q", *before], capture_output=True, env=quiet, check=False)
+    for with_new_lists in (False, True):  # on a fresh machine the lists of packages have to come first
+        if with_new_lists:
+            subprocess.run([manager, "-q", "update"], capture_output=True, env=quiet, check=False)
         for package in DEBIAN_PACKAGES:
             command = [manager, "install", "-q", "-y", "--no-install-recommends", package]
             if subprocess.run(command, capture_output=True, env=quiet, check=False).returncode == 0:

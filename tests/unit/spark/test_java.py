@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import kaspar.spark
 from kaspar.spark import java
 from kaspar.spark.java import JavaMissing, find_java, main, version_in
 
@@ -87,3 +88,40 @@ def test_install_by_a_usual_user_says_how(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(java.find_java, "__defaults__", (None, tmp_path))
     with pytest.raises(JavaMissing, match="install Java 17 or newer"):
         java.install()
+
+
+def test_install_takes_the_package_that_the_release_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 12 has Java 17 and Debian 13 has Java 21; and on a fresh machine the lists of packages come first."""
+    calls, homes = tmp_path / "calls", tmp_path / "jvm"
+    manager = tmp_path / "bin" / "apt-get"
+    manager.parent.mkdir()
+    manager.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {calls}
+case "$*" in
+    *update*) touch {tmp_path}/lists ;;
+    *openjdk-21*) test -e {tmp_path}/lists && mv {_java(tmp_path / "packaged", "21.0.1")} {homes}/java-21 ;;
+    *) exit 100 ;;
+esac
+"""
+    )
+    manager.chmod(0o755)
+    homes.mkdir()
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{manager.parent}:/usr/bin:/bin")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(java, "find_java", lambda: find_java({"PATH": ""}, homes))
+    assert java.install().version == 21
+    assert [call.split()[-1] for call in calls.read_text().splitlines()] == [
+        "openjdk-17-jre-headless",
+        "openjdk-21-jre-headless",
+        "update",
+        "openjdk-17-jre-headless",
+        "openjdk-21-jre-headless",
+    ]
+
+
+def test_session_without_java_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaMissing, match="install Java 17 or newer"):
+        kaspar.spark.session()
