@@ -8,8 +8,8 @@ from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics
 
 
-def reader(broker: KasparProcess, topic: str) -> KasparStreamReader:
-    options = ReadOptions.of({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic})
+def reader(broker: KasparProcess, topic: str, **given: str) -> KasparStreamReader:
+    options = ReadOptions.of({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, **given})
     return KasparStreamReader(options, schema_of(options))
 
 
@@ -19,13 +19,42 @@ def test_records_that_come_between_two_questions_do_not_move_the_start(broker: K
     stream = reader(broker, name)
     start = stream.initialOffset()
     topics.produce(name, [b"meanwhile"])
+    assert stream.latestOffset(start, stream.getDefaultReadLimit()) == start == {name: {"0": 1}}
+    assert stream.initialOffset() == start
+    assert stream.partitions(start, start) == []
     end = stream.latestOffset(start, stream.getDefaultReadLimit())
-    topics.produce(name, [b"later"])
-    assert stream.initialOffset() == start == {name: {"0": 1}}
-    assert end == {name: {"0": 2}}
-    (task,) = stream.partitions(stream.initialOffset(), end)
+    (task,) = stream.partitions(start, end)
     assert isinstance(task, ReadTask)
     assert [(each.start, each.end) for each in task.ranges] == [(1, 2)]
+    stream.stop()
+
+
+def test_records_that_come_before_the_first_batch_is_done_are_read_by_the_next_run(
+    broker: KasparProcess, topics: Topics
+) -> None:
+    """The end of its first batch is all that a checkpoint has then: it is where the query started."""
+    name = topics.create()
+    stream = reader(broker, name)
+    start = stream.initialOffset()
+    topics.produce(name, [b"meanwhile"])
+    first_end = stream.latestOffset(start, stream.getDefaultReadLimit())
+    stream.stop()
+
+    again = reader(broker, name)
+    assert again.partitions(again.initialOffset(), first_end) == []
+    end = again.latestOffset(first_end, again.getDefaultReadLimit())
+    (task,) = again.partitions(first_end, end)
+    assert isinstance(task, ReadTask)
+    assert [(each.start, each.end) for each in task.ranges] == [(0, 1)]
+    again.stop()
+
+
+def test_a_stream_that_starts_at_the_earliest_begins_at_once(broker: KasparProcess, topics: Topics) -> None:
+    name = topics.create()
+    topics.produce(name, [b"one"])
+    stream = reader(broker, name, startingOffsets="earliest")
+    start = stream.initialOffset()
+    assert stream.latestOffset(start, stream.getDefaultReadLimit()) == {name: {"0": 1}}
     stream.stop()
 
 

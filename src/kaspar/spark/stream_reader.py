@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 from kaspar.base.ids import TopicPartition
 from kaspar.spark.columns import refuse_other_schema
 from kaspar.spark.data_loss import not_there, report
-from kaspar.spark.offsets import LATEST, PartitionOffsets, from_json, to_json
-from kaspar.spark.options import ReadOptions
+from kaspar.spark.offsets import LATEST, from_json, to_json
+from kaspar.spark.options import OffsetLimit, ReadOptions
 from kaspar.spark.planning import Limits, tasks
 from kaspar.spark.reading import read_task
 from kaspar.spark.sentences import in_one_sentence
@@ -47,6 +47,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: tuple[OffsetReader, StreamPlanner, GroupCommits | None] | None = None
         self._first: dict[TopicPartition, int] | None = None
         """Where the query starts. Spark asks twice for its first batch, and meanwhile the latest offset may move on."""
+        self._first_may_be_unwritten = _moves(self._starting, options)
 
     # --- what Spark asks on the driver --------------------------------------------------------------------------------
 
@@ -90,6 +91,11 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = planner.next_end(begun, self._limits(limit))
         if group is not None:
             group.done(planner.position(), planner.topic_ids)
+        if self._first_may_be_unwritten and begun == self._first:
+            # The checkpoint has only the ends of batches. A start that nobody can find out again has to be one of them,
+            # or what came in the meantime is lost if the first batch is never done: so that one is empty.
+            end = begun
+        self._first_may_be_unwritten = False
         if end is None or end == begun:
             if group is not None:
                 group.settle(_SETTLE_S)
@@ -106,16 +112,12 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         offsets, planner, _ = self._open()
         begun, ended = from_json(start), from_json(end)
-        if begun == self._first:
-            begun = {where: self._first_begin(where, offset, ended) for where, offset in begun.items()}
+        if begun == self._first and _moves(self._starting, self.options):
+            # The latest now may lie behind the end of a first batch that an earlier run began and never ended.
+            begun = {where: min(offset, ended.get(where, offset)) for where, offset in begun.items()}
         ranges = [each for each in planner.ranges(begun, ended) if len(each)]
         sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges))
         return list(tasks(ranges, sizes, parallelism(self.options)))
-
-    def _first_begin(self, where: TopicPartition, first: int, ended: PartitionOffsets) -> int:
-        """What is the latest now may lie behind the end of a first batch that an earlier run began and never ended."""
-        option = self._starting.everywhere if self._starting.offsets is None else self._starting.offsets.get(where)
-        return min(first, ended.get(where, first)) if option == LATEST else first
 
     def stop(self) -> None:
         if self._opened is not None:
@@ -152,3 +154,10 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> "Iterator[RecordBatch]":
         return read_task(partition, self.options)
+
+
+def _moves(starting: OffsetLimit, options: ReadOptions) -> bool:
+    """Whether it depends on when one asks where the query starts."""
+    if starting.timestamp is not None or starting.timestamps is not None:
+        return options.latest_if_no_timestamp_matches
+    return starting.everywhere == LATEST or LATEST in (starting.offsets or {}).values()
