@@ -90,15 +90,15 @@ class Cluster:
     def open_ids(self) -> list[str]:
         return [name for name, transaction in self.transactions.items() if transaction.is_open]
 
-    def process(self, worker: str) -> "ModelProcess":
-        return ModelProcess(self, worker)
+    def process(self, worker: str, fuse: Fuse | None = None) -> "ModelProcess":
+        return ModelProcess(self, worker, fuse or Fuse())
 
 
 class ModelProcess:
     """A Python process: what it has read of the log, its slots, and the fuse that kills it."""
 
-    def __init__(self, cluster: Cluster, worker: str) -> None:
-        self.fuse = Fuse()
+    def __init__(self, cluster: Cluster, worker: str, fuse: Fuse) -> None:
+        self.fuse = fuse
         self.slots = Slots(worker)
         self.parties = Parties(ModelLog(cluster, self.fuse), ModelCoordinator(cluster, self.fuse), worker)
         self.cluster = cluster
