@@ -92,7 +92,7 @@ class Write(Case):
         self.shape = shape
 
     def measure(self, stage: Stage, side: Side) -> Mapping[str, float]:
-        rows = stage.rows_of(self.shape.record_bytes)
+        rows = stage.ready_rows_of(self.shape.record_bytes)
         return {self.name: write(stage, side, self.shape, rows)}
 
 

@@ -19,7 +19,8 @@ from tests.peers.spark_connector import connector_settings
 
 ROOT = Path(__file__).parents[2]
 MASTER = "local[2]"
-_ROWS = {100: 2_000_000, 1000: 500_000}  # of a topic that is read, or of a frame that is written
+_ROWS = {100: 2_000_000, 1000: 500_000}  # of a topic that is read, by the bytes of a record
+_READY_ROWS = {100: 2_000_000, 1000: 250_000}  # of a frame that is written: as many as lie in Spark's memory
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class Stage:
         side = our_broker()
         broker = side.make(folder / "broker")
         broker.overrides["transaction.two.phase.commit.enable"] = "true"
+        # Spark's connector keeps its producers, which ask for the metadata of topics that are deleted by then.
+        broker.overrides["auto.create.topics.enable"] = "false"
         broker.start()
         # Python workers are to find the no-op source and sink, too.
         os.environ["PYTHONPATH"] = str(ROOT)
@@ -51,6 +54,9 @@ class Stage:
 
     def rows_of(self, record_bytes: int) -> int:
         return max(1, int(_ROWS[record_bytes] * self.scale))
+
+    def ready_rows_of(self, record_bytes: int) -> int:
+        return max(1, int(_READY_ROWS[record_bytes] * self.scale))
 
     def filled_topic(self, shape: Shape) -> str:
         """A topic with that load in it, made when it is first asked for: cases that read the same share it."""
