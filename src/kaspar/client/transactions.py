@@ -8,7 +8,7 @@ client's timeout.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from kaspar.protocol.messages.describe_configs import (
 )
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kaspar.protocol.schema import Message
 
 _NO_PRODUCER = ProducerIdAndEpoch(-1, -1)
 _BUSY = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
@@ -96,20 +97,22 @@ def transaction_support(client: Client) -> TransactionSupport:
 def max_timeout_ms(client: Client) -> int:
     """`transaction.max.timeout.ms`: the smallest of the brokers that are there."""
     limits = []
-    for broker_id in client.broker_ids():
-        asked = DescribeConfigsResource(
-            resource_type=_BROKER_RESOURCE,
-            resource_name=str(broker_id),
-            configuration_keys=("transaction.max.timeout.ms",),
-        )
-        request = DescribeConfigsRequest(resources=(asked,))
-        ask = partial(client.request_broker, broker_id, request, DescribeConfigsResponse)
-        found = _insist(client, ask).results[0]
-        _refuse(found.error_code, found.error_message or "reading transaction.max.timeout.ms")
+    for broker_id, answer in _of_every_broker(client, _max_timeout_request, DescribeConfigsResponse):
+        found = answer.results[0]
+        _refuse(found.error_code, found.error_message or f"reading transaction.max.timeout.ms of broker {broker_id}")
         limits += [int(each.value) for each in found.configs if each.value is not None]
     if not limits:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "no broker tells its transaction.max.timeout.ms")
     return min(limits)
+
+
+def _max_timeout_request(broker_id: int) -> DescribeConfigsRequest:
+    asked = DescribeConfigsResource(
+        resource_type=_BROKER_RESOURCE,
+        resource_name=str(broker_id),
+        configuration_keys=("transaction.max.timeout.ms",),
+    )
+    return DescribeConfigsRequest(resources=(asked,))
 
 
 # --- a producer's questions -------------------------------------------------------------------------------------------
@@ -319,9 +322,7 @@ def list_transactions(client: Client, *, prefix: str, states: tuple[str, ...] = 
     """The transactions whose ids begin so, of every broker; `states` are Kafka's names of them, and none means any."""
     request = listing.ListTransactionsRequest(state_filters=states, transactional_id_pattern=_pattern_of(prefix) + ".*")
     listed = []
-    for broker_id in client.broker_ids():
-        ask = partial(client.request_broker, broker_id, request, listing.ListTransactionsResponse)
-        answer = _insist(client, ask)
+    for broker_id, answer in _of_every_broker(client, lambda _: request, listing.ListTransactionsResponse):
         _refuse(answer.error_code, f"listing the transactions of broker {broker_id}")
         listed += [
             ListedTransaction(each.transactional_id, each.transaction_state)
@@ -329,6 +330,24 @@ def list_transactions(client: Client, *, prefix: str, states: tuple[str, ...] = 
             if each.transactional_id.startswith(prefix)  # brokers before 4.1 know no pattern
         ]
     return listed
+
+
+def _of_every_broker(
+    client: Client, request_to: Callable[[int], Message], answer_class: type[AnyAnswer]
+) -> Iterator[tuple[int, AnyAnswer]]:
+    """Every broker's answer. One that goes away meanwhile is left out: another has taken its place by then."""
+    deadline = time.monotonic() + client.timeout_s
+    answered: set[int] = set()
+    while left := [broker_id for broker_id in client.broker_ids() if broker_id not in answered]:
+        ask = partial(client.request_broker, left[0], request_to(left[0]), answer_class)
+        try:
+            answer = _insist(client, ask)
+        except Refused as refused:
+            if refused.code is not ErrorCode.BROKER_NOT_AVAILABLE or time.monotonic() > deadline:
+                raise
+            continue
+        answered.add(left[0])
+        yield left[0], answer
 
 
 def _insist(client: Client, ask: Callable[[], AnyAnswer]) -> AnyAnswer:
