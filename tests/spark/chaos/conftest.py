@@ -11,7 +11,7 @@ import pytest
 from tests.peers.kaspar import KasparProcess
 from tests.spark.conftest import SETTINGS
 
-ROUNDS = 3  # what `make test` has time for
+ROUNDS = 2  # what `make test` has time for
 
 
 @pytest.fixture
