@@ -1,5 +1,6 @@
 """A client of a whole cluster: finds the leader of a partition, and goes on looking while an answer says to try again.
 
+What it knows of the brokers is asked for anew once one of them could not be reached or did not answer: it may be gone.
 It moves whole record batches: produce() takes one as it is to be stored, fetch() gives back the bytes that are stored.
 """
 
@@ -38,6 +39,7 @@ class Client:
         self._bootstrap = [_address(entry) for entry in bootstrap_servers.split(",") if entry.strip()]
         self._connections: dict[tuple[str, int], Connection] = {}
         self._brokers: dict[int, tuple[str, int]] = {}
+        self._has_lost_one = False  # of the brokers, since their metadata was asked for
         self._leaders: dict[TopicPartition, int] = {}
         self._topic_ids: dict[str, UUID] = {}
         self._controller_id = -1
@@ -49,7 +51,10 @@ class Client:
     def request(self, message: Message, answer_class: type[AnyAnswer], version: int | None = None) -> AnyAnswer:
         """Ask the first broker that takes the connection. What was sent is not sent again if the answer fails."""
         failure: OSError = ConnectionError("no bootstrap server was given")
-        for address in [*self._brokers.values(), *self._bootstrap]:
+        # Those with a connection come first: a machine that is gone would cost the time of a connect each time.
+        for address in sorted(
+            [*self._brokers.values(), *self._bootstrap], key=lambda each: each not in self._connections
+        ):
             try:
                 self._connection(address)
             except OSError as error:
@@ -61,16 +66,21 @@ class Client:
     def request_controller(
         self, message: Message, answer_class: type[AnyAnswer], version: int | None = None
     ) -> AnyAnswer:
-        """Ask the controller, which makes and changes topics."""
+        """Ask the controller, which makes and changes topics; Refused (NOT_CONTROLLER) while there is none."""
+        if self._has_lost_one or self._controller_id not in self._brokers:
+            self.refresh_metadata([])
         if self._controller_id not in self._brokers:
-            self.refresh_metadata(None)
+            raise Refused(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
         return self._ask(self._brokers[self._controller_id], message, answer_class, version)
 
     def request_broker(
         self, broker_id: int, message: Message, answer_class: type[AnyAnswer], version: int | None = None
     ) -> AnyAnswer:
+        """Ask that broker; Refused (BROKER_NOT_AVAILABLE) if it is not there, by the word of the others."""
+        if self._has_lost_one or broker_id not in self._brokers:
+            self.refresh_metadata([])
         if broker_id not in self._brokers:
-            self.refresh_metadata(None)
+            raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster now")
         return self._ask(self._brokers[broker_id], message, answer_class, version)
 
     def request_at(
@@ -108,6 +118,7 @@ class Client:
             metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=False), metadata.MetadataResponse
         )
         self._brokers = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        self._has_lost_one = False
         self._controller_id = response.controller_id
         for topic in response.topics:
             if topic.name is None:
@@ -118,14 +129,14 @@ class Client:
         return response
 
     def broker_ids(self) -> list[int]:
-        """The brokers of the cluster, as the metadata asked for last has them."""
-        if not self._brokers:
+        """The brokers of the cluster, as far as is known: none was lost since its metadata was asked for."""
+        if self._has_lost_one or not self._brokers:
             self.refresh_metadata([])
         return list(self._brokers)
 
     def leader_of(self, partition: TopicPartition) -> int:
         """The id of the broker that leads the partition; Refused if there is none."""
-        if self._leaders.get(partition, -1) not in self._brokers:
+        if self._has_lost_one or self._leaders.get(partition, -1) not in self._brokers:
             response = self.refresh_metadata([partition.topic])
             for topic in response.topics:
                 _refuse(topic.error_code, f"the metadata of {topic.name}")
@@ -220,6 +231,10 @@ class Client:
             )
             answer = self._ask(self._brokers[leader], message, fetch.FetchResponse)
             _refuse(answer.error_code, f"fetching from {where}")
+            if not answer.responses:  # a quota holds the client back
+                raise Refused(
+                    ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"fetching from {where}: the client's quota is used up"
+                )
             found = answer.responses[0].partitions[0]
             _refuse(found.error_code, f"fetching from {where}")
             return found
@@ -253,7 +268,7 @@ class Client:
             except Refused as refusal:
                 if refusal.code not in RETRIABLE or time.monotonic() > deadline:
                     raise
-            except (ConnectionError, TimeoutError):
+            except OSError:  # also of a host that is gone, and of its name
                 if time.monotonic() > deadline:
                     raise
             self.forget_leader(partition)
@@ -273,14 +288,19 @@ class Client:
         connection = self._connection(address)
         try:
             yield connection
-        except BaseException:
+        except BaseException as failure:
+            self._has_lost_one |= isinstance(failure, OSError)
             self._connections.pop(address).close()
             raise
 
     def _connection(self, address: tuple[str, int]) -> Connection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = Connection(*address, client_id=self.client_id, timeout_s=self.timeout_s)
+            try:
+                connection = Connection(*address, client_id=self.client_id, timeout_s=self.timeout_s)
+            except OSError:
+                self._has_lost_one = True
+                raise
             self._connections[address] = connection
         return connection
 

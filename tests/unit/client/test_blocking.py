@@ -1,5 +1,7 @@
 """The blocking connection and the cluster client against a scripted broker, over real sockets."""
 
+import errno
+import socket
 import uuid
 
 import pytest
@@ -23,8 +25,11 @@ class OnePartition:
 
     def __init__(self) -> None:
         self.port = 0
+        self.others: dict[int, int] = {}  # brokers beside it, and their ports
+        self.controller_id = 1
         self.refusals: list[int] = []
         self.hang_ups = 0
+        self.throttled = 0
         self.batches: list[bytes] = []
 
     def __call__(self, header: RequestHeader, request: Message) -> Message | bytes | None:
@@ -49,10 +54,13 @@ class OnePartition:
         )
         known = metadata.MetadataResponseTopic(name="topic", topic_id=TOPIC_ID, partitions=(partition,))
         topics = [known]
-        if request.topics is not None and request.topics[0].name != "topic":
+        if request.topics and request.topics[0].name != "topic":
             topics = [metadata.MetadataResponseTopic(error_code=17, name=request.topics[0].name, partitions=())]
-        broker = metadata.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=self.port)
-        return metadata.MetadataResponse(brokers=(broker,), topics=tuple(topics), controller_id=1)
+        brokers = tuple(
+            metadata.MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=port)
+            for node_id, port in {**self.others, 1: self.port}.items()
+        )
+        return metadata.MetadataResponse(brokers=brokers, topics=tuple(topics), controller_id=self.controller_id)
 
     def _produce(self, request: produce.ProduceRequest) -> Message | bytes | None:
         if self.hang_ups:
@@ -71,6 +79,9 @@ class OnePartition:
         return produce.ProduceResponse(responses=(topic,))
 
     def _fetch(self, request: fetch.FetchRequest) -> fetch.FetchResponse:
+        if self.throttled:
+            self.throttled -= 1
+            return fetch.FetchResponse(throttle_time_ms=1, responses=())
         offset = request.topics[0].partitions[0].fetch_offset
         error_code = 1 if offset > len(self.batches) else 0
         found = fetch.PartitionData(
@@ -226,3 +237,81 @@ def test_controller_and_brokers_are_asked_by_role(cluster: OnePartition) -> None
         answer = client.request_controller(request, metadata.MetadataResponse)
         assert answer.controller_id == 1
         assert client.request_broker(1, request, metadata.MetadataResponse, 4).cluster_id is None
+
+
+def test_client_that_is_held_back_by_its_quota_fetches_again(cluster: OnePartition) -> None:
+    cluster.batches = [b"batch"]
+    cluster.throttled = 2
+    with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
+        assert client.fetch("topic", 0, 0).records == b"batch"
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(errno.EHOSTUNREACH, "No route to host"), socket.gaierror(socket.EAI_NONAME, "unknown name")]
+)
+def test_leader_whose_host_is_gone_is_looked_for_again(
+    cluster: OnePartition, failure: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [failure]
+    ask = Client._ask
+
+    def ask_where_there_is_a_way(
+        client: Client, address: tuple[str, int], message: Message, *others: object
+    ) -> Message:
+        if isinstance(message, produce.ProduceRequest) and failures:
+            raise failures.pop()
+        return ask(client, address, message, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "_ask", ask_where_there_is_a_way)
+    with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
+        client.produce("topic", 0, b"batch")
+    assert cluster.batches == [b"batch"]
+
+
+def test_broker_that_has_left_is_forgotten_once_it_did_not_answer(cluster: OnePartition) -> None:
+    with served_by(cluster) as gone:
+        cluster.others = {2: gone.port}
+    request = metadata.MetadataRequest(topics=None)
+    with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=1) as client:
+        assert client.broker_ids() == [2, 1]
+        with pytest.raises(ConnectionError):
+            client.request_broker(2, request, metadata.MetadataResponse)
+        assert client.broker_ids() == [2, 1], "the others still count it in"
+        with pytest.raises(ConnectionError):
+            client.request_broker(2, request, metadata.MetadataResponse)
+        cluster.others = {}
+        with pytest.raises(Refused, match="broker 2 is not in the cluster now") as refusal:
+            client.request_broker(2, request, metadata.MetadataResponse)
+        assert refusal.value.code is ErrorCode.BROKER_NOT_AVAILABLE
+        assert client.broker_ids() == [1]
+
+
+def test_broker_that_does_not_answer_is_not_asked_before_one_that_does(
+    cluster: OnePartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served_by(cluster) as gone:
+        cluster.others = {2: gone.port}
+    tried: list[tuple[str, int]] = []
+    with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
+        client.refresh_metadata([])
+        client.close()
+        connect = client._connection
+
+        def connect_and_tell(address: tuple[str, int]) -> Connection:
+            tried.append(address)
+            return connect(address)
+
+        monkeypatch.setattr(client, "_connection", connect_and_tell)
+        for _ in range(3):
+            client.refresh_metadata([])
+    assert tried.count(("127.0.0.1", gone.port)) == 1
+
+
+def test_there_may_be_no_controller(cluster: OnePartition) -> None:
+    cluster.controller_id = -1
+    with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
+        with pytest.raises(Refused, match="no controller") as refusal:
+            client.request_controller(metadata.MetadataRequest(topics=None), metadata.MetadataResponse)
+        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+        cluster.controller_id = 1
+        client.request_controller(metadata.MetadataRequest(topics=None), metadata.MetadataResponse)
