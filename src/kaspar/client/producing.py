@@ -139,6 +139,20 @@ class RawProducer:
         while not self._delivery.is_empty:
             self._step(wait=True)
 
+    def renew(
+        self,
+        producer: ProducerIdAndEpoch | None,
+        *,
+        transactional_id: str | None = None,
+        before_first: BeforeFirst | None = None,
+    ) -> None:
+        """Go on as another producer, in another transaction, over the same connections. All that was sent is stored."""
+        assert self._delivery.is_empty, "batches of the producer before are not stored yet"
+        assert (before_first is None) == (self._before_first is None), "the version of transactions stays"
+        self._transactional_id = transactional_id
+        self._before_first = before_first
+        self._delivery = Delivery(producer, self.terms, transactional=transactional_id is not None)
+
     def close(self) -> None:
         """What is not stored yet may be or not. The client is not closed."""
         while self._links:
@@ -312,6 +326,7 @@ class RawProducer:
             metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=True), metadata.MetadataResponse
         )
         self._addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        self._forget_brokers_that_left()
         problems: dict[str, ErrorCode] = {}
         for topic in response.topics:
             assert topic.name is not None, "topics were asked for by name"
@@ -328,6 +343,13 @@ class RawProducer:
             view = TopicPartitions(len(topic.partitions), tuple(sorted(led)))
             self._topics[topic.name] = _TopicView(topic.topic_id, view, self._now_ms())
         return problems
+
+    def _forget_brokers_that_left(self) -> None:
+        """They lead nothing any more, of the topics that were not asked about either."""
+        for partition, leader in list(self._leaders.items()):
+            if leader not in self._addresses:
+                del self._leaders[partition]
+                self._delivery.set_leader(partition, None)
 
 
 def _topic_of(batch: PendingBatch) -> str:

@@ -17,7 +17,7 @@ from kaspar.protocol.schema import Message
 from kaspar.records import Record, build_batch, iter_records, read_header
 from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions
 
-TOPIC_ID = UUID(int=77)
+TOPIC_IDS = {"t": UUID(int=77), "u": UUID(int=78)}
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TERMS = DeliveryTerms(retry_backoff_ms=1, retry_backoff_max_ms=2, delivery_timeout_ms=20_000, request_timeout_ms=5_000)
 
@@ -25,7 +25,7 @@ Answer = ErrorCode | bytes | None
 
 
 class Cluster:
-    """One broker with a topic of two partitions. It looks at sequence numbers, and keeps what it stores; `answers` are
+    """One broker with topics of two partitions. It looks at sequence numbers, and keeps what it stores; `answers` are
     those to the first requests."""
 
     def __init__(self) -> None:
@@ -37,6 +37,8 @@ class Cluster:
         self.acks: list[int] = []
         self.created = 0
         self.broker = ScriptedBroker(self.handle)
+        self.brokers = {5: self.broker.port}
+        self.leader = 5
 
     def handle(self, header: RequestHeader, request: Message) -> Message | bytes | None:
         match request:
@@ -53,20 +55,24 @@ class Cluster:
         self.created += request.allow_auto_topic_creation
         problem = self.topic_problems.pop(0) if self.topic_problems else ErrorCode.NONE
         return metadata.MetadataResponse(
-            brokers=(metadata.MetadataResponseBroker(node_id=5, host="127.0.0.1", port=self.broker.port),),
+            brokers=tuple(
+                metadata.MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=port)
+                for node_id, port in self.brokers.items()
+            ),
             controller_id=5,
-            topics=(
+            topics=tuple(
                 metadata.MetadataResponseTopic(
                     error_code=problem,
-                    name="t",
-                    topic_id=TOPIC_ID,
+                    name=topic.name,
+                    topic_id=TOPIC_IDS[topic.name or ""],
                     partitions=tuple(
                         metadata.MetadataResponsePartition(
-                            partition_index=index, leader_id=5, replica_nodes=(5,), isr_nodes=(5,)
+                            partition_index=index, leader_id=self.leader, replica_nodes=(5,), isr_nodes=(5,)
                         )
                         for index in ((0, 1) if problem is ErrorCode.NONE else ())
                     ),
-                ),
+                )
+                for topic in request.topics or ()
             ),
         )
 
@@ -85,7 +91,7 @@ class Cluster:
             responses=(
                 produce.TopicProduceResponse(
                     name="t",
-                    topic_id=TOPIC_ID,
+                    topic_id=request.topic_data[0].topic_id,
                     partition_responses=tuple(
                         produce.PartitionProduceResponse(index=index, error_code=code, base_offset=0)
                         for index, code in codes.items()
@@ -219,6 +225,20 @@ def test_a_refusal_names_the_partition(cluster: Cluster, new_producer: Producer)
     producer.send([(P1, batch(b"a"))])
     with pytest.raises(Refused, match=r"Writing to t-1 failed: .*TOPIC_AUTHORIZATION_FAILED"):
         producer.flush()
+
+
+def test_what_a_broker_led_that_left_is_looked_for_anew_in_all_topics(cluster: Cluster, new_producer: Producer) -> None:
+    producer = new_producer()
+    cluster.brokers[6] = cluster.broker.port
+    cluster.leader = 6
+    producer.partitions_of("t")
+    producer.partitions_of("u")
+    del cluster.brokers[6]
+    cluster.leader = 5
+    producer.partitions_of("t", at_least=3)
+    producer.send([(TopicPartition("u", 0), batch(b"a"))])
+    producer.flush()
+    assert cluster.values(0) == [b"a"]
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------
