@@ -29,7 +29,7 @@ MAX_BYTES = 2 * 1024 * 1024
 """Of an answer. It has to be whole before anybody can look into it, and larger ones fall out of a core's caches."""
 
 _BACKOFF_S = 0.05
-_EMPTY_ANSWERS = 2  # so many in a row, of offsets that the log has: there are no records left below them
+_EMPTY_ANSWERS = 2  # so many in a row, of logs that have all offsets of the range: no records are left below its end
 _NO_SUCH_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _NO_SUCH_TOPIC_S = 3.0  # for brokers that have not heard of it yet; a topic that was deleted does not come back
 _FIRST_BYTES = 128 * 1024
@@ -133,6 +133,7 @@ class _Fetch:
         self._fetched_bytes = 0
         self._fetched_offsets = 0
         self._connection: Connection | None = None  # if there is one, a request is under way
+        self._no_such_topic_since: float | None = None  # every answer since then has said so
 
     def next(self) -> Fetched | None:
         """The next answer that brings something; None at the end of the range."""
@@ -147,13 +148,14 @@ class _Fetch:
                 self._client.forget_leader(self._partition)
                 time.sleep(_BACKOFF_S)
                 continue
+            self._no_such_topic_since = None
             fetched = self._fetched(found)
             if fetched.next_offset > self._position:
                 self._go_on(fetched)
                 return fetched
             readable = fetched.last_stable_offset if self._isolation_level else fetched.high_watermark
-            empty_answers += 1
-            if readable >= self._until and empty_answers == _EMPTY_ANSWERS:
+            empty_answers = empty_answers + 1 if readable >= self._until else 0
+            if empty_answers == _EMPTY_ANSWERS:
                 self._position = self._until
             elif time.monotonic() > deadline:
                 raise EndOutOfReach(self._partition, self._position, self._until, readable, self._client.timeout_s)
@@ -249,14 +251,19 @@ class _Fetch:
 
     def _judge(self, failure: Refused | OSError, deadline: float) -> None:
         """Raise what ends the range; return if it may pass."""
+        now = time.monotonic()
+        if isinstance(failure, Refused) and failure.code in _NO_SUCH_TOPIC:
+            if self._no_such_topic_since is None:
+                self._no_such_topic_since = now
+            deadline = self._no_such_topic_since + _NO_SUCH_TOPIC_S
+        else:
+            self._no_such_topic_since = None
         if isinstance(failure, Refused):
-            if failure.code in _NO_SUCH_TOPIC:
-                deadline = min(deadline, deadline - self._client.timeout_s + _NO_SUCH_TOPIC_S)
-            elif failure.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._judge_offset(is_over=time.monotonic() > deadline)
+            if failure.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._judge_offset(is_over=now > deadline)
             elif failure.code not in RETRIABLE:
                 raise failure
-        if time.monotonic() > deadline:
+        if now > deadline:
             raise failure
 
     def _judge_offset(self, *, is_over: bool) -> None:

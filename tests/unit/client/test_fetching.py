@@ -2,6 +2,8 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -205,6 +207,15 @@ def test_client_that_is_held_back_by_its_quota_asks_again(log: OneLog, fetching:
     assert [fetched.next_offset for fetched in fetching(0, 20)] == [20]
 
 
+def test_range_also_ends_after_answers_that_could_not_end_it(log: OneLog, fetching: Fetching) -> None:
+    del log.batches[40]  # compacted away
+    throttled = fetch.FetchResponse(throttle_time_ms=1, responses=())
+    log.next_answers = [throttled, throttled]
+    assert list(fetching(40, 50)) == []
+    log.next_answers = [log._answer(), throttled]
+    assert list(fetching(40, 50)) == []
+
+
 def test_final_refusal_is_raised(log: OneLog, fetching: Fetching) -> None:
     log.next_answers = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     with pytest.raises(Refused, match="fetching from topic-0: TOPIC_AUTHORIZATION_FAILED"):
@@ -255,6 +266,17 @@ def test_topic_that_does_not_come_back_is_refused_soon(log: OneLog, fetching: Fe
     with pytest.raises(Refused) as refused:
         list(fetching(0, 20))
     assert refused.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_topic_counts_as_gone_only_if_all_answers_of_some_time_say_so(
+    log: OneLog, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count()  # the outage takes longer than a topic has to come back
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
+    not_known = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    log.next_answers = [*[HANG_UP] * 5, *not_known, HANG_UP, HANG_UP, *not_known]
+    with Client(f"127.0.0.1:{broker.port}", timeout_s=30) as client:
+        assert [fetched.next_offset for fetched in fetch_ahead(client, PARTITION, 0, until=20)] == [20]
 
 
 def test_answer_that_is_no_batches_is_malformed(log: OneLog, fetching: Fetching) -> None:
