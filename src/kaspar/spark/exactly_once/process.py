@@ -7,9 +7,13 @@ it is made in the process that uses it, and is kept for as long as the process l
 import os
 import secrets
 from dataclasses import dataclass, field
+from functools import partial
 
 from kaspar.client.cluster import Client
-from kaspar.spark.exactly_once.attempt import Slots
+from kaspar.client.delivery_terms import DeliveryTerms
+from kaspar.client.producing import BeforeFirst, RawProducer
+from kaspar.client.transactions import add_partitions
+from kaspar.spark.exactly_once.attempt import Attempt, Slots
 from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
 from kaspar.spark.exactly_once.decision_log import DecisionLog
 from kaspar.spark.exactly_once.parties import Parties
@@ -22,12 +26,33 @@ class Process:
     coordinator: BrokerCoordinator
     log: DecisionLog
     slots: Slots
+    idle_producer: RawProducer | None = None
+    """That of this process's last task, with its connections."""
     told_of_timeouts: set[str] = field(default_factory=set)
     """The queries for which it was said that these brokers cannot prepare transactions."""
 
     @property
     def parties(self) -> Parties:
         return Parties(self.log, self.coordinator, self.slots.worker)
+
+    def producer_of(self, attempt: Attempt, terms: DeliveryTerms) -> RawProducer:
+        """A producer for the attempt's transaction, the idle one if it suits."""
+        before_first: BeforeFirst | None = None
+        if self.coordinator.adds_partitions:
+            before_first = partial(add_partitions, self.client, attempt.transactional_id, attempt.producer)
+        idle, self.idle_producer = self.idle_producer, None
+        if idle is not None and idle.terms == terms:
+            idle.renew(attempt.producer, transactional_id=attempt.transactional_id, before_first=before_first)
+            return idle
+        if idle is not None:
+            idle.close()
+        return RawProducer(
+            self.client,
+            producer=attempt.producer,
+            terms=terms,
+            transactional_id=attempt.transactional_id,
+            before_first=before_first,
+        )
 
     @classmethod
     def opened(cls, options: WriteOptions) -> "Process":

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql.datasource import WriterCommitMessage
 
@@ -11,7 +10,6 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.client.producing import RawProducer
-from kaspar.client.transactions import add_partitions
 from kaspar.spark.exactly_once.attempt import Attempt
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, QueryState
 from kaspar.spark.exactly_once.names import BatchName
@@ -58,8 +56,8 @@ class ExactlyOnceTask:
         if self._attempt is None or self._producer is None:
             return TaskWritten(self._batch, rows, None)
         self._producer.flush()
-        self._producer.close()
         self._attempt.prepare()
+        self._process.idle_producer = self._producer
         written = DecidedTransaction(
             self._attempt.transactional_id, self._attempt.producer, self._task, tuple(sorted(self._topics))
         )
@@ -83,17 +81,8 @@ class ExactlyOnceTask:
                 refuse_late_comer(self._batch, process.log.state(self._batch.query))
             self._producer = RawProducer(process.client, producer=None, terms=terms)
             return self._producer
-        before_first = None
-        if process.coordinator.adds_partitions:
-            before_first = partial(add_partitions, process.client, attempt.transactional_id, attempt.producer)
         self._attempt = attempt
-        self._producer = RawProducer(
-            process.client,
-            producer=attempt.producer,
-            terms=terms,
-            transactional_id=attempt.transactional_id,
-            before_first=before_first,
-        )
+        self._producer = process.producer_of(attempt, terms)
         return self._producer
 
 
