@@ -264,6 +264,21 @@ def test_leaders_add_partitions_to_a_transaction_of_the_second_version(
     assert cluster.versions == [13]
 
 
+def test_a_producer_goes_on_as_another_over_the_same_connections(cluster: Cluster, new_producer: Producer) -> None:
+    producer = new_producer(transactional_id="mine")
+    producer.partitions_of("t")
+    producer.send([(P0, batch(b"one"))])
+    producer.flush()
+    connections = cluster.broker.connections
+    producer.renew(ProducerIdAndEpoch(1, 9), transactional_id="mine")
+    producer.send([(P1, batch(b"two"))])
+    producer.flush()
+    (second,) = cluster.stored[1]
+    header = read_header(second, 0)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (1, 9, 0)
+    assert cluster.broker.connections == connections
+
+
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
