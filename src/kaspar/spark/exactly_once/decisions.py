@@ -118,6 +118,9 @@ class QueryState:
         """A decision whose transactions may not all be committed yet."""
         return None if self.is_complete else self.last
 
+    def is_pending(self, decision: Decision) -> bool:
+        return not self.is_complete and self.last is not None and self.last.key == decision.key
+
     def standing(self, claim: str) -> Standing:
         if claim not in self.generations:
             return Standing.NEW
