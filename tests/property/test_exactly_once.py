@@ -5,12 +5,14 @@ published once, all of it or nothing, and in the end nothing is left open.
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kaspar.base.errors import KasparError
+from kaspar.spark.exactly_once import decisions
 from kaspar.spark.exactly_once.attempt import Attempt
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, QueryState
 from kaspar.spark.exactly_once.names import BatchName
@@ -55,8 +57,11 @@ class Begun(NamedTuple):
 
 
 class ExactlyOnceMachine(RuleBasedStateMachine):
-    @initialize()
-    def start(self) -> None:
+    @initialize(owners_kept=st.sampled_from([2, decisions.OWNERS_KEPT]))
+    def start(self, owners_kept: int) -> None:
+        """Also where a run is forgotten soon, so that one comes back which the log does not know any more."""
+        self.forgetting = patch.object(decisions, "OWNERS_KEPT", owners_kept)
+        self.forgetting.start()
         self.cluster = Cluster()
         self.committed = -1
         """The last batch in Spark's own log of commits."""
@@ -243,6 +248,12 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         """A last run, of which nothing is killed, finds and ends all that is left."""
         if not hasattr(self, "cluster"):
             return
+        try:
+            self.finish_all()
+        finally:
+            self.forgetting.stop()
+
+    def finish_all(self) -> None:
         last = self.new_driver()
         self.write(last, self.new_process())
         self.publish(last, -1, False, False)

@@ -10,14 +10,18 @@ A batch that an earlier run has decided is not decided again: what was decided i
 aborted.
 """
 
+import logging
 from collections.abc import Sequence
 
+from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, Decision, QueryState, Standing
 from kaspar.spark.exactly_once.fates import is_still_open
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.names import BatchName, TransactionName
 from kaspar.spark.exactly_once.ownership import claim, superseded, take_over
 from kaspar.spark.exactly_once.parties import NotPublished, Parties, Superseded
 from kaspar.spark.exactly_once.settling import clear_away, finish_pending
+
+log = logging.getLogger(__name__)
 
 
 def publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> None:
@@ -29,7 +33,7 @@ def publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTr
         state = _publish(parties, batch, transactions)
     except Superseded:
         state = parties.log.state(batch.query)
-        clear_away(parties, batch.query, state, generations_before=state.generation)
+        _clear_if_possible(parties, batch.query, state, generations_before=state.generation)
         raise
     if transactions:
         clear_own(parties, batch, state)
@@ -42,7 +46,15 @@ def clear_own(parties: Parties, batch: BatchName, state: QueryState) -> None:
     """
     generation = state.generations.get(batch.claim)
     if generation is not None:
-        clear_away(parties, batch.query, state, generations_before=generation + 1)
+        _clear_if_possible(parties, batch.query, state, generations_before=generation + 1)
+
+
+def _clear_if_possible(parties: Parties, query: str, state: QueryState, *, generations_before: int) -> None:
+    """What becomes of the batch is settled by now: a broker that is away does not make it fail. The next does it."""
+    try:
+        clear_away(parties, query, state, generations_before=generations_before)
+    except (KasparError, OSError) as problem:
+        log.warning(f"What query {query} left open is aborted with its next batch, and not yet: {problem}.")
 
 
 def give_up(parties: Parties, batch: BatchName) -> None:
@@ -67,7 +79,7 @@ def forget(parties: Parties, batch: BatchName) -> None:
 def _publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> QueryState:
     state = parties.log.state(batch.query)
     if state.standing(batch.claim) is not Standing.OWNER:
-        claim(parties, batch)
+        _enter(parties, batch, is_written=bool(transactions))
     state = finish_pending(parties, batch.query)
     if state.is_decided(batch.batch_id) or not transactions:
         return state
@@ -75,13 +87,34 @@ def _publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedT
     return finish_pending(parties, batch.query)
 
 
+def _enter(parties: Parties, batch: BatchName, *, is_written: bool) -> None:
+    """A batch that was written was claimed before that. If the log does not know its run any more, so many others have
+    followed that it was forgotten, and what it wrote was aborted."""
+    if not is_written:
+        claim(parties, batch)
+    elif (state := parties.log.look(batch.query)).standing(batch.claim) is not Standing.OWNER:
+        raise superseded(batch, state)
+
+
 def _decide(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction], generation: int) -> None:
+    _check_generation(batch, transactions, generation)
     if not parties.coordinator.prepares:
         _check_open(parties, batch, transactions)
     decision = Decision(batch, generation, parties.nonce, tuple(transactions))
     state = parties.log.append(batch.query, [decision.record()])
     if state.last is None or state.last.key != decision.key:
         raise superseded(batch, state)
+
+
+def _check_generation(batch: BatchName, transactions: Sequence[DecidedTransaction], generation: int) -> None:
+    """A run that was forgotten and came back has tasks of two generations: what those of the first wrote is aborted."""
+    names = {each.task: TransactionName.of(each.transactional_id) for each in transactions}
+    gone = [task for task, name in names.items() if name is None or name.generation != generation]
+    if gone:
+        raise NotPublished(
+            f"other runs came between the tasks of {batch}, and what tasks {', '.join(map(str, gone))} wrote was "
+            "aborted. Nothing of it is published, and it is written again when the query is started again."
+        )
 
 
 def _check_open(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> None:

@@ -2,16 +2,17 @@
 every single step, so each stands for all the rows between its first step and its last.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import pytest
 
-from kaspar.base.errors import Refused
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.transactions import Ending
 from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.decisions import DecidedTransaction, Owner, Standing
+from kaspar.spark.exactly_once.decisions import OWNERS_KEPT, DecidedTransaction, Owner, Standing
 from kaspar.spark.exactly_once.leftovers import end_left_overs
 from kaspar.spark.exactly_once.ownership import claim, take_over
 from kaspar.spark.exactly_once.parties import DecidedButAborted, NotPublished, Superseded
@@ -320,6 +321,93 @@ def test_of_two_that_claim_at_once_the_first_in_the_log_is_in_force() -> None:
     assert one.worker.parties.log.look(QUERY).standing("other") is Standing.OWNER
 
 
+def forgotten(run: Run) -> None:
+    """So many others claim the query after the run that the log does not know it any more."""
+    for number in range(OWNERS_KEPT + 1):
+        other = run.cluster.process(f"other{number}").parties
+        take_over(other, QUERY, f"other{number}", other.log.look(QUERY))
+
+
+def test_a_driver_that_was_away_until_the_log_forgot_its_run_decides_nothing() -> None:
+    cluster = Cluster()
+    zombie = Run(cluster, "zombie")
+    zombie.go(0)
+    written = zombie.write(1)
+    forgotten(zombie)
+    zombie.committer = cluster.process("its commit in a new process")
+    assert zombie.committer.parties.log.look(QUERY).standing("zombie") is Standing.NEW
+    live = Run(cluster, "live")
+    live_written = live.write(1)
+    with pytest.raises(Superseded):
+        zombie.commit(1, written)
+    live.commit(1, live_written)
+    assert cluster.visible == published(0, 1)
+    assert not cluster.open_ids()
+
+
+def test_a_run_that_was_forgotten_between_its_tasks_publishes_nothing_of_the_batch() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    before = run.write(0)[:1]
+    forgotten(run)
+    run.worker = cluster.process("a task in a new process")
+    after = run.write(0)[1:]
+    with pytest.raises(NotPublished, match="what tasks 0 wrote was aborted"):
+        run.commit(0, before + after)
+    assert not cluster.visible
+    Run(cluster, "next").go(0)
+    assert cluster.visible == published(0)
+    assert not cluster.open_ids()
+
+
+def test_a_batch_that_is_complete_does_not_fail_because_nothing_can_be_cleared_away() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    stray = run.begin(0, 0, cluster.process("speculative"))
+    assert stray is not None
+    coordinator = run.committer.parties.coordinator
+    find = coordinator.open_transactions
+
+    def broker_is_away(query: str) -> list[str]:
+        coordinator.open_transactions = find  # type: ignore[method-assign]
+        raise ConnectionRefusedError("broker 2 is away")
+
+    coordinator.open_transactions = broker_is_away  # type: ignore[method-assign]
+    run.go(0)
+    assert cluster.visible == published(0)
+    assert cluster.open_ids() == [stray.transactional_id]
+    run.go(1)
+    assert not cluster.open_ids(), "the next batch does it"
+
+
+def test_a_decision_that_its_own_run_completes_meanwhile_is_not_taken_for_lost() -> None:
+    """And goes on to its next batch, with the same transactional ids, before the newer run has ended them."""
+    cluster = Cluster()
+    old, new = Run(cluster, "old"), Run(cluster, "new")
+    written = old.write(0)
+    slow, ahead = old.committer.parties.coordinator, new.worker.parties.coordinator
+    end_slowly, end = slow.end, ahead.end
+
+    def new_run_begins(endings: Sequence[Ending]) -> list[ErrorCode]:
+        slow.end = end_slowly  # type: ignore[method-assign]
+        assert new.begin(0, 0) is None, "the batch is published"
+        return [ErrorCode.NONE] * len(endings)
+
+    def old_run_is_faster(endings: Sequence[Ending]) -> list[ErrorCode]:
+        ahead.end = end  # type: ignore[method-assign]
+        end_slowly(endings)
+        log = old.committer.parties.log
+        log.append(QUERY, log.state(QUERY).completion())
+        old.begin(1, 0)
+        return end(endings)
+
+    slow.end, ahead.end = new_run_begins, old_run_is_faster  # type: ignore[method-assign]
+    old.commit(0, written)
+    assert cluster.visible == published(0)
+    new.go(1)
+    assert cluster.visible == published(0, 1)
+
+
 # --- ended by hand ----------------------------------------------------------------------------------------------------
 
 
@@ -361,7 +449,7 @@ def test_a_decided_transaction_that_timed_out_stops_the_query_for_good_and_is_na
 def test_what_is_missing_can_be_accepted_by_hand() -> None:
     cluster = timed_out_after_its_decision()
     command = cluster.process("command").parties
-    with pytest.raises(DecidedButAborted):
+    with pytest.raises(DecidedButAborted, match=f"--query {QUERY} --end --accept-loss"):
         end_left_overs(command, QUERY)
     ended = end_left_overs(command, QUERY, accept_loss=True)
     assert ended.loss is not None
