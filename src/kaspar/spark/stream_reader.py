@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kaspar.spark.stream_planner import StreamPlanner
 
 _SETTLE_S = 5.0
-"""How long a stream at rest waits for its group's offsets to be committed: with AvailableNow it ends thereafter."""
+"""How long a query that ends (AvailableNow) waits for its group's offsets to be committed. Others wait for nothing."""
 
 
 class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -97,7 +97,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = begun
         self._first_may_be_unwritten = False
         if end is None or end == begun:
-            if group is not None:
+            if group is not None and planner.is_available_now:
                 group.settle(_SETTLE_S)
             return start
         return to_json(end)

@@ -1,0 +1,49 @@
+"""What a stream does when Spark asks where its next micro-batch ends: with stand-ins for its planner and its group."""
+
+import pytest
+
+from kaspar.base.ids import TopicPartition
+from kaspar.spark.columns import schema_of
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.stream_reader import KasparStreamReader
+
+T0 = TopicPartition("t", 0)
+
+
+class Planner:
+    """Of a stream at rest."""
+
+    def __init__(self, *, is_available_now: bool) -> None:
+        self.is_available_now = is_available_now
+        self.topic_ids: dict[str, object] = {}
+
+    def next_end(self, start: dict[TopicPartition, int], limits: object) -> dict[TopicPartition, int]:
+        return start
+
+    def position(self) -> dict[TopicPartition, int]:
+        return {T0: 5}
+
+
+class Group:
+    def __init__(self) -> None:
+        self.done_up_to: list[dict[TopicPartition, int]] = []
+        self.waits = 0
+
+    def done(self, offsets: dict[TopicPartition, int], topic_ids: object) -> None:
+        self.done_up_to.append(offsets)
+
+    def settle(self, timeout_s: float) -> bool:
+        self.waits += 1
+        return False
+
+
+@pytest.mark.parametrize("is_available_now", [True, False])
+def test_only_a_query_that_ends_waits_for_the_commit_to_its_group(is_available_now: bool) -> None:
+    options = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribe": "t", "startingOffsets": "earliest"})
+    stream = KasparStreamReader(options, schema_of(options))
+    group = Group()
+    stream._opened = object(), Planner(is_available_now=is_available_now), group  # type: ignore[assignment]
+    start = {"t": {"0": 5}}
+    assert stream.latestOffset(start, stream.getDefaultReadLimit()) == start
+    assert group.done_up_to == [{T0: 5}]
+    assert group.waits == is_available_now
