@@ -118,7 +118,7 @@ class StreamPlanner:
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Of a batch that was begun before the query was started again: much can have happened to it since."""
         there = self._there(end.keys())
-        latest = self._cluster.latest(there.partitions & end.keys())
+        latest = self._ends(end, there, there.partitions & end.keys())
         ends = {}
         for where, offset in latest.items():
             if offset < end[where]:
@@ -152,26 +152,33 @@ class StreamPlanner:
         return there
 
     def _latest(self, start: PartitionOffsets, there: Assignment) -> dict[TopicPartition, int]:
-        """Where what there is ends. An end that has moved back is asked for again: a leader may be late to know it."""
-        latest = self._readable(start, there)
-        for _ in range(self.options.offset_attempts - 1):
-            if self._made_anew(there) or all(start.get(where, 0) <= offset for where, offset in latest.items()):
-                break
-            self._sleep(self.options.offset_retry_interval_ms / 1000)
-            latest = self._readable(start, there)
+        """Where what there is ends; with AvailableNow as it was when that was first asked."""
+        latest = self._ends(start, there, there.partitions)
         if not self.is_available_now:
             return latest
         if self._target is None:
             self._target = latest
         return {where: min(offset, self._target[where]) for where, offset in latest.items() if where in self._target}
 
-    def _readable(self, start: PartitionOffsets, there: Assignment) -> dict[TopicPartition, int]:
-        """Where each partition ends for a reader; where it stands, if it has read beyond an open transaction before."""
-        latest = self._cluster.latest(there.partitions)
+    def _ends(
+        self, known: PartitionOffsets, there: Assignment, partitions: Set[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Where these partitions end. An end before a known offset is asked for again: a leader may be late to know."""
+        ends = self._readable(known, partitions)
+        for _ in range(self.options.offset_attempts - 1):
+            if self._made_anew(there) or all(known.get(where, 0) <= offset for where, offset in ends.items()):
+                break
+            self._sleep(self.options.offset_retry_interval_ms / 1000)
+            ends = self._readable(known, partitions)
+        return ends
+
+    def _readable(self, known: PartitionOffsets, partitions: Set[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each ends for a reader; at the known offset, if that lies in or behind an open transaction."""
+        latest = self._cluster.latest(partitions)
         if self.options.isolation_level == READ_COMMITTED:
-            behind = {where for where, offset in latest.items() if offset < start.get(where, 0)}
+            behind = {where for where, offset in latest.items() if offset < known.get(where, 0)}
             for where, offset in self._cluster.high_watermarks(behind).items():
-                latest[where] = min(offset, start[where])
+                latest[where] = min(offset, known[where])
         return latest
 
     def _made_anew(self, there: Assignment) -> dict[str, tuple[UUID, UUID]]:
