@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, TypeVar
 from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.offsets import GONE, by_leader, by_topic, list_offsets
 from kaspar.protocol.messages import describe_log_dirs
 from kaspar.spark.offsets import EARLIEST, LATEST, PartitionOffsets
 from kaspar.spark.options import READ_UNCOMMITTED, InvalidOption, OffsetLimit, ReadOptions
+from kaspar.spark.planning import UNKNOWN_BYTES_PER_OFFSET
 from kaspar.spark.subscription import Assignment, UnknownTopics, assignment, topics_to_ask
 
 if TYPE_CHECKING:
     from kaspar.client import Client
+
+log = get_log(__name__)
 
 SIZES_AGE_S = 30.0
 
@@ -48,6 +52,7 @@ class OffsetReader:
         self._assignment_at = 0.0
         self._bytes_per_offset: dict[TopicPartition, float] = {}
         self._bytes_per_offset_at = float("-inf")
+        self._has_warned_of_sizes = False
 
     def looking_again(self, look: Callable[[], _Result]) -> _Result:
         """Do what asks about partitions; again, with new metadata, if one of them is not there (any more, or yet)."""
@@ -150,10 +155,20 @@ class OffsetReader:
                 first, last = self.earliest(sizes), self.latest(sizes)
             except KasparError:
                 sizes = {}  # not allowed, or not there any more: a guess is good enough for what this is used for
+            if not sizes:
+                self._warn_of_unknown_sizes()
             known = {where: size / max(last[where] - first[where], 1) for where, size in sizes.items()}
             self._bytes_per_offset = dict.fromkeys(wanted, 0.0) | known
             self._bytes_per_offset_at = self._now()
         return {where: size for where, size in self._bytes_per_offset.items() if size > 0 and where in partitions}
+
+    def _warn_of_unknown_sizes(self) -> None:
+        if self.options.max_bytes_per_trigger is not None and not self._has_warned_of_sizes:
+            self._has_warned_of_sizes = True
+            log.warning(
+                "No broker tells how large the partitions are (DescribeLogDirs needs the right to describe the "
+                f"cluster): 'maxBytesPerTrigger' takes every record for {UNKNOWN_BYTES_PER_OFFSET:.0f} bytes."
+            )
 
     # --- the way there ------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.spark.offsets import PartitionOffsets
 
 UNKNOWN_BYTES_PER_OFFSET = 256.0
-"""Where nobody may know how large partitions are: then they count by their records."""
+"""Where nobody may know how large partitions are: then they count by their records, as if these were so large."""
 
 TASK_BYTES = 8 * 1024 * 1024
 """What is worth a task of its own: less is read sooner than a second task has started."""
@@ -93,28 +93,27 @@ def limited(
     """Where the micro-batch ends, so that it keeps the limits; every partition gets its share of what it has."""
     end = dict(latest)
     if limits.max_offsets is not None:
-        end = _shares(limits.max_offsets, start, end, {})
+        end = _shares(limits.max_offsets, start, end, dict.fromkeys(end, 1.0))
     if limits.max_bytes is not None:
-        end = _shares(limits.max_bytes, start, end, bytes_per_offset)
+        sizes = {where: bytes_per_offset.get(where, UNKNOWN_BYTES_PER_OFFSET) for where in end}
+        end = _shares(limits.max_bytes, start, end, sizes)
     return end
 
 
 def _shares(
     limit: int, start: PartitionOffsets, latest: PartitionOffsets, weights: Mapping[TopicPartition, float]
 ) -> dict[TopicPartition, int]:
-    """A limit shared out in proportion; what is there counts by its weight, which is 1 where none is given.
+    """A limit shared out in proportion; what is there counts by its weight.
 
     As Spark's connector has it: a share below one offset is one, so that no small partition starves.
     """
-    sizes = {
-        where: (end - start[where]) * weights.get(where, 1.0) for where, end in latest.items() if end > start[where]
-    }
+    sizes = {where: (end - start[where]) * weights[where] for where, end in latest.items() if end > start[where]}
     total = sum(sizes.values())
     if total <= limit:
         return dict(latest)
     ends = dict(latest)
     for where, size in sizes.items():
-        share = limit * (size / total) / weights.get(where, 1.0)
+        share = limit * (size / total) / weights[where]
         ends[where] = min(latest[where], start[where] + (ceil(share) if share < 1 else floor(share)))
     return ends
 

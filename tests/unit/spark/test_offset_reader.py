@@ -121,3 +121,19 @@ def test_a_timestamp_that_nothing_matches_is_refused_at_the_start_unless_told_ot
     lasting = resolving(monkeypatch, answers, startingOffsetsByTimestampStrategy="latest")
     assert lasting.resolved(limit, BOTH, side="starting") == {T0: 5, T1: 9}
     assert resolving(monkeypatch, answers).resolved(limit, BOTH, side="ending") == {T0: 5, T1: 9}
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def test_that_nobody_tells_sizes_is_told_once_to_who_limits_bytes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kaspar.spark.offset_reader._sizes", lambda client, partitions: {})
+    clock = Clock()
+    limited, others = reader(clock, maxBytesPerTrigger="1000"), reader(clock)
+    for _ in range(3):
+        assert limited.bytes_per_offset(BOTH) == others.bytes_per_offset(BOTH) == {}
+        clock.sleep(60)
+    (record,) = caplog.records
+    assert "'maxBytesPerTrigger' takes every record for 256 bytes" in record.getMessage()

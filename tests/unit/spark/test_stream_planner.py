@@ -28,6 +28,7 @@ class Cluster:
         self.logs = {TopicPartition(name[0], int(name[1:])): log for name, log in logs.items()}
         self.topic_id = OLD
         self.in_open_transactions = 0
+        self.tells_sizes = True
         self.slept = 0.0
         self.now = 1_000.0
         self.cached: Assignment | None = None
@@ -47,7 +48,7 @@ class Cluster:
         return {where: self.logs[where][0] for where in partitions}
 
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
-        return dict.fromkeys(partitions, 100.0)
+        return dict.fromkeys(partitions, 100.0) if self.tells_sizes else {}
 
     def asking(self, ask: Callable[[Client], _Result]) -> _Result:
         raise NotImplementedError("only the start of a log is asked for, which the tests replace")
@@ -65,7 +66,12 @@ def _nothing_is_known_of_retention(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planner(
-    cluster: Cluster, *, fail: bool = True, subscribe: str = "t", isolation_level: str = "read_uncommitted"
+    cluster: Cluster,
+    *,
+    fail: bool = True,
+    subscribe: str = "t",
+    isolation_level: str = "read_uncommitted",
+    sleep: Callable[[float], None] | None = None,
 ) -> StreamPlanner:
     read = ReadOptions.of(
         {
@@ -75,7 +81,7 @@ def planner(
             "kafka.isolation.level": isolation_level,
         }
     )
-    return StreamPlanner(read, cluster, now=lambda: cluster.now, sleep=cluster.sleep)
+    return StreamPlanner(read, cluster, now=lambda: cluster.now, sleep=sleep or cluster.sleep)
 
 
 def ranges(plan: StreamPlanner, start: dict[TopicPartition, int], end: dict[TopicPartition, int]) -> list[OffsetRange]:
@@ -98,6 +104,12 @@ def test_limits_count_from_where_reading_begins() -> None:
     plan = planner(Cluster(t0=(0, 1000), t1=(0, 1000)))
     assert plan.next_end({T0: 900}, Limits(max_offsets=110)) == {T0: 910, T1: 100}
     assert plan.next_end({T0: 900}, Limits(max_bytes=11_000)) == {T0: 910, T1: 100}
+
+
+def test_a_limit_of_bytes_also_limits_where_nobody_tells_how_large_partitions_are() -> None:
+    cluster = Cluster(t0=(0, 100_000_000))
+    cluster.tells_sizes = False
+    assert planner(cluster).next_end({T0: 0}, Limits(max_bytes=2_560_000)) == {T0: 10_000}
 
 
 def test_the_first_batch_does_not_wait_and_later_small_ones_do() -> None:
@@ -256,3 +268,24 @@ def test_a_restarted_query_reports_what_its_batch_lost_meanwhile() -> None:
     assert ranges(lasting, {T0: 2}, {T0: 9}) == [OffsetRange("t", 0, 4, 6, OLD)]
     gone = planner(Cluster(), fail=False)
     assert gone.ranges({T0: 2}, {T0: 9}) == []
+
+
+def test_a_restarted_query_waits_for_a_leader_that_is_late_to_know_the_end_of_its_batch() -> None:
+    cluster = Cluster(t0=(0, 6))
+
+    def catch_up(seconds: float) -> None:
+        cluster.sleep(seconds)
+        cluster.logs[T0] = (0, 9)
+
+    plan = planner(cluster, sleep=catch_up)
+    assert ranges(plan, {T0: 2}, {T0: 9}) == [OffsetRange("t", 0, 2, 9, OLD)]
+    assert cluster.slept == 1.0
+
+
+def test_an_open_transaction_is_no_truncation_to_a_restarted_query() -> None:
+    cluster = Cluster(t0=(0, 5))
+    cluster.in_open_transactions = 3
+    plan = planner(cluster, isolation_level="read_committed")
+    assert ranges(plan, {T0: 2}, {T0: 8}) == [OffsetRange("t", 0, 2, 8, OLD)]
+    with pytest.raises(DataLost, match="was read up to offset 9 and ends at 8 now"):
+        planner(cluster, isolation_level="read_committed").ranges({T0: 2}, {T0: 9})
