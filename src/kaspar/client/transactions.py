@@ -8,7 +8,7 @@ client's timeout.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -97,7 +97,7 @@ def transaction_support(client: Client) -> TransactionSupport:
 def max_timeout_ms(client: Client) -> int:
     """`transaction.max.timeout.ms`: the smallest of the brokers that are there."""
     limits = []
-    for broker_id, answer in _of_every_broker(client, _max_timeout_request, DescribeConfigsResponse):
+    for broker_id, answer in _of_every_broker(client, _max_timeout_request, DescribeConfigsResponse).items():
         found = answer.results[0]
         _refuse(found.error_code, found.error_message or f"reading transaction.max.timeout.ms of broker {broker_id}")
         limits += [int(each.value) for each in found.configs if each.value is not None]
@@ -322,7 +322,8 @@ def list_transactions(client: Client, *, prefix: str, states: tuple[str, ...] = 
     """The transactions whose ids begin so, of every broker; `states` are Kafka's names of them, and none means any."""
     request = listing.ListTransactionsRequest(state_filters=states, transactional_id_pattern=_pattern_of(prefix) + ".*")
     listed = []
-    for broker_id, answer in _of_every_broker(client, lambda _: request, listing.ListTransactionsResponse):
+    answers = _of_every_broker(client, lambda _: request, listing.ListTransactionsResponse)
+    for broker_id, answer in answers.items():
         _refuse(answer.error_code, f"listing the transactions of broker {broker_id}")
         listed += [
             ListedTransaction(each.transactional_id, each.transaction_state)
@@ -334,20 +335,19 @@ def list_transactions(client: Client, *, prefix: str, states: tuple[str, ...] = 
 
 def _of_every_broker(
     client: Client, request_to: Callable[[int], Message], answer_class: type[AnyAnswer]
-) -> Iterator[tuple[int, AnyAnswer]]:
-    """Every broker's answer. One that goes away meanwhile is left out: another has taken its place by then."""
+) -> dict[int, AnyAnswer]:
+    """Every broker's answer. Where one goes away meanwhile the others are asked again: they have taken its place."""
     deadline = time.monotonic() + client.timeout_s
-    answered: set[int] = set()
-    while left := [broker_id for broker_id in client.broker_ids() if broker_id not in answered]:
+    answers: dict[int, AnyAnswer] = {}
+    while left := [broker_id for broker_id in client.broker_ids() if broker_id not in answers]:
         ask = partial(client.request_broker, left[0], request_to(left[0]), answer_class)
         try:
-            answer = _insist(client, ask)
+            answers[left[0]] = _insist(client, ask)
         except Refused as refused:
             if refused.code is not ErrorCode.BROKER_NOT_AVAILABLE or time.monotonic() > deadline:
                 raise
-            continue
-        answered.add(left[0])
-        yield left[0], answer
+            answers.clear()
+    return answers
 
 
 def _insist(client: Client, ask: Callable[[], AnyAnswer]) -> AnyAnswer:

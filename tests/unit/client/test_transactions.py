@@ -1,16 +1,25 @@
-"""Ends of many transactions, asked again until each is answered, against a scripted broker."""
+"""What is asked about transactions, again until each question is answered, against a scripted broker."""
+
+import socket
+from contextlib import closing
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client import Client
-from kaspar.client.transactions import Ending, end, end_all, init_producer_id
+from kaspar.client.transactions import Ending, end, end_all, init_producer_id, list_transactions
 from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kaspar.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from kaspar.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from kaspar.protocol.schema import Message
 from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions
 
@@ -106,3 +115,27 @@ def test_an_id_is_asked_for_until_it_is_given(transactional_id: str | None) -> N
     with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
         script.port = broker.port
         assert init_producer_id(client, transactional_id).producer == ProducerIdAndEpoch(7, 1)
+
+
+def test_a_broker_that_goes_away_is_left_out_and_the_others_are_asked_for_what_it_had() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as gone:
+        port_of_none = gone.getsockname()[1]
+    moved = TransactionState(transactional_id="kaspar-spark:q:1:w:0", producer_id=7, transaction_state="Ongoing")
+    listings: list[tuple[TransactionState, ...]] = [(), (moved,)]
+    brokers = [(2, port_of_none)]
+
+    def answer(header: RequestHeader, request: Message) -> Message:
+        match request:
+            case ApiVersionsRequest():
+                return api_versions()
+            case MetadataRequest():
+                known = [(1, broker.port), *([brokers.pop()] if brokers else [])]
+                listed = (MetadataResponseBroker(node_id=number, host="127.0.0.1", port=port) for number, port in known)
+                return MetadataResponse(brokers=tuple(listed), topics=())
+            case ListTransactionsRequest():
+                return ListTransactionsResponse(transaction_states=listings.pop(0))
+        raise AssertionError(f"not scripted: {request}")
+
+    with ScriptedBroker(answer) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
+        (listed,) = list_transactions(client, prefix="kaspar-spark:q:")
+    assert listed.transactional_id == moved.transactional_id
