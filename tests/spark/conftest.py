@@ -15,6 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kaspar.spark
+from kaspar.spark.java import JavaMissing, find_java
+from tests.peers.downloads import ToolMissingError
 from tests.peers.kafka import LIGHT_JVM
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
@@ -44,6 +46,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if here in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _java() -> None:
+    """Not only for the session: many tests start programs of their own."""
+
+    def found() -> None:
+        try:
+            find_java()
+        except JavaMissing as missing:
+            raise ToolMissingError(str(missing)) from missing
+
+    unless_missing(found)
+
+
+@pytest.fixture(autouse=True)
+def _no_query_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A query that a failed test has left would slow down, and so fail, those behind it."""
+    yield
+    if "spark" in request.fixturenames:
+        session: SparkSession = request.getfixturevalue("spark")
+        for query in session.streams.active:
+            query.stop()
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.peers.wire import leads
 
 TIMEOUT_SECONDS = 30.0
+LONGEST_TRANSACTION_MS = "900000"  # that brokers allow, unless they are told otherwise
 _POLL_SECONDS = 0.01
 _numbers = itertools.count()
 
@@ -116,7 +117,9 @@ class Topics:
 
     def open_transaction(self, name: str, messages: Iterable[Message | bytes | None]) -> Producer:
         """A transaction that was written and not ended; `abort_transaction` or `commit_transaction` ends it."""
-        producer = self._producer({"transactional.id": f"transactional-{next(_numbers)}"})
+        producer = self._producer(
+            {"transactional.id": f"transactional-{next(_numbers)}", "transaction.timeout.ms": LONGEST_TRANSACTION_MS}
+        )
         producer.init_transactions(TIMEOUT_SECONDS)
         producer.begin_transaction()
         _produce(producer, name, messages)

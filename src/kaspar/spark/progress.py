@@ -118,10 +118,12 @@ class Watch:
                 self._drawn = len(lines)
                 print(up + "\n".join(lines), file=self._out, flush=True)
                 return
-            now = time.monotonic()
-            if important or now - self._told_at.get(figures.name, -LINE_EVERY_S) >= LINE_EVERY_S:
+            if not important:
+                now = time.monotonic()
+                if now - self._told_at.get(figures.name, -LINE_EVERY_S) < LINE_EVERY_S:
+                    return
                 self._told_at[figures.name] = now
-                print(figures.line(), file=self._out, flush=True)
+            print(figures.line(), file=self._out, flush=True)
 
 
 def watch(session: "SparkSession", *, out: TextIO | None = sys.stderr, metrics: str | None = None) -> Watch:

@@ -22,7 +22,7 @@ class Feeder:
         self._partitions = partitions
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **IMPATIENT})
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         for number in itertools.count():
@@ -39,11 +39,17 @@ class Feeder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.finish()
+        if error is None:
+            self.finish()
+        else:
+            self._end()
 
     def finish(self) -> None:
         """May be called again."""
-        self._stop.set()
-        self._thread.join()
+        self._end()
         left = self._producer.flush(_FLUSH_SECONDS)
         assert left == 0, f"{left} records of the feeder were not acknowledged"
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._thread.join()

@@ -86,8 +86,8 @@ class Siege:
         self._seen_batch = -1
 
     def __enter__(self) -> Self:
-        self._feeder.__enter__()
         self._start()
+        self._feeder.__enter__()
         return self
 
     def __exit__(
@@ -96,8 +96,7 @@ class Siege:
         for each in (self._program, *self._usurped):
             if each is not None:
                 each.close()
-        if error is None:
-            self._feeder.finish()
+        self._feeder.__exit__(kind, error, traceback)
 
     # The query
 

@@ -113,3 +113,9 @@ def test_rows_are_what_was_produced(spark: SparkSession, side: BrokerProcess, me
     assert found[0]["value"] is None
     assert found[1]["value"] == b""
     assert found[0]["headers"] is None
+
+
+def test_an_open_transaction_ends_what_is_read(spark: SparkSession, side: BrokerProcess, menagerie: Menagerie) -> None:
+    """As long as it is open: otherwise the comparisons above would compare nothing."""
+    options = {"subscribe": menagerie.undecided, "kafka.isolation.level": "read_committed"}
+    assert [row["value"] for row in rows(read(spark, "kaspar", side.bootstrap, options))] == [b"decided"]
