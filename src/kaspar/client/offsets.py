@@ -58,7 +58,7 @@ def list_offsets(
                         failure = listed
                     else:
                         found[where] = listed
-        except (ConnectionError, TimeoutError, Refused) as error:
+        except (OSError, Refused) as error:
             failure = error
         if failure is None:
             return found

@@ -1,5 +1,6 @@
 """Offsets of many partitions at once, against a scripted broker that leads and coordinates all of them."""
 
+import errno
 import uuid
 from collections.abc import Iterator
 
@@ -134,6 +135,19 @@ def test_only_what_was_refused_is_asked_for_again(client: Client, script: OneTop
     assert list_offsets(client, {T0: 1, T1: 1}).keys() == {T0, T1}
     asked = [each for each in script.requests if isinstance(each, listing.ListOffsetsRequest)]
     assert [[part.partition_index for part in each.topics[0].partitions] for each in asked] == [[0, 1], [1]]
+
+
+def test_a_leader_whose_host_is_gone_is_looked_for_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [OSError(errno.EHOSTUNREACH, "No route to host")]
+    ask = Client.request_broker
+
+    def ask_if_there_is_a_way(self: Client, *question: object) -> Message:
+        if failures:
+            raise failures.pop()
+        return ask(self, *question)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "request_broker", ask_if_there_is_a_way)
+    assert list_offsets(client, {T0: 1, T1: 1}).keys() == {T0, T1}
 
 
 def test_a_partition_that_is_gone_is_refused_at_once(client: Client, script: OneTopic) -> None:
