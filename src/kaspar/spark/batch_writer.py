@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from kaspar.base.errors import KasparError
 from kaspar.spark.guarantee import guarantee_of
 from kaspar.spark.kafka_settings import InvalidOption
-from kaspar.spark.sentences import in_one_sentence
+from kaspar.spark.sentences import answered_by, in_one_sentence
 from kaspar.spark.write_options import WriteOptions
 from kaspar.spark.write_schema import check_schema
 
@@ -39,11 +39,13 @@ class KasparBatchWriter(DataSourceArrowWriter):
 
     @in_one_sentence()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._guarantee.publish(messages, None)
+        with answered_by(self._options.connection.bootstrap_servers):
+            self._guarantee.publish(messages, None)
 
     @in_one_sentence()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._guarantee.abort(messages, None)
+        with answered_by(self._options.connection.bootstrap_servers):
+            self._guarantee.abort(messages, None)
 
 
 def _check_destination(options: WriteOptions) -> None:

@@ -25,6 +25,7 @@ from kaspar.records.column_writing import (
     take_batch,
 )
 from kaspar.spark.guarantee import Guarantee, TaskWriter
+from kaspar.spark.sentences import answered_by
 from kaspar.spark.write_options import WriteOptions
 
 _MAX_COLUMN_BYTES = (1 << 31) - 1  # what 32-bit offsets reach
@@ -38,19 +39,18 @@ class UnwritableRow(KasparError):
 
 def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> WriterCommitMessage:
     """All rows of a task. Returns when they are stored; what for, the guarantee says."""
-    writer = guarantee.begin()
-    try:
-        encoder = RowEncoder(options, writer)
-        for batch in batches:
-            for ready in encoder.encode(batch):
-                writer.send([ready])
-        writer.send(list(encoder.rest()))
-        return writer.finish(encoder.rows)
-    except BaseException as error:
-        writer.abandon()
-        if isinstance(error, OSError):
-            raise KasparError(f"{options.connection.bootstrap_servers} cannot be written to: {error}.") from error
-        raise
+    with answered_by(options.connection.bootstrap_servers):
+        writer = guarantee.begin()
+        try:
+            encoder = RowEncoder(options, writer)
+            for batch in batches:
+                for ready in encoder.encode(batch):
+                    writer.send([ready])
+            writer.send(list(encoder.rest()))
+            return writer.finish(encoder.rows)
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 class _Topic:

@@ -7,7 +7,7 @@ from pyspark.sql.datasource import InputPartition
 
 from kaspar.spark.options import ReadOptions
 from kaspar.spark.planning import ReadTask
-from kaspar.spark.sentences import in_one_sentence
+from kaspar.spark.sentences import answered_by, in_one_sentence
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -19,6 +19,6 @@ def read_task(partition: InputPartition, options: ReadOptions) -> "Iterator[Reco
         return
     from kaspar.spark.fetching import read_range
 
-    with in_one_sentence():
+    with in_one_sentence(), answered_by(options.connection.bootstrap_servers):
         for each in partition.ranges:
             yield from read_range(each, options)

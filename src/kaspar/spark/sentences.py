@@ -21,3 +21,14 @@ def in_one_sentence() -> Iterator[None]:
     except KasparError:
         os.environ[_HIDE_TRACEBACK] = "1"
         raise
+
+
+@contextmanager
+def answered_by(bootstrap_servers: str) -> Iterator[None]:
+    """Around what asks brokers, and gave up asking again: which cluster it is that cannot be reached."""
+    try:
+        yield
+    except OSError as error:
+        raise KasparError(
+            f"A broker of {bootstrap_servers} (kafka.bootstrap.servers) does not answer, or is not reached: {error}."
+        ) from error

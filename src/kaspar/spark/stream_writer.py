@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from kaspar.spark.guarantee import guarantee_of
-from kaspar.spark.sentences import in_one_sentence
+from kaspar.spark.sentences import answered_by, in_one_sentence
 from kaspar.spark.write_options import WriteOptions
 from kaspar.spark.write_schema import check_schema
 
@@ -35,8 +35,10 @@ class KasparStreamWriter(DataSourceStreamArrowWriter):
 
     @in_one_sentence()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._guarantee.publish(messages, batchId)
+        with answered_by(self._options.connection.bootstrap_servers):
+            self._guarantee.publish(messages, batchId)
 
     @in_one_sentence()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._guarantee.abort(messages, batchId)
+        with answered_by(self._options.connection.bootstrap_servers):
+            self._guarantee.abort(messages, batchId)
