@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once import ExactlyOnce
-from kaspar.spark.exactly_once.driver import tell_of_timeouts
+from kaspar.spark.exactly_once.driver import tell_of_repetition, tell_of_timeouts
 from kaspar.spark.exactly_once.names import BatchName
 from kaspar.spark.exactly_once.ownership import claim
+from kaspar.spark.exactly_once.parties import Parties
 from kaspar.spark.exactly_once.process import Process, this_process
 from kaspar.spark.exactly_once.publishing import clear_own, give_up, publish
 from kaspar.spark.exactly_once.settling import finish_pending
-from kaspar.spark.exactly_once.task import TaskWritten
+from kaspar.spark.exactly_once.task import TaskWritten, refuse_late_comer
 from kaspar.spark.write_options import EXACTLY_ONCE, WriteOptions
 from kaspar.spark.write_schema import check_schema
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _publishing = threading.Lock()  # queries of one program call from threads of their own, and share a connection
 _claims: dict[tuple[str, str | None], str] = {}
-"""Under which name this process publishes for a query, in each of its runs."""
+"""Under which name this process publishes for a streaming query, in each of its runs. Elsewhere each batch is a run."""
 
 
 def write_batch(
@@ -48,7 +49,7 @@ def write_batch(
     topic: str | None = None,
     options: Mapping[str, str],
 ) -> None:
-    """Write the rows once, however often the batch is repeated. Not twice for a batch: see batch()."""
+    """Write the rows once, however often the batch is repeated. For several writes of a batch see batch()."""
     with batch(batch_id, query=query, options=options) as writes:
         writes.write(rows, topic=topic)
 
@@ -58,7 +59,8 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
     """The writes of one batch. They are published when the block ends, all of them, or none if it raises.
 
     `query` is the name under which batches are counted, by default the id of the streaming query that this is called
-    in. `options` are those of the data source's writer.
+    in. A query with a new checkpoint counts from 0, so it needs a new name. `options` are those of the data source's
+    writer.
     """
     query_id, run_id = _running_query()
     name = query or query_id
@@ -66,10 +68,13 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         raise KasparError("batch() and write_batch() are called inside foreachBatch, or with a query name of your own")
     given = {**options, "guarantee": EXACTLY_ONCE, "txnAppId": name, "txnVersion": str(batch_id)}
     process = this_process(WriteOptions.of(given))
-    writes = Batch(given, BatchName(name, _claims.setdefault((name, run_id), str(uuid.uuid4())), batch_id))
+    claim_name = str(uuid.uuid4())
+    if run_id is not None:
+        claim_name = _claims.setdefault((name, run_id), claim_name)
+    writes = Batch(given, BatchName(name, claim_name, batch_id))
     try:
         with _publishing:
-            writes.is_published = _is_published(process, writes.name)
+            writes.is_published = _is_published(process.parties, writes.name, is_stream=run_id is not None)
         yield writes
     except BaseException:
         with _publishing, suppress(KasparError, OSError):  # the next run aborts it otherwise
@@ -113,9 +118,12 @@ def _writer(guarantee: ExactlyOnce) -> Callable[[Iterator["pa.RecordBatch"]], It
     return write
 
 
-def _is_published(process: Process, name: BatchName) -> bool:
-    claim(process.parties, name)
-    state = finish_pending(process.parties, name.query)
+def _is_published(parties: Parties, name: BatchName, *, is_stream: bool) -> bool:
+    """Spark repeats the last batch of a stream, and none before it."""
+    claim(parties, name)
+    state = finish_pending(parties, name.query)
+    if is_stream:
+        refuse_late_comer(name, state)
     if state.last is not None and state.last.batch == name:
         raise KasparError(
             f"{name} was written and published by this run already: put all writes of a batch into one "
@@ -126,13 +134,14 @@ def _is_published(process: Process, name: BatchName) -> bool:
 
 def _publish(process: Process, writes: Batch, claimed: tuple[str, str | None]) -> None:
     if writes.is_published:
+        tell_of_repetition(writes.name, "its rows are")
         return
     tell_of_timeouts(process, writes.name)
     transactions = [each.transaction for each in writes.written if each.transaction is not None]
     try:
         publish(process.parties, writes.name, transactions)
     except BaseException:
-        del _claims[claimed]  # whether the decision is in the log may not be known: another name decides anew
+        _claims.pop(claimed, None)  # whether the decision is in the log may not be known: another name decides anew
         with suppress(KasparError, OSError):
             give_up(process.parties, writes.name)
         raise

@@ -4,7 +4,7 @@ A `Guarantee` is made on the driver and pickled to the tasks. In a task it begin
 whole record batches; what that returns at its end reaches `publish` or `abort` on the driver, in another process, and
 nothing else does. At least once is the short form of it: what a task has sent is published.
 
-Spark makes writers in processes that live for one call: what only tasks need is loaded in them.
+Spark makes writers on the driver in processes that may be new: what only tasks need is loaded in tasks.
 """
 
 from collections.abc import Sequence

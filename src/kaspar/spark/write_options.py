@@ -4,7 +4,8 @@ Names, defaults and refusals are those of Spark's own sink and, for `kafka.*`, o
 default that differs is `kafka.batch.size`: a sink knows that more rows follow, so it need not send small batches.
 Settings of the producer that mean nothing here, as how long it lingers, are taken and have no effect.
 
-Spark parses them in a new process for every micro-batch: this module loads nothing of the client and the codecs.
+Spark parses them for every micro-batch, in a process that may be new: this module loads nothing of the client and the
+codecs.
 """
 
 from collections.abc import Mapping
@@ -136,6 +137,11 @@ class WriteOptions:
                 "kafka.enable.idempotence and kafka.max.in.flight.requests.per.connection as they are"
             )
         query, version = _query_and_version(given)
+        if query is not None and not exactly_once:
+            raise InvalidOption(
+                f"The options 'txnAppId' and 'txnVersion' ask for a write that is not repeated: give guarantee = "
+                f"{EXACTLY_ONCE}, too, or leave them out."
+            )
         return cls(
             connection=connection,
             topic=topic,

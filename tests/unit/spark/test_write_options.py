@@ -83,6 +83,7 @@ def test_more_requests_in_flight_rule_idempotence_out() -> None:
         ({"txnAppId": "a"}, "go together"),
         ({"txnVersion": "1"}, "go together"),
         ({"txnAppId": "a", "txnVersion": "one"}, "must be a whole number"),
+        ({"txnAppId": "a", "txnVersion": "1"}, "give guarantee = exactly-once, too"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(given: dict[str, str], sentence: str) -> None:

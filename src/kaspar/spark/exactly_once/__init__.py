@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from kaspar.spark.exactly_once.names import BatchName, unnamed_job
+from kaspar.spark.exactly_once.names import BatchName, named_job, unnamed_job
 from kaspar.spark.guarantee import TaskWriter
 from kaspar.spark.kafka_settings import InvalidOption
 from kaspar.spark.write_options import WriteOptions
@@ -41,7 +41,7 @@ class ExactlyOnce:
         claim = str(uuid.uuid4())
         if options.query is None or options.version is None:
             return cls(options, unnamed_job(claim))
-        return cls(options, BatchName(options.query, claim, options.version))
+        return cls(options, BatchName(named_job(options.query, options.topic), claim, options.version))
 
     def begin(self) -> TaskWriter:
         from kaspar.spark.exactly_once.task import ExactlyOnceTask

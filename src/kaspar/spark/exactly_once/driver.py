@@ -23,7 +23,10 @@ def publish_messages(
         batch = written[0].batch
     process = this_process(options)
     tell_of_timeouts(process, batch)
-    publish(process.parties, batch, [each.transaction for each in written if each.transaction is not None])
+    transactions = [each.transaction for each in written if each.transaction is not None]
+    publish(process.parties, batch, transactions)
+    if not transactions and (rows := sum(each.rows for each in written)):
+        tell_of_repetition(batch, f"its {rows} rows are")
     if is_unnamed_job(batch):
         forget(process.parties, batch)
 
@@ -37,6 +40,11 @@ def give_up_messages(
         batch = written[0].batch
     if batch is not None:
         give_up(this_process(options).parties, batch)
+
+
+def tell_of_repetition(batch: BatchName, what: str) -> None:
+    """Nothing is written of a batch that was published before: that is right, and must not go unnoticed."""
+    print(f"kaspar: {batch} was published before: {what} not written again.", file=sys.stderr, flush=True)
 
 
 def tell_of_timeouts(process: Process, batch: BatchName) -> None:

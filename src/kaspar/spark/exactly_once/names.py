@@ -31,6 +31,12 @@ def unnamed_job(claim: str) -> BatchName:
     return BatchName(f"{_UNNAMED}{claim}", claim, 0)
 
 
+def named_job(app_id: str, topic: str | None) -> str:
+    """Under which name the versions of a job are counted: for each topic apart, as Delta counts them for each table.
+    No topic's name has such a sign, so it is no other's."""
+    return f"{app_id}/{topic or '*'}"
+
+
 def is_unnamed_job(batch: BatchName) -> bool:
     return batch.query == f"{_UNNAMED}{batch.claim}"
 

@@ -92,5 +92,5 @@ def refuse_late_comer(batch: BatchName, state: QueryState) -> None:
     if is_over(batch, state):
         raise Superseded(
             f"{batch} is over: a later batch was published. If the checkpoint was set back on purpose, start the query "
-            "with a new checkpoint, which makes it another query."
+            "with a new checkpoint and, where it was given a name (query=), a new name: that makes it another query."
         )
