@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.formats.data_types import arrow_type_of
-from kaspar.spark.formats.decoder import Decoded, collector_paused, column_of
+from kaspar.spark.formats.decoder import Decoded, collector_paused, column_of, fitting
 from kaspar.spark.formats.schema_lookup import OneSchema, SchemaLookup
 from kaspar.spark.kafka_settings import InvalidOption
 
@@ -78,8 +78,12 @@ class AvroDecoder:
                 except Exception as error:  # fastavro raises whatever it stumbled over
                     bad[row] = f"it is not Avro of the given schema ({_reason(error)})"
             values.append(value)
-        read = column_of(values, self._read_type, bad, "it has numbers that its type cannot hold")
-        return Decoded(read.cast(self._arrow_type), dict(sorted(bad.items())))
+        gathered = column_of(values, self._gather, bad)
+        return Decoded(gathered, dict(sorted(bad.items())))
+
+    def _gather(self, values: list[Any]) -> pa.Array:
+        with fitting("it has numbers that its type cannot hold"):
+            return pa.array(values, self._read_type).cast(self._arrow_type)
 
     def _read(self, record: bytes) -> Any:
         schema, start = self._lookup.find(record)

@@ -6,7 +6,7 @@ A record without bytes (a null key, a tombstone) is null, and not bad.
 
 import gc
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,17 +51,34 @@ def rows_refused(accepts: Callable[[int, int], bool], start: int, end: int) -> l
     return rows_refused(accepts, start, middle) + rows_refused(accepts, middle, end)
 
 
-def column_of(values: list[Any], arrow_type: pa.DataType, bad: dict[int, str], reason: str) -> pa.Array:
-    """The values as a column; a value that Arrow cannot take becomes null, and is bad for this reason."""
+class Unfit(Exception):
+    """Some value cannot be in the column that is made of it. The text is the reason of its row."""
 
-    def accepts(start: int, end: int) -> bool:
+
+@contextmanager
+def fitting(reason: str) -> Iterator[None]:
+    """What Arrow refuses in here is unfit for this reason."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise Unfit(reason) from error
+
+
+def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: dict[int, str]) -> pa.Array:
+    """The column that `gather` makes of the values; one that is unfit for it becomes null, and is bad."""
+    with suppress(Unfit):
+        return gather(values)
+    reasons: dict[int, str] = {}
+
+    def fits(start: int, end: int) -> bool:
         try:
-            pa.array(values[start:end], arrow_type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            gather(values[start:end])
+        except Unfit as unfit:
+            reasons[start] = str(unfit)  # in the end that of this row alone
             return False
         return True
 
-    for row in rows_refused(accepts, 0, len(values)):
-        bad[row] = reason
+    for row in rows_refused(fits, 0, len(values)):
+        bad[row] = reasons[row]
         values[row] = None
-    return pa.array(values, arrow_type)
+    return gather(values)

@@ -115,6 +115,16 @@ def test_a_number_too_large_for_its_type_is_bad() -> None:
     assert done.bad == {0: "it has numbers that its type cannot hold"}
 
 
+@pytest.mark.parametrize("logical", ["timestamp-millis", "local-timestamp-millis"])
+def test_a_time_that_microseconds_cannot_hold_is_bad(logical: str) -> None:
+    schema = record(("until", ["null", {"type": "long", "logicalType": logical}]))
+    numbers = record(("until", ["null", "long"]))
+    records = [encoded(numbers, {"until": until}) for until in (2**63 - 1, 0)]
+    done = AvroDecoder(json.dumps(schema)).decode(pa.array(records, pa.binary()))
+    assert [value and value["until"].year for value in done.values.to_pylist()] == [None, 1970]
+    assert done.bad == {0: "it has numbers that its type cannot hold"}
+
+
 class Marked:
     """The first byte of a record says with which schema it was written."""
 
