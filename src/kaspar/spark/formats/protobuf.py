@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.formats.data_types import arrow_type_of
-from kaspar.spark.formats.decoder import Decoded, collector_paused, rows_refused
+from kaspar.spark.formats.decoder import Decoded, collector_paused, column_of, fitting
 from kaspar.spark.formats.schema_lookup import OneSchema, SchemaLookup
 from kaspar.spark.kafka_settings import InvalidOption
 
@@ -65,19 +65,8 @@ class ProtobufDecoder:
     def decode(self, column: pa.BinaryArray) -> Decoded:
         bad: dict[int, str] = {}
         messages = [self._parse(row, record, bad) for row, record in enumerate(column.to_pylist())]
-
-        def fits(start: int, end: int) -> bool:
-            try:
-                _struct(messages[start:end], self._descriptor)
-            except (pa.ArrowInvalid, OverflowError):
-                return False
-            return True
-
-        for row in rows_refused(fits, 0, len(messages)):
-            bad[row] = "it has a time that is too far away"
-            messages[row] = None
-        values = _struct(messages, self._descriptor).cast(arrow_type_of(self.data_type))
-        return Decoded(values, dict(sorted(bad.items())))
+        values = column_of(messages, lambda some: _struct(some, self._descriptor), bad)
+        return Decoded(values.cast(arrow_type_of(self.data_type)), dict(sorted(bad.items())))
 
     def _parse(self, row: int, record: bytes | None, bad: dict[int, str]) -> Message | None:
         if record is None:
@@ -188,14 +177,16 @@ def _values(values: list[Any], field: FieldDescriptor) -> pa.Array:
     """A column of single values of a field: of its elements, where it is repeated."""
     if field.message_type is not None:
         if field.message_type.full_name in _TIMES:
-            return pa.array(_micros(values), arrow_type_of(_TIMES[field.message_type.full_name]))
+            with fitting("it has a time that is too far away"):
+                return pa.array(_micros(values), arrow_type_of(_TIMES[field.message_type.full_name]))
         return _struct(values, field.message_type)
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
         return pa.array([None if value is None else names.get(value, str(value)) for value in values], pa.string())
     if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64:
         return pa.array(values, pa.uint64()).cast(arrow_type_of(_SCALARS[field.cpp_type]))
-    return pa.array(values, arrow_type_of(_single_type(field)))
+    with fitting("it has a string that is not UTF-8"):  # proto2 lets it pass
+        return pa.array(values, arrow_type_of(_single_type(field)))
 
 
 def _micros(times: Iterable[Any]) -> list[int | None]:

@@ -58,6 +58,7 @@ def descriptor_set() -> bytes:
     old = descriptor_pb2.FileDescriptorProto(name="old.proto", package="shop", syntax="proto2")
     strict = old.message_type.add(name="Strict")
     strict.field.add(name="id", number=1, type=Field.TYPE_INT32, label=Field.LABEL_REQUIRED)
+    strict.field.add(name="city", number=2, type=Field.TYPE_STRING, label=Field.LABEL_OPTIONAL)
     return bytes(descriptor_pb2.FileDescriptorSet(file=[file, old]).SerializeToString())
 
 
@@ -119,8 +120,15 @@ def test_bad_records_are_named_and_spoil_nothing() -> None:
 def test_a_required_field_that_is_missing_is_bad() -> None:
     strict = message_of_descriptor_set(descriptor_set(), "shop.Strict")
     done = ProtobufDecoder(strict).decode(pa.array([b"", b"\x08\x05"], pa.binary()))
-    assert done.values.to_pylist() == [None, {"id": 5}]
+    assert done.values.to_pylist() == [None, {"id": 5, "city": None}]
     assert done.bad == {0: "a required field is missing: id"}
+
+
+def test_a_string_of_proto2_that_is_not_utf_8_is_bad() -> None:
+    strict = message_of_descriptor_set(descriptor_set(), "shop.Strict")
+    done = ProtobufDecoder(strict).decode(pa.array([b"\x08\x05\x12\x01\xff", b"\x08\x05\x12\x01a"], pa.binary()))
+    assert done.values.to_pylist() == [None, {"id": 5, "city": "a"}]
+    assert done.bad == {0: "it has a string that is not UTF-8"}
 
 
 class Marked:
