@@ -179,12 +179,18 @@ class _Shape:
 
 def _only_branch(branches: list[Any]) -> Any:
     """The one type of a union; several that one column can hold count as one."""
-    others = [branch for branch in branches if branch != "null"]
+    others = [branch for branch in map(_by_name, branches) if branch != "null"]
     if len(others) == 1:
         return others[0]
     if all(isinstance(branch, str) for branch in others) and frozenset(others) in _WIDER:
         return _WIDER[frozenset(others)]
     raise InvalidOption(f"no column can be of the Avro union {json.dumps(branches)}.")
+
+
+def _by_name(branch: Any) -> Any:
+    """A primitive type that is written out, {"type": "int"}, as the name that it is."""
+    is_written_out = isinstance(branch, dict) and "logicalType" not in branch
+    return branch["type"] if is_written_out and branch["type"] in ("null", *_PRIMITIVES) else branch
 
 
 def _number(primitive: str, logical: str) -> tuple[DataType, pa.DataType]:

@@ -67,6 +67,8 @@ PRICE = Decimal("-1.05")
         ({"type": "map", "values": "int"}, "map<string,int>", {"a": 1}, [("a", 1)]),
         (["null", "string"], "string", "x", "x"),
         (["int", "long"], "bigint", 5, 5),
+        ([{"type": "null"}, "int"], "int", 5, 5),
+        ([{"type": "null"}, {"type": "int"}, "long"], "bigint", 5, 5),
         (["null", "double", "float"], "double", 0.5, 0.5),
         (
             {"type": "array", "items": {"type": "long", "logicalType": "timestamp-millis"}},
