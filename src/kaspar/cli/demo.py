@@ -26,6 +26,8 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
     listen_to_signals(stop)
     started = time.perf_counter()
     try:
+        if rate < 1:
+            raise KasparError(f"the demo needs at least one record a second, not {rate}")
         obstacle = _obstacle_to_spark() if with_spark else None
         with Broker(process=True, port=PORT if _is_free(PORT) else 0, overrides=SETTINGS) as broker:
             print(f"The broker is up on {broker.bootstrap_servers} after {time.perf_counter() - started:.2f} s.")

@@ -44,7 +44,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.end and not (arguments.query or arguments.all):
         raise KasparError("--end needs --query ID, or --all: a run of the query that is still there will stop")
     try:
-        with Client(arguments.bootstrap_server) as client:
+        client = Client(arguments.bootstrap_server)
+    except ValueError:
+        raise KasparError(f"{arguments.bootstrap_server} is not a list of host:port") from None
+    try:
+        with client:
             log = DecisionLog(client)
             found = find_left_overs(client, log)
             wanted = [each for each in found if not arguments.query or each.query in arguments.query]

@@ -179,6 +179,8 @@ def _check(plan: ClusterPlan) -> None:
         raise KasparError(f"a worker's memory is a size such as 512m or 2g, and '{plan.memory}' is none")
     if plan.host in ("", "0.0.0.0", "::"):
         raise KasparError("the master's host is also the address that others connect to: name one of this machine's")
+    if not 1 <= plan.port <= 65_535:
+        raise KasparError(f"the master's port is also the one that others connect to: 1 to 65535, not {plan.port}")
 
 
 def _alive_workers(page: str) -> int:

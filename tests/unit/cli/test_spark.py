@@ -64,6 +64,8 @@ def test_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.Capt
         (("--memory", "much"), "a size such as 512m or 2g, and 'much' is none"),
         (("--memory", "2"), "a size such as 512m or 2g"),
         (("--host", "0.0.0.0"), "the address that others connect to"),
+        (("--port", "0"), "1 to 65535, not 0"),
+        (("--port", "70000"), "1 to 65535, not 70000"),
     ],
 )
 def test_wrong_size_or_place_is_refused(
@@ -84,6 +86,10 @@ def test_missing_pyspark_is_a_sentence(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "pip install 'kaspar[spark]'" in _refusal(capsys, "status", "--dir", tmp_path)
+
+
+def test_bootstrap_server_without_a_port_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "localhost is not a list of host:port" in _refusal(capsys, "transactions", "--bootstrap-server", "localhost")
 
 
 def test_workers_share_the_cores_of_the_machine(tmp_path: Path) -> None:
