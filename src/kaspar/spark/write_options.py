@@ -123,8 +123,8 @@ class WriteOptions:
                     f"Option '{name}' is for reading: a sink takes strings and bytes, so make them in the query "
                     "(to_json and the like)."
                 )
-        topic = given.get("topic")
-        if topic is not None and not topic.strip():
+        topic = given["topic"].strip() if "topic" in given else None
+        if topic == "":
             raise InvalidOption("The option 'topic' is empty: give the topic to write to, or a topic column")
         guarantee = given.get("guarantee", AT_LEAST_ONCE).strip().lower()
         if guarantee not in (AT_LEAST_ONCE, EXACTLY_ONCE):

@@ -36,6 +36,10 @@ def test_names_are_read_in_any_case() -> None:
     assert (parsed.topic, parsed.producer.terms.acks) == ("t", 1)
 
 
+def test_blanks_around_the_topic_are_not_part_of_its_name() -> None:
+    assert options(topic=" orders ").topic == "orders"
+
+
 def test_settings_are_taken() -> None:
     settings = producer(
         compression__type="zstd", compression__zstd__level="7", batch__size="1000", request__timeout__ms="5000",
