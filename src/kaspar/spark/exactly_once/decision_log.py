@@ -4,8 +4,12 @@ A query's records are in one partition, by a hash of its name over a fixed numbe
 nobody. Appends are acknowledged by all in-sync replicas and numbered by an idempotent producer, so that one whose
 answer was lost is in the log once. What was read is kept, so that a look reads only what is new; and an append whose
 offset is where reading ended needs no look at all.
+
+A decision that is lost when half of its transactions are committed would publish that half twice. So the log is made
+like the other internal topics: two in-sync replicas must have a record before it is acknowledged, where there are two.
 """
 
+import logging
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -15,6 +19,7 @@ from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.cluster import Client
 from kaspar.client.transactions import init_producer_id
+from kaspar.protocol.messages import metadata
 from kaspar.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -27,14 +32,20 @@ from kaspar.spark.exactly_once.decisions import Judge, LogRecord, QueryState
 TOPIC = "__kaspar_spark_decisions"
 PARTITIONS = 8
 _REPLICAS = 3
+_IN_SYNC_REPLICAS = 2
+_LARGEST_BATCH = 16 << 20  # a decision names every task of its batch
 _SETTINGS = {
     "cleanup.policy": "compact",
     "compression.type": "producer",
-    "segment.bytes": str(4 << 20),  # every process that takes part reads it all once: let the cleaner have most of it
+    "segment.bytes": str(_LARGEST_BATCH),  # brokers refuse a batch that is larger than a segment
+    "segment.ms": str(10 * 60_000),  # every process that takes part reads it all once: let the cleaner have most of it
     "min.cleanable.dirty.ratio": "0.1",
-    "max.message.bytes": str(16 << 20),  # a decision names every task of its batch
+    "max.message.bytes": str(_LARGEST_BATCH),
+    "unclean.leader.election.enable": "false",
 }
 _FETCH_BYTES = 4 << 20
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -133,10 +144,9 @@ class DecisionLog:
                 )
             except Refused as refused:
                 if refused.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    raise KasparError(
-                        f"the decision log {self._topic} has lost records or was made anew: what was decided "
-                        "before is not known, so nothing more is published; restart the query to go on"
-                    ) from None
+                    self._partitions.pop(number, None)
+                    self._forget_producer()
+                    raise KasparError(_gone(self._topic, partition.position)) from None
                 raise
             records = data.records or b""
             self._take(partition, records)
@@ -152,25 +162,54 @@ class DecisionLog:
             partition.position = max(partition.position, header.last_offset + 1)
 
     def _ensure_topic(self) -> None:
-        for topic in self._client.refresh_metadata([self._topic]).topics:
+        found = self._client.refresh_metadata([self._topic])
+        for topic in found.topics:
             if topic.error_code == ErrorCode.NONE:
-                if len(topic.partitions) < PARTITIONS:
-                    raise KasparError(
-                        f"the topic {self._topic} has {len(topic.partitions)} partitions and needs {PARTITIONS}: "
-                        "it is made with the right settings where it is not there"
-                    )
+                _check(topic, len(found.brokers))
                 return
-        wanted = CreatableTopic(
-            name=self._topic,
-            num_partitions=PARTITIONS,
-            replication_factor=min(_REPLICAS, len(self._client.broker_ids())),
-            assignments=(),
-            configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in _SETTINGS.items()),
-        )
+        wanted = topic_to_make(self._topic, len(found.brokers))
         answer = self._client.request_controller(CreateTopicsRequest(topics=(wanted,)), CreateTopicsResponse).topics[0]
         if answer.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             code = ErrorCode(answer.error_code)
             raise Refused(code, f"making the topic {self._topic}: {answer.error_message or code.name}")
+
+
+def topic_to_make(name: str, brokers: int) -> CreatableTopic:
+    replicas = min(_REPLICAS, brokers)
+    settings = {**_SETTINGS, "min.insync.replicas": str(min(_IN_SYNC_REPLICAS, replicas))}
+    return CreatableTopic(
+        name=name,
+        num_partitions=PARTITIONS,
+        replication_factor=replicas,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=setting, value=value) for setting, value in settings.items()),
+    )
+
+
+def _check(topic: metadata.MetadataResponseTopic, brokers: int) -> None:
+    if len(topic.partitions) < PARTITIONS:
+        raise KasparError(
+            f"the topic {topic.name} has {len(topic.partitions)} partitions and needs {PARTITIONS}: "
+            "it is made with the right settings where it is not there"
+        )
+    replicas = min(len(partition.replica_nodes) for partition in topic.partitions)
+    if replicas < (wanted := min(_REPLICAS, brokers)):
+        log.warning(
+            f"The decision log {topic.name} has {replicas} replicas and should have {wanted}: it was made when fewer "
+            "brokers were there. What was decided is lost with them. Move it to more brokers, and set its "
+            f"min.insync.replicas to {_IN_SYNC_REPLICAS}."
+        )
+
+
+def _gone(topic: str, position: int) -> str:
+    """What to do when the log does not begin at 0 any more, or ends before what was read of it."""
+    problem = f"the decision log {topic} has lost records or was made anew, so what was decided before is not known"
+    if position:
+        return f"{problem}. Nothing more is published; restart the query to go on with what the log has now"
+    return (
+        f"{problem}. Nothing is published until the topic {topic} is deleted, which begins a new log; each query may "
+        "publish its last batch once more then"
+    )
 
 
 def partition_of(query: str) -> int:
