@@ -21,10 +21,14 @@ class Slots:
     run: a run begins a batch when the one before it is complete."""
 
     worker: str
-    _last_used: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    _last_used: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
+    """By query: the generation, and the batch that each slot was used for. No run comes back under an earlier one."""
 
     def take(self, batch: BatchName, generation: int) -> str:
-        used = self._last_used.setdefault((batch.query, generation), [])
+        of_generation, used = self._last_used.get(batch.query, (generation, []))
+        if of_generation != generation:
+            used = []
+        self._last_used[batch.query] = generation, used
         slot = next((slot for slot, last in enumerate(used) if last < batch.batch_id), len(used))
         used[slot : slot + 1] = [batch.batch_id]
         return str(TransactionName(batch.query, generation, self.worker, slot))

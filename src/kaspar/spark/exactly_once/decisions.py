@@ -156,6 +156,11 @@ class QueryState:
         if self.in_force == owner:  # of a job that is over and has no name to come back under
             self.in_force = None
 
+    def completion_deleted(self, key: bytes) -> None:
+        """Of a batch that is not the last, of a decision that never was valid, or of a job as above."""
+        if self.last is not None and self.last.key == key:
+            self.last, self.is_complete, self.before_last = None, True, None
+
     def decision_read(self, decision: Decision) -> None:
         is_valid = decision.generation == self.generation and decision.batch.claim == self.owner
         if is_valid and not self.is_decided(decision.batch.batch_id):
@@ -163,7 +168,7 @@ class QueryState:
 
     def completion_read(self, decision: Decision) -> None:
         if self.last is not None and decision.key == self.last.key:
-            self.is_complete = True
+            self.last, self.is_complete = decision, True  # without its transactions, as who comes later reads it
         elif not self.is_decided(decision.batch.batch_id):
             self._take(decision, is_complete=True)
 
@@ -192,15 +197,17 @@ class Judge:
         if kind not in (_OWNER, _DECISION) or (content is not None and content["format"] > _FORMAT):
             raise KasparError("the decision log was written by a newer version of kaspar: use that version")
         state = self.state(query)
-        if kind == _OWNER:
-            owner = Owner(query, *rest)
-            if content is None:
-                state.owner_deleted(owner)
-            else:
-                state.owner_read(owner)
-            return
         if content is None:
-            return  # of a batch that is complete and not the last, or of a decision that never was valid
+            if kind == _OWNER:
+                state.owner_deleted(Owner(query, *rest))
+            else:
+                state.completion_deleted(key)
+            if not state.owners and state.last is None:
+                del self._states[query]
+            return
+        if kind == _OWNER:
+            state.owner_read(Owner(query, *rest))
+            return
         batch_id, generation, claim, nonce = rest
         decision = Decision(BatchName(query, claim, batch_id), generation, nonce, _transactions(content))
         if content["complete"]:

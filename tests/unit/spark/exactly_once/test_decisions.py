@@ -112,6 +112,30 @@ def test_queries_do_not_touch_each_other() -> None:
     assert sorted(judge.queries()) == ["one", "other"]
 
 
+def test_a_job_that_is_deleted_from_the_log_is_not_known_any_more() -> None:
+    judge = Judge()
+    done = decision(1, "job", 0)
+    for record in (owner(1, "job").record(), done.record(), done.completion(), (owner(1, "job").key, None)):
+        judge.read(*record)
+    assert judge.queries() == [QUERY]
+    judge.read(done.key, None)
+    assert judge.queries() == []
+    assert judge.state(QUERY) == QueryState()
+
+
+def test_a_completion_that_is_not_the_last_is_deleted_without_a_trace() -> None:
+    first, second = decision(1, "run", 5), decision(1, "run", 6)
+    state = verdict(owner(1, "run").record(), first.completion(), second.completion(), (first.key, None))
+    assert (state.last, state.pending) == (verdict(second.completion()).last, None)
+
+
+def test_of_a_decision_that_is_complete_no_transactions_are_kept() -> None:
+    wanted = decision(1, "run", 5)
+    state = verdict(owner(1, "run").record(), wanted.record(), wanted.completion())
+    assert state.last is not None
+    assert (state.last.key, state.last.transactions) == (wanted.key, ())
+
+
 @pytest.mark.parametrize("record", [(b'["lease","query"]', b"{}"), (owner(1, "run").key, b'{"format":2}')])
 def test_a_record_of_a_newer_version_is_not_guessed_at(record: LogRecord) -> None:
     with pytest.raises(KasparError, match="newer version"):
