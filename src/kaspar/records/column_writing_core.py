@@ -285,11 +285,12 @@ class BatchBuilder:
             raise ValueError(f"no such place in {len(rows)} rows: {first} to {last}")
         if not self.count:
             self.base_timestamp = timestamp
-        if timestamp > self.max_timestamp:
-            self.max_timestamp = timestamp
+        offered: cython.Py_ssize_t = first
         while True:
             with cython.nogil:
                 first = self._append(columns, row_of, first, last, timestamp - self.base_timestamp)
+            if first > offered and timestamp > self.max_timestamp:  # a row that is not taken has no say in it
+                self.max_timestamp = timestamp
             if not self._wanted:
                 return first
             self._make_room()

@@ -98,6 +98,16 @@ def test_a_batch_ends_where_it_is_full(core: ModuleType) -> None:
     assert bytes(first) == bytes(first)  # the second did not take its memory
 
 
+def test_the_time_of_a_row_that_is_not_taken_is_not_that_of_the_batch(core: ModuleType) -> None:
+    columns = values_alone(core, b"x" * 60, b"x" * 60)
+    builder = core.BatchBuilder(140, 1000)
+    assert builder.append(columns, core.all_rows(2), 0, 1, 1000) == 1
+    assert builder.append(columns, core.all_rows(2), 1, 2, 99_999) == 1
+    assert read_header(take_batch(builder, Codec.NONE, None), 0).max_timestamp == 1000
+    assert builder.append(columns, core.all_rows(2), 1, 2, 99_999) == 2
+    assert read_header(take_batch(builder, Codec.NONE, None), 0).max_timestamp == 99_999
+
+
 def test_a_large_record_is_a_batch_of_its_own_and_one_too_large_is_told(core: ModuleType) -> None:
     columns = values_alone(core, b"x" * 300, b"x" * 2000)
     builder = core.BatchBuilder(100, 1000)
