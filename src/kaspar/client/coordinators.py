@@ -22,6 +22,7 @@ MOVING = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
 _BACKOFF_S = 0.05
+_MOST_KNOWN = 10_000  # places that a client remembers: a process that lives long asks for ever new keys
 
 
 class CoordinatorKind(IntEnum):
@@ -111,5 +112,7 @@ def _take(
     if found.error_code != ErrorCode.NONE:
         code = ErrorCode(found.error_code)
         raise Refused(code, found.error_message or f"looking for the coordinator of {key!r}: {code.name}")
+    if len(client.coordinators) >= _MOST_KNOWN:
+        client.coordinators.clear()
     client.coordinators[kind, key] = found.host, found.port
     return found.host, found.port

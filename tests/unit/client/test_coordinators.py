@@ -3,8 +3,8 @@
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.client import Client
-from kaspar.client.coordinators import MOVING, CoordinatorKind, at_coordinator
+from kaspar.client import Client, coordinators
+from kaspar.client.coordinators import MOVING, CoordinatorKind, at_coordinator, find_coordinators
 from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -106,3 +106,12 @@ def test_a_question_whose_answer_was_lost_is_put_again_only_if_it_may_be() -> No
     script.answers = [None]
     assert ask(script, resend=True).error_code == ErrorCode.NONE
     assert script.asked == 3
+
+
+def test_a_client_that_lives_long_does_not_remember_the_places_of_all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinators, "_MOST_KNOWN", 3)
+    script = OneCoordinator()
+    with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
+        for number in range(10):
+            find_coordinators(client, CoordinatorKind.TRANSACTION, [f"id{number}"])
+            assert len(client.coordinators) <= 3
