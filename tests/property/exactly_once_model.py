@@ -13,7 +13,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.transactions import DescribedTransaction, Ending
 from kaspar.spark.exactly_once.attempt import Slots
-from kaspar.spark.exactly_once.decisions import Judge, LogRecord, QueryState
+from kaspar.spark.exactly_once.decisions import Decision, Judge, LogRecord, QueryState
 from kaspar.spark.exactly_once.names import TransactionName
 from kaspar.spark.exactly_once.parties import NotPublished, Parties
 
@@ -130,6 +130,9 @@ class ModelLog:
                 self._judge.read(key, value)
         self._position = self._cluster.next_offset
         return self._judge.state(query)
+
+    def pending_beside(self, query: str) -> list[Decision]:
+        return self._judge.pending()
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         try:

@@ -27,7 +27,8 @@ from kaspar.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from kaspar.records import Record, build_batch, iter_headers, iter_records
-from kaspar.spark.exactly_once.decisions import Judge, LogRecord, QueryState
+from kaspar.spark.exactly_once.decisions import Decision, Judge, LogRecord, QueryState
+from kaspar.spark.exactly_once.names import UNNAMED
 
 TOPIC = "__kaspar_spark_decisions"
 PARTITIONS = 8
@@ -89,6 +90,10 @@ class DecisionLog:
             self._read(number)
             found += self._partitions[number].judge.queries()
         return sorted(found)
+
+    def pending_beside(self, query: str) -> list[Decision]:
+        """As of the last look, of the query and those that are in one partition with it."""
+        return self._open(partition_of(query)).judge.pending()
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         """Append, all or nothing, and read up to there. If that fails, they may come to be in the log or not."""
@@ -213,4 +218,6 @@ def _gone(topic: str, position: int) -> str:
 
 
 def partition_of(query: str) -> int:
-    return zlib.crc32(query.encode()) % PARTITIONS
+    """Jobs without a name have one in common, so that each sees what others have left behind (leftovers.py)."""
+    name = UNNAMED if query.startswith(UNNAMED) else query
+    return zlib.crc32(name.encode()) % PARTITIONS

@@ -190,6 +190,10 @@ class Judge:
     def queries(self) -> list[str]:
         return list(self._states)
 
+    def pending(self) -> list[Decision]:
+        """Those that may not be carried out yet, of all queries."""
+        return [state.pending for state in self._states.values() if state.pending is not None]
+
     def read(self, key: bytes, value: bytes | None) -> None:
         """The next record of the log."""
         kind, query, *rest = json.loads(key)

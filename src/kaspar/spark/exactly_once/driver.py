@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from kaspar.spark.exactly_once.leftovers import finish_jobs_beside
 from kaspar.spark.exactly_once.names import BatchName, is_unnamed_job
 from kaspar.spark.exactly_once.process import Process, this_process
 from kaspar.spark.exactly_once.publishing import forget, give_up, publish
@@ -29,6 +30,7 @@ def publish_messages(
         tell_of_repetition(batch, f"its {rows} rows are")
     if is_unnamed_job(batch):
         forget(process.parties, batch)
+        finish_jobs_beside(process.parties, batch.query)
 
 
 def give_up_messages(

@@ -3,19 +3,28 @@
 Queries end what they left themselves, when they run again. One that never does may leave prepared transactions, which
 hold up read_committed readers. To end them is to take the query over: what was decided is committed, everything else is
 aborted, and a run of it that is still there can publish nothing more.
+
+A job without a name never runs again. What it had decided when its driver died is finished by the next such job, so
+that it does not stay published by half. What it had not decided cannot be told from that of a job which still runs: it
+is ended by hand.
 """
 
+import logging
 from collections import defaultdict
 from dataclasses import dataclass
 
+from kaspar.base.errors import KasparError
 from kaspar.client.cluster import Client
 from kaspar.client.transactions import DescribedTransaction, describe, list_transactions
 from kaspar.spark.exactly_once.decision_log import DecisionLog
 from kaspar.spark.exactly_once.decisions import QueryState
-from kaspar.spark.exactly_once.names import PREFIX, TransactionName
+from kaspar.spark.exactly_once.names import PREFIX, BatchName, TransactionName, is_unnamed_job
 from kaspar.spark.exactly_once.ownership import take_over
 from kaspar.spark.exactly_once.parties import DecidedButAborted, Parties, Superseded
+from kaspar.spark.exactly_once.publishing import forget
 from kaspar.spark.exactly_once.settling import clear_away
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +78,21 @@ def end_left_overs(parties: Parties, query: str, *, accept_loss: bool = False) -
         state = parties.log.append(query, parties.log.state(query).completion())
         clear_away(parties, query, state, generations_before=state.generation)
     return Ended(decided, max(left - decided, 0), loss)
+
+
+def finish_jobs_beside(parties: Parties, query: str) -> None:
+    """Finish what jobs without a name have decided, and forget them. One whose driver is alive after all, and at it
+    just now, finds it done."""
+    for decision in parties.log.pending_beside(query):
+        if is_unnamed_job(decision.batch) and parties.log.look(decision.batch.query).is_pending(decision):
+            _finish_job(parties, decision.batch)
+
+
+def _finish_job(parties: Parties, job: BatchName) -> None:
+    """That this goes wrong is no reason for another query to fail."""
+    try:
+        state = take_over(parties, job.query, f"after {job.claim} {parties.nonce}", parties.log.state(job.query))
+        if state is not None and state.is_complete:
+            forget(parties, job)
+    except (KasparError, OSError) as problem:
+        log.warning(f"{job}, whose driver has died, could not be finished: {problem}")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 PREFIX = "kaspar-spark:"
-_UNNAMED = "job-"
+UNNAMED = "job-"
 
 
 class BatchName(NamedTuple):
@@ -28,7 +28,7 @@ class BatchName(NamedTuple):
 
 def unnamed_job(claim: str) -> BatchName:
     """The one batch of a job that was given no name: nobody will ever ask for it again."""
-    return BatchName(f"{_UNNAMED}{claim}", claim, 0)
+    return BatchName(f"{UNNAMED}{claim}", claim, 0)
 
 
 def named_job(app_id: str, topic: str | None) -> str:
@@ -38,7 +38,7 @@ def named_job(app_id: str, topic: str | None) -> str:
 
 
 def is_unnamed_job(batch: BatchName) -> bool:
-    return batch.query == f"{_UNNAMED}{batch.claim}"
+    return batch.query == f"{UNNAMED}{batch.claim}"
 
 
 class TransactionName(NamedTuple):

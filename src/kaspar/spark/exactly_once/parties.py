@@ -11,7 +11,7 @@ from typing import Protocol
 from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.transactions import DescribedTransaction, Ending
-from kaspar.spark.exactly_once.decisions import LogRecord, QueryState
+from kaspar.spark.exactly_once.decisions import Decision, LogRecord, QueryState
 
 
 class Superseded(KasparError):
@@ -32,6 +32,9 @@ class Log(Protocol):
 
     def look(self, query: str) -> QueryState:
         """The verdict of all that is in the log now."""
+
+    def pending_beside(self, query: str) -> list[Decision]:
+        """As of the last look, of the query and those that are in one partition with it."""
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         """Append, all or nothing, and read up to there. If that fails, they may come to be in the log or not."""

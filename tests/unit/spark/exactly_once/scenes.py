@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import count
 
 from kaspar.spark.exactly_once.attempt import Attempt
 from kaspar.spark.exactly_once.decisions import DecidedTransaction
 from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.parties import Parties
 from kaspar.spark.exactly_once.publishing import publish
-from tests.property.exactly_once_model import Cluster, Killed, ModelProcess
+from tests.property.exactly_once_model import Cluster, Killed, ModelCoordinator, ModelLog, ModelProcess
 
 QUERY = "query"
 TASKS = 3
@@ -51,6 +53,25 @@ class Run:
     def go(self, *batch_ids: int) -> None:
         for batch_id in batch_ids:
             self.commit(batch_id, self.write(batch_id))
+
+
+@dataclass
+class DriverProcess:
+    """What exactly_once/process.py keeps, for a driver against the model."""
+
+    model: ModelProcess
+
+    @property
+    def parties(self) -> Parties:
+        return self.model.parties
+
+    @property
+    def coordinator(self) -> ModelCoordinator:
+        return self.model.parties.coordinator  # type: ignore[return-value]
+
+    @property
+    def log(self) -> ModelLog:
+        return self.model.parties.log  # type: ignore[return-value]
 
 
 def dead_after_its_decision(run: Run, batch_id: int, written: list[DecidedTransaction]) -> Run:

@@ -2,40 +2,19 @@
 told; what cannot be a repetition is refused.
 """
 
-from dataclasses import dataclass
-
 import pytest
 
 from kaspar.base.errors import KasparError
 from kaspar.spark import foreach_batch
 from kaspar.spark.exactly_once import BatchName, ExactlyOnce, driver
 from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.parties import Parties, Superseded
+from kaspar.spark.exactly_once.parties import Superseded
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.write_options import WriteOptions
-from tests.property.exactly_once_model import Cluster, ModelCoordinator, ModelLog, ModelProcess
-from tests.unit.spark.exactly_once.scenes import decided
+from tests.property.exactly_once_model import Cluster
+from tests.unit.spark.exactly_once.scenes import DriverProcess, decided
 
 SERVERS = {"kafka.bootstrap.servers": "h:9092"}
-
-
-@dataclass
-class DriverProcess:
-    """As exactly_once/process.py has it."""
-
-    model: ModelProcess
-
-    @property
-    def parties(self) -> Parties:
-        return self.model.parties
-
-    @property
-    def coordinator(self) -> ModelCoordinator:
-        return self.model.parties.coordinator  # type: ignore[return-value]
-
-    @property
-    def log(self) -> ModelLog:
-        return self.model.parties.log  # type: ignore[return-value]
 
 
 @pytest.fixture
