@@ -52,7 +52,7 @@ MAY_PASS = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.CONCURRENT_TRANSACTIONS,
-        ErrorCode.NOT_ENOUGH_REPLICAS,  # so Produce says that the coordinator, asked about the transaction, said "later"
+        ErrorCode.NOT_ENOUGH_REPLICAS,  # so Produce says that the coordinator, asked about a transaction, said "later"
     }
 )
 _PATIENCE_SECONDS = 30.0
