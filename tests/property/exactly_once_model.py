@@ -176,7 +176,7 @@ class ModelCoordinator:
         self._fuse.step()
         return ProducerIdAndEpoch(1, transaction.epoch)
 
-    def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:
+    def end(self, endings: Sequence[Ending], *, is_urgent: bool = True) -> list[ErrorCode]:
         return [self._end(ending) for ending in endings]
 
     def _end(self, ending: Ending) -> ErrorCode:

@@ -211,10 +211,13 @@ def end(client: Client, ending: Ending, *, version: int) -> None:
     _refuse(code, f"ending the transaction of {ending.transactional_id}")
 
 
-def end_all(client: Client, endings: Sequence[Ending], *, version: int) -> list[ErrorCode]:
+def end_all(
+    client: Client, endings: Sequence[Ending], *, version: int, timeout_s: float | None = None
+) -> list[ErrorCode]:
     """End each, and say what was answered in the end. All that one coordinator ends is sent at once.
 
-    Raises Refused or OSError if one of them is not answered in time; the others may have been ended.
+    Raises Refused or OSError if one of them is not answered in time, by default the client's; the others may have been
+    ended. A time of 0 is for one attempt.
     """
     api_version = _END_TXN[version >= TRANSACTIONS_V2]
     codes: dict[int, ErrorCode] = {}
@@ -228,7 +231,7 @@ def end_all(client: Client, endings: Sequence[Ending], *, version: int) -> list[
             elif answer.error_code in MOVING:
                 _forget(client, endings[index].transactional_id)
 
-    _until_all_are_answered(client, [ending.transactional_id for ending in endings], codes, ask)
+    _until_all_are_answered(client, [ending.transactional_id for ending in endings], codes, ask, timeout_s=timeout_s)
     return [codes[index] for index in range(len(endings))]
 
 
@@ -237,9 +240,11 @@ def _until_all_are_answered(
     transactional_ids: Sequence[str],
     answered: Mapping[int, object],
     ask: Callable[[tuple[str, int], list[int]], None],
+    *,
+    timeout_s: float | None = None,
 ) -> None:
     """Let `ask` put to each coordinator what concerns it, by their indexes, until every index is among the answered."""
-    deadline = time.monotonic() + client.timeout_s
+    deadline = time.monotonic() + (client.timeout_s if timeout_s is None else timeout_s)
     while left := [index for index in range(len(transactional_ids)) if index not in answered]:
         failure: Exception = Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "transactions are still being ended")
         try:

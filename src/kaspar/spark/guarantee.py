@@ -41,7 +41,7 @@ class TaskWriter(Protocol):
         """Wait until all that was sent is stored. `rows` is how many there were."""
 
     def abandon(self) -> None:
-        """The task has failed: let go of everything, and wait for nothing."""
+        """The task has failed: let go of everything, and wait for nobody who is away."""
 
 
 class Guarantee(Protocol):

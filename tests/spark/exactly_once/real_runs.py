@@ -30,6 +30,7 @@ class _FusedLog:
         self._fuse = fuse
         self.state = log.state
         self.look = log.look
+        self.pending_beside = log.pending_beside
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         self._fuse.step()
@@ -57,11 +58,11 @@ class _FusedCoordinator:
         self._fuse.step()
         return pair
 
-    def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:
+    def end(self, endings: Sequence[Ending], *, is_urgent: bool = True) -> list[ErrorCode]:
         codes = []
         for ending in endings:
             self._fuse.step()
-            codes += self._coordinator.end([ending])
+            codes += self._coordinator.end([ending], is_urgent=is_urgent)
         self._fuse.step()
         return codes
 

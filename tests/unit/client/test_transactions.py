@@ -96,6 +96,16 @@ def test_a_lost_connection_is_followed_by_another() -> None:
     assert script.ends.count("id3") >= 1
 
 
+@pytest.mark.parametrize("answer", [ErrorCode.COORDINATOR_NOT_AVAILABLE, None], ids=["moves", "hangs up"])
+def test_what_is_not_urgent_is_asked_once(answer: ErrorCode | None) -> None:
+    script = Coordinators({"id0": [answer] * 1000})
+    with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=60.0) as client:
+        script.port = broker.port
+        with pytest.raises((Refused, OSError)):
+            end_all(client, ENDINGS[:1], version=2, timeout_s=0.0)
+    assert script.ends == ["id0"]
+
+
 def test_a_refusal_is_told_for_its_transaction_alone() -> None:
     _, codes = run({"id1": [ErrorCode.PRODUCER_FENCED]})
     assert codes == [ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.NONE, ErrorCode.NONE]

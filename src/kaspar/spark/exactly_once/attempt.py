@@ -65,5 +65,5 @@ class Attempt:
             raise superseded(self.batch, state)
         raise NotPublished(f"{self.batch} was published without this attempt, which came too late")
 
-    def abort(self) -> None:
-        self.parties.coordinator.end([Ending(self.transactional_id, self.producer, False)])
+    def abort(self, *, is_urgent: bool = True) -> None:
+        self.parties.coordinator.end([Ending(self.transactional_id, self.producer, False)], is_urgent=is_urgent)

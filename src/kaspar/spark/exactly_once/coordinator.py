@@ -85,8 +85,9 @@ class BrokerCoordinator:
             )
         return prepared.producer
 
-    def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:
-        return end_all(self._client, endings, version=self.support.version)
+    def end(self, endings: Sequence[Ending], *, is_urgent: bool = True) -> list[ErrorCode]:
+        timeout_s = None if is_urgent else 0.0
+        return end_all(self._client, endings, version=self.support.version, timeout_s=timeout_s)
 
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]:
         return describe(self._client, transactional_ids)

@@ -51,8 +51,8 @@ class Coordinator(Protocol):
     def prepare(self, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
         """All is written: the pair that ends it. Where transactions cannot be prepared it is the same pair."""
 
-    def end(self, endings: Sequence[Ending]) -> list[ErrorCode]:
-        """Asked until it is answered."""
+    def end(self, endings: Sequence[Ending], *, is_urgent: bool = True) -> list[ErrorCode]:
+        """Asked until it is answered; once, if it is not urgent."""
 
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]: ...
 

@@ -68,7 +68,7 @@ class ExactlyOnceTask:
             self._producer.close()
         if self._attempt is not None:
             with suppress(KasparError, OSError):  # the next publisher aborts it otherwise
-                self._attempt.abort()
+                self._attempt.abort(is_urgent=False)
 
     def _begun(self) -> RawProducer:
         """The transaction's producer; where the batch is decided, one that is only asked for partitions."""

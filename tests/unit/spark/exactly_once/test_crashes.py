@@ -401,7 +401,7 @@ def test_a_decision_that_its_own_run_completes_meanwhile_is_not_taken_for_lost()
         old.begin(1, 0)
         return end(endings)
 
-    slow.end, ahead.end = new_run_begins, old_run_is_faster  # type: ignore[method-assign]
+    slow.end, ahead.end = new_run_begins, old_run_is_faster  # type: ignore[method-assign, assignment]
     old.commit(0, written)
     assert cluster.visible == published(0)
     new.go(1)

@@ -62,7 +62,7 @@ def test_a_driver_that_is_alive_after_all_finds_its_job_done() -> None:
         other.publish()
         return end(endings)
 
-    coordinator.end = other_is_faster  # type: ignore[method-assign]
+    coordinator.end = other_is_faster  # type: ignore[method-assign, assignment]
     slow.publish()
     assert [cluster.visible[0, task] for task in range(TASKS)] == [2] * TASKS
     assert not cluster.open_ids()
