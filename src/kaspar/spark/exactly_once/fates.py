@@ -38,7 +38,7 @@ def fate_of(described: DescribedTransaction | None) -> Fate:
         return Fate.COMMITTED
     if described.state in ("PrepareAbort", "CompleteAbort", "PrepareEpochFence"):
         return Fate.ABORTED
-    return Fate.UNKNOWN  # Empty or Ongoing under another pair: someone used the id by hand
+    return Fate.UNKNOWN  # Empty or Ongoing under another pair: the decision is complete by now, or someone used the id
 
 
 def is_still_open(described: DescribedTransaction | None, producer: ProducerIdAndEpoch) -> bool:
