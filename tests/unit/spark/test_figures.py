@@ -105,9 +105,7 @@ def test_sentence_of_our_error_is_found_in_spark_s() -> None:
 
 
 def test_sentence_without_a_traceback_is_found_too() -> None:
-    text = (
-        "[PYTHON_DATA_SOURCE_ERROR] Failed: kaspar.base.errors.KasparError: No broker answers. SQLSTATE: 38000"
-    )
+    text = "[PYTHON_DATA_SOURCE_ERROR] Failed: kaspar.base.errors.KasparError: No broker answers. SQLSTATE: 38000"
     assert sentence_in(text) == "No broker answers."
 
 
