@@ -1,7 +1,6 @@
 """`python -m bench`: the command line, and what a run prints and writes."""
 
 import argparse
-import fnmatch
 import signal
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from bench import programs, report
 from bench.bench import Bench
 from bench.cases import Case, all_cases
+from bench.rows import chosen
 from bench.runner import Results, run_cases
 from bench.sides import Side, kafka, kafka_again, kaspar
 from tests.peers.downloads import DownloadError, ToolMissingError
@@ -37,17 +37,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--control", action="store_true", help="Apache Kafka in both places: how far from 1 is chance?")
     parser.add_argument("--list", action="store_true", help="name the cases and end")
     return parser.parse_args()
-
-
-def _chosen_cases(only: str | None) -> list[Case]:
-    cases = all_cases()
-    if only is None:
-        return cases
-    patterns = only.split(",")
-    for pattern in patterns:
-        if not any(fnmatch.fnmatch(case.name, pattern) for case in cases):
-            raise SystemExit(f"No case is called '{pattern}'. The cases: {', '.join(case.name for case in cases)}.")
-    return [case for case in cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
 
 
 def _chosen_sides(arguments: argparse.Namespace) -> list[Side]:
@@ -78,7 +67,7 @@ def main() -> int:
     # SIGTERM ends the run as Ctrl-C does, so that brokers are stopped and their data removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = _arguments()
-    cases = _chosen_cases(arguments.only)
+    cases = chosen(all_cases(), arguments.only)
     if arguments.list:
         for case in cases:
             print(f"{case.name:28} {case.rows[0].title} ({', '.join(row.unit for row in case.rows)})")

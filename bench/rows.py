@@ -1,10 +1,11 @@
 """What is measured and how it is judged: rows, goals, and the statistics over rounds."""
 
 import enum
+import fnmatch
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 
 class Better(enum.Enum):
@@ -47,6 +48,25 @@ class WithRows(Protocol):
     """A case, as far as results and tables know it. Its rows do not change."""
 
     rows: tuple[Row, ...]
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+AnyCase = TypeVar("AnyCase", bound=Named)
+
+
+def chosen(cases: Sequence[AnyCase], only: str | None) -> list[AnyCase]:
+    """Those that `--only` names, or all."""
+    if only is None:
+        return list(cases)
+    patterns = only.split(",")
+    for pattern in patterns:
+        if not any(fnmatch.fnmatch(case.name, pattern) for case in cases):
+            raise SystemExit(f"No case is called '{pattern}'. The cases: {', '.join(case.name for case in cases)}.")
+    return [case for case in cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
 
 
 @dataclass(frozen=True, slots=True)

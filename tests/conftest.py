@@ -1,5 +1,9 @@
 """Options and fixtures for all tests."""
 
+import os
+import random
+import secrets
+
 import pytest
 
 
@@ -22,3 +26,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if (item.get_closest_marker("long") is not None) is not wanted]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture
+def chance(request: pytest.FixtureRequest) -> random.Random:
+    """Randomness of tests that kill and disturb. `CHAOS_SEED` repeats a run; a failing test shows its seed."""
+    seed = os.environ.get("CHAOS_SEED") or str(secrets.randbits(32))
+    print(f"CHAOS_SEED={seed}")
+    return random.Random(f"{seed} {request.node.name}")

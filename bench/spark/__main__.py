@@ -1,7 +1,6 @@
 """`python -m bench.spark`: the command line, the rounds, and what a run prints and writes."""
 
 import argparse
-import fnmatch
 import platform
 import shutil
 import signal
@@ -15,7 +14,7 @@ import pyspark
 from pyspark.errors import PySparkException
 
 from bench import programs, report
-from bench.rows import figure
+from bench.rows import chosen, figure
 from bench.runner import Results
 from bench.spark.cases import Case, all_cases
 from bench.spark.stage import MASTER, ROOT, Stage
@@ -39,17 +38,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a fifth of the load and one round: for a first look")
     parser.add_argument("--list", action="store_true", help="name the cases and end")
     return parser.parse_args()
-
-
-def _chosen_cases(only: str | None) -> list[Case]:
-    cases = all_cases()
-    if only is None:
-        return cases
-    patterns = only.split(",")
-    for pattern in patterns:
-        if not any(fnmatch.fnmatch(case.name, pattern) for case in cases):
-            raise SystemExit(f"No case is called '{pattern}'. The cases: {', '.join(case.name for case in cases)}.")
-    return [case for case in cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
 
 
 def _run_cases(stage: Stage, cases: Sequence[Case], rounds: int) -> Results:
@@ -99,7 +87,7 @@ def main() -> int:
     # SIGTERM ends the run as Ctrl-C does, so that the broker is stopped and its data removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = _arguments()
-    cases = _chosen_cases(arguments.only)
+    cases = chosen(all_cases(), arguments.only)
     if arguments.list:
         for case in cases:
             print(f"{case.name:28} {case.rows[0].section}: {case.rows[0].title} ({case.rows[0].unit})")

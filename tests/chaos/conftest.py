@@ -4,8 +4,6 @@
 """
 
 import os
-import random
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,14 +16,6 @@ ROUNDS = 6  # what `make test` has time for
 _stalls: dict[str, float] = {}
 
 StartBroker = Callable[..., ObservedBroker]
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Seeded randomness; a failing test shows the seed in its output."""
-    seed = os.environ.get("CHAOS_SEED") or str(secrets.randbits(32))
-    print(f"CHAOS_SEED={seed}")
-    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Seeds and rounds: `CHAOS_SEED` repeats a run, `CHAOS_ROUNDS` makes it longer (`make chaos-spark`)."""
 
 import os
-import random
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +10,6 @@ from tests.peers.kaspar import KasparProcess
 from tests.spark.conftest import SETTINGS
 
 ROUNDS = 2  # what `make test` has time for
-
-
-@pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
-    """Seeded randomness; a failing test shows the seed in its output."""
-    seed = os.environ.get("CHAOS_SEED") or str(secrets.randbits(32))
-    print(f"CHAOS_SEED={seed}")
-    return random.Random(f"{seed} {request.node.name}")
 
 
 @pytest.fixture
