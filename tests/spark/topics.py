@@ -63,7 +63,7 @@ class Topics:
 
     def create(self, *, partitions: int = 1, config: Mapping[str, str] | None = None, name: str | None = None) -> str:
         """Returns when every partition has a leader."""
-        name = name or f"topic-{next(_numbers)}"
+        name = name or f"table-{next(_numbers)}"
         topic = NewTopic(name, partitions, 1, config=dict(config or {}))
         self._admin.create_topics([topic], request_timeout=TIMEOUT_SECONDS)[name].result()
         self._wait_for_leaders(name, partitions)
