@@ -1,17 +1,19 @@
 """The cases: what is read, written or timed, for each of two sides that are compared."""
 
 import itertools
-import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import DataFrame, DataFrameReader
 
+from bench import programs
 from bench.cases.throughput import Shape
 from bench.rows import Better, Comparison, Row
 from bench.sides import Role
-from bench.spark.stage import ROOT, Stage
+from bench.spark.stage import Stage
 from bench.spark.streams import Feed, batch_milliseconds
 
 _READ_GOALS = {(100, 1): 3.0, (100, 2): 2.5, (1000, 1): 1.2, (1000, 2): 1.2}  # by record bytes and tasks
@@ -19,7 +21,6 @@ _WRITE_GOAL = 1.5
 _EXACTLY_ONCE_GOAL = 0.8
 _MOST_MORE_MS = 40.0
 _MILLION = 1_000_000
-_START_SECONDS = 120.0
 _numbers = itertools.count()
 
 
@@ -163,12 +164,15 @@ class StartUp(Case):
 
     def measure(self, stage: Stage, side: Side) -> Mapping[str, float]:
         topic = stage.filled_topic(Shape(100, 1, "none"))
-        command = [sys.executable, "-m", "bench.spark.first_row", side.format, stage.broker.bootstrap, topic]
+        began, read_at = time.monotonic(), 0.0
 
         def run() -> None:
-            subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=_START_SECONDS)
+            nonlocal read_at
+            arguments = ("-m", "bench.spark.first_row", side.format, stage.broker.bootstrap, topic)
+            read_at = programs.run(Path(sys.executable), *arguments)["read_at"]
 
-        return {self.name: stage.timed(run)}
+        stage.timed(run)
+        return {self.name: read_at - began}
 
 
 def all_cases() -> list[Case]:

@@ -1,6 +1,10 @@
-"""A program that reads one row and ends: `python -m bench.spark.first_row FORMAT BOOTSTRAP TOPIC`."""
+"""A program that reads one row and tells when: `python -m bench.spark.first_row FORMAT BOOTSTRAP TOPIC`."""
 
+import json
 import sys
+import time
+
+from pyspark import SparkContext
 
 import kaspar.spark
 from tests.peers.spark_connector import connector_settings
@@ -13,6 +17,13 @@ def main() -> None:
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "endingOffsets": ends}
     rows = session.read.format(source).options(**options).load().collect()
     assert len(rows) == 1
+    print(json.dumps({"read_at": time.monotonic()}))
+    # Waited for, the JVM counts as part of this program, and not as something that disturbs it.
+    session.stop()
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
 
 
 if __name__ == "__main__":
