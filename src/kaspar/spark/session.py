@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
-from kaspar.spark.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +35,8 @@ def session(
     wanted = {name: _text(value) for name, value in (config or {}).items()}
     master = wanted.pop("spark.master", master)
     if not submitted:
+        from kaspar.spark.java import find_java  # a program of its own too, which this package must not load before it
+
         os.environ["JAVA_HOME"] = str(find_java().home)
     # PySpark reads the workers' Python from the environment alone, when it starts.
     os.environ["PYSPARK_PYTHON"] = wanted.pop(PYTHON_SETTING, os.environ.get("PYSPARK_PYTHON", sys.executable))

@@ -9,7 +9,7 @@ import pytest
 from tests.peers.kaspar import KasparProcess
 from tests.spark.conftest import SETTINGS
 
-ROUNDS = 2  # what `make test` has time for
+ROUNDS = 4  # what `make test` has time for
 
 
 @pytest.fixture

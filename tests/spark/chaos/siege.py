@@ -70,6 +70,7 @@ class Siege:
         self._broker = broker
         self._folder = folder
         self._chance = chance
+        self._to_come: list[Strike] = []
         self._cluster_sessions = cluster_sessions
         self._settings = ProgramSettings(
             bootstrap=broker.bootstrap,
@@ -151,14 +152,19 @@ class Siege:
     # What strikes it
 
     def strike_at_random(self, kinds: tuple[Strike, ...]) -> None:
-        """In the midst of its work, or now and then in the midst of what it does first after the last strike."""
+        """In the midst of its work, or now and then in the midst of what it does first after the last strike.
+
+        The kinds come in an order of chance, each once before one comes again.
+        """
         if self._chance.random() < IN_WORK_SHARE:
             self.wait_for_progress()
             longest = A_FEW_BATCHES_SECONDS
         else:
             longest = A_START_SECONDS
         threading.Event().wait(self._chance.uniform(0.0, longest))
-        self.strike(self._chance.choice(kinds))
+        if not self._to_come:
+            self._to_come = self._chance.sample(kinds, len(kinds))
+        self.strike(self._to_come.pop())
 
     def tell(self, number: int) -> None:
         """A line for whoever watches the long form."""
