@@ -28,6 +28,8 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
     try:
         if rate < 1:
             raise KasparError(f"the demo needs at least one record a second, not {rate}")
+        if seconds is not None and seconds <= 0:
+            raise KasparError(f"the demo needs some time to show anything, not {seconds:g} seconds")
         obstacle = _obstacle_to_spark() if with_spark else None
         with Broker(process=True, port=PORT if _is_free(PORT) else 0, overrides=SETTINGS) as broker:
             print(f"The broker is up on {broker.bootstrap_servers} after {time.perf_counter() - started:.2f} s.")

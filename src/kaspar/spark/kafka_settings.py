@@ -18,6 +18,7 @@ PREFIX = "kafka."
 
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "security.")
 _PLAINTEXT = "plaintext"
+_HIGHEST_PORT = 65_535
 _CLIENT_ID = "kaspar-spark"
 _REQUEST_TIMEOUT_MS = 30_000  # as Kafka's clients have it
 
@@ -55,7 +56,7 @@ def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
         raise InvalidOption("Option 'kafka.bootstrap.servers' must be given: host:port of one or more brokers.")
     for entry in filter(str.strip, servers.split(",")):
         host, colon, port = entry.strip().rpartition(":")
-        if not (host and colon and port.isdecimal()):
+        if not (host and colon and port.isdecimal() and int(port) <= _HIGHEST_PORT):
             raise InvalidOption(f"Option 'kafka.bootstrap.servers' must be host:port,host:port, and {entry!r} is not.")
     return ConnectionSettings(
         bootstrap_servers=servers,

@@ -13,12 +13,14 @@ def _count(start: str, page: str, count: int) -> bytes:
     return json.dumps({"from": f"2026-01-01T{start}.000Z", "page": page, "count": count}).encode()
 
 
-def test_demo_without_a_record_a_second_is_refused_before_anything_starts(
+def test_demo_without_a_record_a_second_or_without_time_is_refused_before_anything_starts(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "listen_to_signals", lambda stop: None)
     assert demo.run_demo(seconds=1, rate=0) == 1
     assert capsys.readouterr() == ("", "kaspar: the demo needs at least one record a second, not 0\n")
+    assert demo.run_demo(seconds=-1, rate=1) == 1
+    assert capsys.readouterr() == ("", "kaspar: the demo needs some time to show anything, not -1 seconds\n")
 
 
 def test_newest_window_is_shown_whatever_the_order_of_arrival() -> None:

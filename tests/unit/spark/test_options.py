@@ -205,7 +205,7 @@ def test_security_is_refused_rather_than_ignored(setting: str, value: str) -> No
     options(kafka__security__protocol="plaintext")
 
 
-@pytest.mark.parametrize("servers", ["", "localhost", "localhost:", ":9092", "localhost:kafka"])
+@pytest.mark.parametrize("servers", ["", "localhost", "localhost:", ":9092", "localhost:kafka", "localhost:65536"])
 def test_the_cluster_s_address_must_be_given(servers: str) -> None:
     with pytest.raises(InvalidOption, match=r"kafka\.bootstrap\.servers"):
         options(kafka__bootstrap__servers=servers)
