@@ -9,7 +9,6 @@ from typing import assert_never
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.config.broker import BrokerConfig
-from kaspar.config.broker.security import SecuritySettings
 from kaspar.config.declaration import Scope, Setting
 from kaspar.config.describe import BrokerSettings
 from kaspar.config.kinds import LIST
@@ -59,7 +58,7 @@ def validate_dynamic(settings: BrokerSettings, values: Mapping[str, str], *, per
     declared = {name: BrokerConfig.declared[name] for name in values if name in BrokerConfig.declared}
     if fixed := [name for name, declaration in declared.items() if declaration.scope is Scope.READ_ONLY]:
         raise InvalidSetting(f"Cannot update these configs dynamically: {_listed(fixed)}")
-    if bare := [name for name in declared if name in SecuritySettings.declared and name not in _WITHOUT_LISTENER]:
+    if bare := [name for name in declared if name in _ONLY_PER_LISTENER]:
         raise InvalidSetting(
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             + _listed(bare)
@@ -88,8 +87,19 @@ def _check_cleaner_threads(now: int, wanted: int) -> None:
         raise InvalidSetting(f"Log cleaner threads cannot be increased to more than double the current value {now}")
 
 
-_WITHOUT_LISTENER = {"principal.builder.class", "sasl.enabled.mechanisms"}
-"""Security settings that are dynamic for the whole broker; the others only under a listener's prefix."""
+_ONLY_PER_LISTENER = {
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+}
+"""Keys and certificates belong to a listener and change only under its prefix; no other security setting needs one."""
 
 
 def _listed(names: list[str]) -> str:

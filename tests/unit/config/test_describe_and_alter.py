@@ -198,6 +198,17 @@ def test_what_cannot_change_while_running_is_refused(values: dict[str, str], per
     assert str(refused.value) == sentence
 
 
+@pytest.mark.parametrize(
+    "name", ["sasl.kerberos.min.time.before.relogin", "ssl.client.auth", "principal.builder.class"]
+)
+def test_security_settings_that_are_no_listeners_keys_change_for_the_whole_broker(name: str) -> None:
+    declaration = BrokerConfig.declared[name]
+    value = declaration.kind.format(declaration.default)
+    validate_dynamic(BrokerSettings.of(STATIC), {name: value}, per_broker=True)
+    with pytest.raises(InvalidSetting, match="broker id must be specified"):
+        validate_dynamic(BrokerSettings.of(STATIC), {name: value}, per_broker=False)
+
+
 def test_what_can_change_while_running_is_taken() -> None:
     settings = BrokerSettings.of(STATIC)
     validate_dynamic(settings, {"max.connections": "5", "unknown.plugin.setting": "x"}, per_broker=True)
