@@ -41,6 +41,7 @@ wishes = st.builds(
     packs=st.booleans(),
     min_partitions=st.none() | st.integers(1, 40),
     max_records_per_partition=st.none() | st.integers(100_000, 10_000_000),
+    splits=st.booleans(),
 )
 
 
@@ -86,7 +87,17 @@ def test_no_task_reads_more_records_than_it_may(
 
 
 @settings(deadline=None)
-@given(batches(), wishes)
+@given(batches(), st.builds(Parallelism, cores=st.integers(1, 16), packs=st.booleans(), splits=st.just(False)))
+def test_partitions_are_whole_where_none_may_be_split(
+    batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
+) -> None:
+    ranges, sizes = batch
+    found = pieces(tasks(ranges, sizes, wanted))
+    assert sorted(found, key=lambda each: each.partition) == [each for each in ranges if len(each)]
+
+
+@settings(deadline=None)
+@given(batches(), wishes.filter(lambda wanted: wanted.splits))
 def test_no_task_is_much_larger_than_an_even_share(
     batch: tuple[list[OffsetRange], dict[TopicPartition, float]], wanted: Parallelism
 ) -> None:

@@ -8,9 +8,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
+import kaspar.spark
 from kaspar.records.column_writing import murmur2
 from tests.peers.kaspar import KasparProcess
-from tests.spark.topics import Message, Topics
+from tests.spark.topics import Message, Topics, wait_until
 
 ALL_COLUMNS = "key binary, value string, partition int, headers array<struct<key: string, value: binary>>"
 
@@ -128,6 +129,26 @@ def test_complete_mode_writes_every_result_in_full(
     assert stream(rows, broker, made, tmp_path, "complete").awaitTermination(60)
     results = [(each.key, each.value) for each in topics.read(made)]
     assert sorted(results) == [(b"a", b"2"), (b"a", b"3"), (b"b", b"1"), (b"b", b"2")]
+
+
+def test_update_mode_writes_what_has_changed_through_foreach_batch(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    given, made = topics.create(), topics.create()
+    topics.produce(given, [b"a", b"a", b"b", b"a", b"c"])
+    counted = source(spark, broker, given).groupBy("value").count()
+
+    def publish(rows: DataFrame, batch_id: int) -> None:
+        changed = rows.selectExpr("value AS key", "string(count) AS value")
+        options = {"kafka.bootstrap.servers": broker.bootstrap}
+        kaspar.spark.write_batch(changed, batch_id=batch_id, topic=made, options=options)
+
+    writer = counted.writeStream.outputMode("update").foreachBatch(publish).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path)).start()
+    assert query.awaitTermination(60)
+    expected = [(b"a", b"2"), (b"a", b"3"), (b"b", b"1"), (b"c", b"1")]  # b has not changed, and is not written again
+    wait_until(lambda: len(topics.read(made)) >= len(expected), "the last transaction is committed")
+    assert sorted((each.key, each.value) for each in topics.read(made)) == expected
 
 
 # --- what cannot be done ----------------------------------------------------------------------------------------------

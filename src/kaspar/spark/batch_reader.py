@@ -1,4 +1,7 @@
-"""A batch: where each partition starts and ends is settled when the read is planned, once."""
+"""A batch: where each partition starts and ends is settled when the read is planned, once for a DataFrame.
+
+What the options call earliest and latest is looked up again by each task (late_binding.py).
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,7 +12,8 @@ from pyspark.sql.types import StructType
 from kaspar.base.ids import TopicPartition
 from kaspar.spark.columns import refuse_other_schema
 from kaspar.spark.data_loss import not_there, removed, report, start_of_log
-from kaspar.spark.options import ReadOptions
+from kaspar.spark.offsets import EARLIEST, LATEST
+from kaspar.spark.options import InvalidOption, ReadOptions
 from kaspar.spark.planning import OffsetRange, tasks
 from kaspar.spark.reading import read_task
 from kaspar.spark.sentences import in_one_sentence
@@ -54,7 +58,18 @@ class KasparBatchReader(DataSourceReader):
                     sentence = not_there(where, asked, first[where], last[where])
                     self._report(sentence, "reads what there is")
             end = min(end, last[where])
-            ranges.append(OffsetRange(where.topic, where.partition, start, end, there.topic_ids[where.topic]))
+            if end < start <= last[where]:
+                raise InvalidOption(f"The starting offset {start} of {where} is greater than its ending offset {end}.")
+            ranges.append(
+                OffsetRange(
+                    *where,
+                    start,
+                    end,
+                    there.topic_ids[where.topic],
+                    from_earliest=self._starting.says_of(where, EARLIEST),
+                    to_latest=self._ending.says_of(where, LATEST),
+                )
+            )
         return ranges
 
     def _begin_after_loss(self, offsets: "OffsetReader", where: TopicPartition, asked: int, log_start: int) -> int:

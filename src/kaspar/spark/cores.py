@@ -19,4 +19,5 @@ def parallelism(options: ReadOptions) -> Parallelism:
         packs=told.isdecimal(),
         min_partitions=options.min_partitions,
         max_records_per_partition=options.max_records_per_partition,
+        splits=options.split_partitions,
     )

@@ -80,10 +80,15 @@ class OffsetReader:
         return self._assignment
 
     def whole_assignment(self) -> Assignment:
-        """The partitions that are meant now. UnknownTopics if something that was named is missing."""
+        """The partitions that are meant now. UnknownTopics if a topic that was named is missing.
+
+        A missing partition of `assign` is passed over with a warning: Spark's own source passes over it without one.
+        """
         for attempts_left in reversed(range(self.options.offset_attempts)):
             found = self.assignment(max_age_s=0.0)
             if not found.missing:
+                if found.absent:
+                    log.warning(f"Option 'assign' names {', '.join(map(str, found.absent))}, not there so far.")
                 return found
             if attempts_left:  # a topic that was just made may not be known everywhere
                 self._sleep(self.options.offset_retry_interval_ms / 1000)
@@ -124,8 +129,10 @@ class OffsetReader:
         if limit.everywhere is not None:
             return dict.fromkeys(partitions, limit.everywhere)
         if limit.offsets is not None:
-            _refuse_others(f"{side}Offsets", limit.offsets, partitions)
-            return dict(limit.offsets)
+            whole = {where: limit.topics[where.topic] for where in partitions if where.topic in limit.topics}
+            offsets = {**whole, **limit.offsets}
+            _refuse_others(f"{side}Offsets", offsets, partitions, limit.topics)
+            return offsets
         if limit.timestamps is not None:
             _refuse_others(f"{side}OffsetsByTimestamp", limit.timestamps, partitions)
             timestamps = dict(limit.timestamps)
@@ -215,15 +222,20 @@ class OffsetReader:
             self._client = None
 
 
-def _refuse_others(option: str, given: PartitionOffsets, partitions: frozenset[TopicPartition]) -> None:
-    """Every partition has to be named: Spark's source guesses for none."""
-    if given.keys() == partitions:
-        return
+def _refuse_others(
+    option: str, given: PartitionOffsets, partitions: frozenset[TopicPartition], topics: Iterable[str] = ()
+) -> None:
+    """Every partition has to be named: Spark's source guesses for none. `topics` were named as a whole."""
+    left_out = sorted(map(str, partitions - given.keys()))
+    unknown = sorted(map(str, given.keys() - partitions))
+    unknown += sorted({*topics} - {where.topic for where in partitions})
     told = []
-    if left_out := sorted(partitions - given.keys()):
-        told.append(f"it leaves out {', '.join(map(str, left_out))}")
-    if unknown := sorted(given.keys() - partitions):
-        told.append(f"{', '.join(map(str, unknown))} is not among what the query reads")
+    if left_out:
+        told.append(f"it leaves out {', '.join(left_out)}")
+    if unknown:
+        told.append(f"{', '.join(unknown)} is not among what the query reads")
+    if not told:
+        return
     raise InvalidOption(
         f"Option '{option}' must name every partition that is read (-1 for latest, -2 for earliest): {'; '.join(told)}."
     )

@@ -1,8 +1,9 @@
 """Offsets of partitions as JSON, in the form in which Spark's own connector reads and writes them.
 
-{"clicks": {"0": 23, "1": -1}, "orders": {"0": -2}}: in options -2 stands for the earliest offset and -1 for the latest;
-in a checkpoint all are real, and one more than the last offset that was read. Partitions are written in order, so that
-equal offsets are equal texts, by which Spark sees that nothing is new.
+{"clicks": {"0": 23, "1": -1}, "orders": {"0": -2}}: in options -2 stands for the earliest offset and -1 for the latest,
+and a topic may have the word itself in place of its partitions; in a checkpoint all are real, and one more than the
+last offset that was read. Partitions are written in order, so that equal offsets are equal texts, by which Spark sees
+that nothing is new.
 """
 
 import json
@@ -13,6 +14,8 @@ from kaspar.spark.kafka_settings import InvalidOption
 
 LATEST = -1
 EARLIEST = -2
+
+SPECIAL_OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
 
 PartitionOffsets = Mapping[TopicPartition, int]
 
@@ -32,13 +35,26 @@ def from_json(by_topic: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition,
     }
 
 
-def parse_offsets(option: str, text: str) -> dict[TopicPartition, int]:
-    """Offsets, or timestamps, as an option gives them."""
+def parse_timestamps(option: str, text: str) -> dict[TopicPartition, int]:
     try:
-        return {where: _whole(number) for where, number in from_json(json.loads(text)).items()}
+        return _of_partitions(json.loads(text))
     except (ValueError, TypeError, AttributeError):
         raise InvalidOption(
-            f'Option \'{option}\' must be like {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}}}}, and {text!r} is not.'
+            f'Option \'{option}\' must be like {{"topicA":{{"0":1000,"1":1000}},"topicB":{{"0":2000}}}}, '
+            f"and {text!r} is not."
+        ) from None
+
+
+def parse_offsets(option: str, text: str) -> tuple[dict[TopicPartition, int], dict[str, int]]:
+    """Offsets of partitions; and for topics that are named as a whole, EARLIEST or LATEST."""
+    try:
+        by_topic = json.loads(text)
+        topics = {topic: SPECIAL_OFFSETS[word.lower()] for topic, word in by_topic.items() if isinstance(word, str)}
+        return _of_partitions({topic: given for topic, given in by_topic.items() if topic not in topics}), topics
+    except (ValueError, TypeError, AttributeError, KeyError):
+        raise InvalidOption(
+            f'Option \'{option}\' must be like {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}},"topicC":"earliest"}}, '
+            f"and {text!r} is not."
         ) from None
 
 
@@ -53,6 +69,10 @@ def parse_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
         raise InvalidOption(
             f'Option \'{option}\' must be like {{"topicA":[0,1],"topicB":[2,4]}}, and {text!r} is not.'
         ) from None
+
+
+def _of_partitions(by_topic: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
+    return {where: _whole(number) for where, number in from_json(by_topic).items()}
 
 
 def _whole(number: object) -> int:

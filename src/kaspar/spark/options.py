@@ -1,13 +1,13 @@
 """The options of a read, parsed once into a frozen value that every process of the query gets.
 
 Names, defaults and precedence are those of Spark's own Kafka source, names in any case; what it refuses is refused
-here, with a sentence. Options of our own: `columns`, `maxBytesPerTrigger`, `commitGroupOffsets`, `maxBatchRows`,
-`maxBatchBytes`, and the formats of key and value.
+here, with a sentence. Options of our own: `columns`, `maxBytesPerTrigger`, `splitPartitions`, `commitGroupOffsets`,
+`maxBatchRows`, `maxBatchBytes`, and the formats of key and value.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -21,7 +21,14 @@ from kaspar.spark.kafka_settings import (
     refuse_security,
     whole_number,
 )
-from kaspar.spark.offsets import EARLIEST, LATEST, parse_offsets, parse_partitions
+from kaspar.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    SPECIAL_OFFSETS,
+    parse_offsets,
+    parse_partitions,
+    parse_timestamps,
+)
 
 __all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscription", "refuse_security"]
 
@@ -68,6 +75,15 @@ class OffsetLimit:
     offsets: Mapping[TopicPartition, int] | None = None
     timestamp: int | None = None
     timestamps: Mapping[TopicPartition, int] | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """With `offsets`: topics whose partitions are all at EARLIEST, or all at LATEST."""
+
+    def says(self, special: int) -> bool:
+        """Whether it names EARLIEST, or LATEST, for all partitions or for some."""
+        return special in (self.everywhere, *(self.offsets or {}).values(), *self.topics.values())
+
+    def says_of(self, where: TopicPartition, special: int) -> bool:
+        return special in (self.everywhere, (self.offsets or {}).get(where), self.topics.get(where.topic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,8 @@ class ReadOptions:
     max_trigger_delay_ms: int
     min_partitions: int | None
     max_records_per_partition: int | None
+    split_partitions: bool
+    """Whether tasks may share what a partition holds only because it is large."""
 
     group_id: str
     commit_group_offsets: bool
@@ -110,6 +128,11 @@ class ReadOptions:
     def of(options: Mapping[str, str]) -> "ReadOptions":
         """Raises InvalidOption. for_batch() and for_stream() check what only the one or the other may say."""
         given = {name.lower(): value for name, value in options.items()}
+        if not given or "provider" in given:
+            raise InvalidOption(
+                "A topic cannot be a table of a catalog, since Spark keeps no options of tables of Python data "
+                "sources: use CREATE TEMPORARY VIEW name USING kaspar OPTIONS (...)."
+            )
         settings = kafka_settings(given)
         for name, instead in _UNSUPPORTED_SETTINGS.items():
             if name in settings:
@@ -127,11 +150,12 @@ class ReadOptions:
             isolation_level=_choice(given, "kafka.isolation.level", _ISOLATION_LEVELS, default="read_uncommitted"),
             columns=_columns(given),
             max_offsets_per_trigger=_optional_number(given, "maxOffsetsPerTrigger"),
-            min_offsets_per_trigger=_optional_number(given, "minOffsetsPerTrigger"),
+            min_offsets_per_trigger=_optional_number(given, "minOffsetsPerTrigger", at_least=0),
             max_bytes_per_trigger=_optional_number(given, "maxBytesPerTrigger"),
             max_trigger_delay_ms=_duration_ms(given, "maxTriggerDelay", "15m"),
             min_partitions=_optional_number(given, "minPartitions"),
             max_records_per_partition=_optional_number(given, "maxRecordsPerPartition"),
+            split_partitions=_boolean(given, "splitPartitions", default=True),
             group_id=_group_id(given, settings, subscription),
             commit_group_offsets=_boolean(given, "commitGroupOffsets", default=True),
             offset_attempts=_number(given, "fetchOffset.numRetries", 3, at_least=1),
@@ -156,24 +180,24 @@ class ReadOptions:
         """Where a batch starts and ends; InvalidOption where it cannot."""
         starting = self.starting or OffsetLimit(everywhere=EARLIEST)
         ending = self.ending or OffsetLimit(everywhere=LATEST)
-        if starting.everywhere == LATEST or LATEST in (starting.offsets or {}).values():
+        if starting.says(LATEST):
             raise InvalidOption("Option 'startingOffsets' cannot be latest in a batch query: it would read nothing.")
-        if ending.everywhere == EARLIEST or EARLIEST in (ending.offsets or {}).values():
+        if ending.says(EARLIEST):
             raise InvalidOption("Option 'endingOffsets' cannot be earliest in a batch query: it would read nothing.")
         for first, last, what in (
             (starting.offsets, ending.offsets, "offset"),
             (starting.timestamps, ending.timestamps, "timestamp"),
         ):
             if first is not None and last is not None:
-                _refuse_crossed(first, last, what)
+                _refuse_crossed(first, last, what, whole_topics={*starting.topics, *ending.topics})
         return starting, ending
 
     def for_stream(self) -> OffsetLimit:
-        """Where a new stream starts; InvalidOption where it says where to end."""
-        if self.ending is not None:
+        """Where a new stream starts; InvalidOption where it says where to end, unless as Spark's source ignores it."""
+        if self.ending is not None and self.ending.timestamp is None:
             raise InvalidOption(
-                "Options 'endingOffsets', 'endingTimestamp' and 'endingOffsetsByTimestamp' are not valid in a "
-                "streaming query: it ends when it is stopped."
+                "Options 'endingOffsets' and 'endingOffsetsByTimestamp' are not valid in a streaming query: it ends "
+                "when it is stopped."
             )
         return self.starting or OffsetLimit(everywhere=LATEST)
 
@@ -210,26 +234,27 @@ def _limit(given: Mapping[str, str], side: str) -> OffsetLimit | None:
     if (text := given.get(f"{side}timestamp")) is not None:
         return OffsetLimit(timestamp=_whole(f"{side}Timestamp", text))
     if (text := given.get(f"{side}offsetsbytimestamp")) is not None:
-        return OffsetLimit(timestamps=parse_offsets(f"{side}OffsetsByTimestamp", text.strip()))
+        return OffsetLimit(timestamps=parse_timestamps(f"{side}OffsetsByTimestamp", text.strip()))
     if (text := given.get(f"{side}offsets")) is None:
         return None
-    word = text.strip().lower()
-    if word in ("earliest", "latest"):
-        return OffsetLimit(everywhere=EARLIEST if word == "earliest" else LATEST)
-    offsets = parse_offsets(f"{side}Offsets", text.strip())
+    if (everywhere := SPECIAL_OFFSETS.get(text.strip().lower())) is not None:
+        return OffsetLimit(everywhere=everywhere)
+    offsets, topics = parse_offsets(f"{side}Offsets", text.strip())
     if any(offset < EARLIEST for offset in offsets.values()):
         raise InvalidOption(f"Option '{side}Offsets' has an offset below -2 (which is earliest; -1 is latest): {text}.")
-    return OffsetLimit(offsets=offsets)
+    return OffsetLimit(offsets=offsets, topics=topics)
 
 
-def _refuse_crossed(first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int], what: str) -> None:
-    if first.keys() != last.keys():
-        only_one = ", ".join(str(partition) for partition in sorted(first.keys() ^ last.keys()))
-        raise InvalidOption(f"Starting and ending {what}s must name the same partitions; only one names {only_one}.")
-    for partition, start in sorted(first.items()):
-        if 0 <= last[partition] < start:
+def _refuse_crossed(
+    first: Mapping[TopicPartition, int], last: Mapping[TopicPartition, int], what: str, *, whole_topics: Set[str]
+) -> None:
+    if only_one := sorted(where for where in first.keys() ^ last.keys() if where.topic not in whole_topics):
+        named = ", ".join(map(str, only_one))
+        raise InvalidOption(f"Starting and ending {what}s must name the same partitions; only one names {named}.")
+    for where in sorted(first.keys() & last.keys()):
+        if 0 <= last[where] < first[where]:
             raise InvalidOption(
-                f"The starting {what} {start} of {partition} is greater than its ending {what} {last[partition]}."
+                f"The starting {what} {first[where]} of {where} is greater than its ending {what} {last[where]}."
             )
 
 
@@ -267,8 +292,8 @@ def _choice(given: Mapping[str, str], name: str, choices: Mapping[str, _Value], 
     return choices[text]
 
 
-def _optional_number(given: Mapping[str, str], name: str) -> int | None:
-    return _number(given, name, 0, at_least=1) if name.lower() in given else None
+def _optional_number(given: Mapping[str, str], name: str, *, at_least: int = 1) -> int | None:
+    return _number(given, name, 0, at_least=at_least) if name.lower() in given else None
 
 
 def _number(given: Mapping[str, str], name: str, default: int, *, at_least: int = 0) -> int:

@@ -6,10 +6,10 @@ The parts of a partition's range follow one another without a gap.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, inf
 from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
@@ -34,10 +34,18 @@ class OffsetRange(InputPartition):
     end: int
     topic_id: UUID = ZERO_UUID
     """The topic that was meant when the range was planned, should another of its name take its place."""
+    from_earliest: bool = False
+    """Whether records before `start` are not missed, nor any that are removed before they are read."""
+    to_latest: bool = False
+    """Whether the range goes on behind `end` if its partition does when it is read."""
 
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def binds_late(self) -> bool:
+        return self.from_earliest or self.to_latest
 
     def __len__(self) -> int:
         return max(self.end - self.start, 0)
@@ -70,6 +78,8 @@ class Parallelism:
     """Whether `cores` is known for certain. Then small ranges share tasks, since more than so many cannot run."""
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
+    splits: bool = True
+    """Whether a partition is cut because it is large, though neither of the two above asks for it."""
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -143,9 +153,12 @@ class _Cut:
 
 
 def tasks(
-    ranges: Iterable[OffsetRange], bytes_per_offset: Mapping[TopicPartition, float], wanted: Parallelism
+    ranges: Sequence[OffsetRange], bytes_per_offset: Mapping[TopicPartition, float], wanted: Parallelism
 ) -> list[ReadTask]:
-    """The tasks that read all of these ranges, each of which is of another partition; empty ranges need none."""
+    """The tasks that read all of these ranges, each of which is of another partition.
+
+    Empty ranges need no task; those that may have something when they are read go with the last one.
+    """
     full = sorted((each for each in ranges if len(each)), key=lambda each: each.topic_partition)
     sizes = [len(each) * bytes_per_offset.get(each.topic_partition, UNKNOWN_BYTES_PER_OFFSET) for each in full]
     parts = _parts(full, sizes, wanted)
@@ -154,8 +167,13 @@ def tasks(
         pieces += [(size / count, piece) for piece in _cut(each, count)]
     few = max(wanted.cores, wanted.min_partitions or 0)
     if wanted.packs and wanted.max_records_per_partition is None and len(pieces) > few:
-        return _packed(pieces, few)
-    return [ReadTask((piece,)) for _, piece in pieces]
+        planned = _packed(pieces, few)
+    else:
+        planned = [ReadTask((piece,)) for _, piece in pieces]
+    if idle := tuple(each for each in ranges if not len(each) and each.to_latest):
+        last = planned.pop().ranges if planned else ()
+        planned.append(ReadTask((*last, *idle)))
+    return planned
 
 
 def _parts(ranges: Sequence[OffsetRange], sizes: Sequence[float], wanted: Parallelism) -> list[int]:
@@ -168,7 +186,7 @@ def _parts(ranges: Sequence[OffsetRange], sizes: Sequence[float], wanted: Parall
     heapq.heapify(cuts)
     count = sum(cut.parts for cut in cuts)
     # A part may be a tenth larger than an even share: it is not cut in two for that.
-    largest = 1.1 * max(sum(sizes) / wanted.cores, TASK_BYTES)
+    largest = 1.1 * max(sum(sizes) / wanted.cores, TASK_BYTES) if wanted.splits else inf
     while cuts and cuts[0].priority < 0 and (cuts[0].part_size > largest or count < (wanted.min_partitions or 0)):
         cuts[0].parts += 1
         count += 1
@@ -179,7 +197,10 @@ def _parts(ranges: Sequence[OffsetRange], sizes: Sequence[float], wanted: Parall
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
     bounds = [whole.start + len(whole) * part // parts for part in range(parts + 1)]
-    return [OffsetRange(whole.topic, whole.partition, start, end, whole.topic_id) for start, end in pairwise(bounds)]
+    return [
+        replace(whole, start=start, end=end, to_latest=whole.to_latest and end == whole.end)
+        for start, end in pairwise(bounds)
+    ]
 
 
 def _packed(pieces: Sequence[tuple[float, OffsetRange]], count: int) -> list[ReadTask]:

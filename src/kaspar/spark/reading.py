@@ -1,12 +1,12 @@
 """What a task does, for a batch and for a micro-batch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
 from kaspar.spark.options import ReadOptions
-from kaspar.spark.planning import ReadTask
+from kaspar.spark.planning import OffsetRange, ReadTask
 from kaspar.spark.sentences import answered_by, in_one_sentence
 
 if TYPE_CHECKING:
@@ -20,5 +20,11 @@ def read_task(partition: InputPartition, options: ReadOptions) -> "Iterator[Reco
     from kaspar.spark.fetching import read_range
 
     with in_one_sentence(), answered_by(options.connection.bootstrap_servers):
-        for each in partition.ranges:
-            yield from read_range(each, options)
+        ranges: Sequence[OffsetRange] = partition.ranges
+        if any(each.binds_late for each in ranges):
+            from kaspar.spark.late_binding import bound_now
+
+            ranges = bound_now(ranges, options)
+        for each in ranges:
+            if len(each):
+                yield from read_range(each, options)

@@ -2,7 +2,8 @@
 
 Spark keeps one object of this class in a process on the driver for as long as the query runs, and calls it between
 micro-batches; another copy of it is made for every task, which only reads. So all that is open belongs to the first,
-and is opened when it is first used.
+and is opened when it is first used. Nothing is refused before that: where this object cannot be made, Spark tells of a
+fault of its own instead of the reason.
 """
 
 from collections.abc import Iterator
@@ -20,10 +21,11 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
 from kaspar.spark.columns import refuse_other_schema
 from kaspar.spark.data_loss import not_there, report
 from kaspar.spark.offsets import LATEST, from_json, to_json
-from kaspar.spark.options import OffsetLimit, ReadOptions
+from kaspar.spark.options import ReadOptions
 from kaspar.spark.planning import Limits, tasks
 from kaspar.spark.reading import read_task
 from kaspar.spark.sentences import in_one_sentence
@@ -35,19 +37,20 @@ if TYPE_CHECKING:
     from kaspar.spark.offset_reader import OffsetReader
     from kaspar.spark.stream_planner import StreamPlanner
 
+log = get_log(__name__)
+
 _SETTLE_S = 5.0
 """How long a query that ends (AvailableNow) waits for its group's offsets to be committed. Others wait for nothing."""
 
 
 class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        refuse_other_schema(options, schema)
         self.options = options
-        self._starting = options.for_stream()
+        self._schema = schema
         self._opened: tuple[OffsetReader, StreamPlanner, GroupCommits | None] | None = None
         self._first: dict[TopicPartition, int] | None = None
         """Where the query starts. Spark asks twice for its first batch, and meanwhile the latest offset may move on."""
-        self._first_may_be_unwritten = _moves(self._starting, options)
+        self._may_be_first_batch = True
 
     # --- what Spark asks on the driver --------------------------------------------------------------------------------
 
@@ -61,6 +64,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self.options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
+    @in_one_sentence()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         _, planner, _ = self._open()
         planner.is_available_now = True
@@ -73,9 +77,10 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._first)
 
     def _initial(self, offsets: "OffsetReader") -> dict[TopicPartition, int]:
+        starting = self.options.for_stream()
         there = offsets.whole_assignment().partitions
-        start = offsets.resolved(self._starting, there, side="starting")
-        if self._starting.offsets is None:
+        start = offsets.resolved(starting, there, side="starting")
+        if starting.offsets is None:
             return start
         last = offsets.latest(there)
         for where in sorted(there):
@@ -91,11 +96,11 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = planner.next_end(begun, self._limits(limit))
         if group is not None:
             group.done(planner.position(), planner.topic_ids)
-        if self._first_may_be_unwritten and begun == self._first:
+        if self._may_be_first_batch and begun == self._first and _start_moves(self.options):
             # The checkpoint has only the ends of batches. A start that nobody can find out again has to be one of them,
             # or what came in the meantime is lost if the first batch is never done: so that one is empty.
             end = begun
-        self._first_may_be_unwritten = False
+        self._may_be_first_batch = False
         if end is None or end == begun:
             if group is not None and planner.is_available_now:
                 group.settle(_SETTLE_S)
@@ -112,7 +117,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         offsets, planner, _ = self._open()
         begun, ended = from_json(start), from_json(end)
-        if begun == self._first and _moves(self._starting, self.options):
+        if begun == self._first and _start_moves(self.options):
             # The latest now may lie behind the end of a first batch that an earlier run began and never ended.
             begun = {where: min(offset, ended.get(where, offset)) for where, offset in begun.items()}
         ranges = [each for each in planner.ranges(begun, ended) if len(each)]
@@ -143,6 +148,10 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             from kaspar.spark.offset_reader import OffsetReader
             from kaspar.spark.stream_planner import StreamPlanner
 
+            refuse_other_schema(self.options, self._schema)
+            self.options.for_stream()
+            if self.options.ending is not None:
+                log.warning("Option 'endingTimestamp' is for batches, and ignored: a stream ends when it is stopped.")
             offsets = OffsetReader(self.options)
             planner = StreamPlanner(self.options, offsets)
             commits = self.options.commit_group_offsets
@@ -156,8 +165,9 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition, self.options)
 
 
-def _moves(starting: OffsetLimit, options: ReadOptions) -> bool:
+def _start_moves(options: ReadOptions) -> bool:
     """Whether it depends on when one asks where the query starts."""
+    starting = options.for_stream()
     if starting.timestamp is not None or starting.timestamps is not None:
         return options.latest_if_no_timestamp_matches
-    return starting.everywhere == LATEST or LATEST in (starting.offsets or {}).values()
+    return starting.says(LATEST)

@@ -13,13 +13,12 @@ _OURS = "__kaspar_"
 
 
 class UnknownTopics(KasparError):
-    """Topics or partitions that were asked for by name, and are not there."""
+    """Topics that were asked for by name, and are not there."""
 
     def __init__(self, missing: tuple[str, ...], servers: str) -> None:
-        named = ", ".join(missing)
+        named = ", ".join(f"Topic {name!r}" for name in missing)
         verb = "do not exist" if len(missing) > 1 else "does not exist"
         super().__init__(f"{named} {verb} in the cluster at {servers}.")
-        self.missing = missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,9 @@ class Assignment:
     topic_ids: dict[str, UUID]
     partitions: frozenset[TopicPartition]
     missing: tuple[str, ...] = ()
-    """Topics, or partitions of `assign`, that were named and are not there."""
+    """Topics that were named and are not there."""
+    absent: tuple[TopicPartition, ...] = ()
+    """Partitions of `assign` that such a topic would have if it were larger: they are read when they come."""
 
 
 def topics_to_ask(subscription: Subscription) -> list[str] | None:
@@ -65,12 +66,13 @@ def assignment(subscription: Subscription, response: MetadataResponse) -> Assign
         for name, topic in there.items()
         for partition in topic.partitions
     }
-    missing = tuple(f"Topic {name!r}" for name in topics_to_ask(subscription) or () if name not in there)
+    missing = tuple(name for name in topics_to_ask(subscription) or () if name not in there)
+    absent: tuple[TopicPartition, ...] = ()
     if subscription.assigned:
         wanted = set(subscription.assigned)
-        missing += tuple(f"Partition {where}" for where in sorted(wanted - partitions) if where.topic in there)
+        absent = tuple(where for where in sorted(wanted - partitions) if where.topic in there)
         partitions &= wanted
-    return Assignment({name: topic.topic_id for name, topic in there.items()}, frozenset(partitions), missing)
+    return Assignment({name: topic.topic_id for name, topic in there.items()}, frozenset(partitions), missing, absent)
 
 
 def _is_there(topic: MetadataResponseTopic) -> bool:

@@ -5,9 +5,11 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.peers.kaspar import KasparProcess
 from tests.peers.process import BrokerProcess
-from tests.spark.compat.comparing import Options, both, read, rows
+from tests.spark.compat.comparing import OURS, THEIRS, Options, both, read, rows
 from tests.spark.compat.menagerie import BEGAN_MS, MIXED_PARTITIONS, MIXED_RECORDS, Menagerie
+from tests.spark.topics import Message, Topics
 
 EARLIEST, LATEST = -2, -1
 A_THIRD_MS, TWO_THIRDS_MS = BEGAN_MS + 30_000, BEGAN_MS + 60_000
@@ -119,3 +121,23 @@ def test_an_open_transaction_ends_what_is_read(spark: SparkSession, side: Broker
     """As long as it is open: otherwise the comparisons above would compare nothing."""
     options = {"subscribe": menagerie.undecided, "kafka.isolation.level": "read_committed"}
     assert [row["value"] for row in rows(read(spark, "kaspar", side.bootstrap, options))] == [b"decided"]
+
+
+def test_a_data_frame_that_is_used_again_has_what_came_and_not_what_went_meanwhile(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
+    """Spark plans its tasks once: they look anew where the topic begins and ends, if the options say no offsets."""
+    name = topics.create(partitions=3)
+    topics.produce(name, [b"one", b"two"])
+    to_offsets = {"subscribe": name, "endingOffsets": by_partition(name, 2, 0, 0)}
+    both_to_latest = [read(spark, source, broker.bootstrap, {"subscribe": name}) for source in (OURS, THEIRS)]
+    both_to_offsets = [read(spark, source, broker.bootstrap, to_offsets) for source in (OURS, THEIRS)]
+
+    def counts() -> tuple[list[int], list[int]]:
+        return [frame.count() for frame in both_to_latest], [frame.count() for frame in both_to_offsets]
+
+    assert counts() == ([2, 2], [2, 2])
+    topics.produce(name, [Message(b"three"), Message(b"into an empty partition", partition=2)])
+    assert counts() == ([4, 4], [2, 2])
+    topics.delete_records(name, 1)
+    assert counts() == ([3, 3], [1, 1])

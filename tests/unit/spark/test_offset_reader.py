@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pytest
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.client import Client
 from kaspar.spark.offset_reader import ClusterUnreachable, OffsetReader
 from kaspar.spark.offsets import EARLIEST, LATEST
 from kaspar.spark.options import InvalidOption, OffsetLimit, ReadOptions
+from kaspar.spark.subscription import Assignment
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BOTH = frozenset({T0, T1})
@@ -83,6 +84,21 @@ def test_a_partition_that_is_not_there_is_looked_for_with_new_metadata_a_few_tim
     assert clock.seconds == 2
 
 
+def test_a_partition_of_assign_that_is_not_there_is_passed_over_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark's own source passes over it without one."""
+    clock = Clock()
+    offsets = OffsetReader(
+        ReadOptions.of({"kafka.bootstrap.servers": "a:1", "assign": '{"t":[0,1]}'}), now=clock.now, sleep=clock.sleep
+    )
+    found = Assignment({"t": ZERO_UUID}, frozenset({T0}), absent=(T1,))
+    monkeypatch.setattr(offsets, "assignment", lambda *, max_age_s: found)
+    assert offsets.whole_assignment() == found
+    assert [record.getMessage() for record in caplog.records] == ["Option 'assign' names t-1, not there so far."]
+    assert clock.seconds == 0
+
+
 # --- where to start and to end ----------------------------------------------------------------------------------------
 
 
@@ -101,6 +117,17 @@ def test_special_offsets_become_real_ones(monkeypatch: pytest.MonkeyPatch) -> No
     offsets = resolving(monkeypatch, {(T0, EARLIEST): 3, (T1, LATEST): 9})
     limit = OffsetLimit(offsets={T0: EARLIEST, T1: LATEST})
     assert offsets.resolved(limit, BOTH, side="starting") == {T0: 3, T1: 9}
+
+
+def test_a_topic_named_as_a_whole_stands_for_all_its_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = TopicPartition("u", 0)
+    offsets = resolving(monkeypatch, {(T0, EARLIEST): 3, (T1, EARLIEST): 4})
+    limit = OffsetLimit(offsets={other: 7}, topics={"t": EARLIEST})
+    assert offsets.resolved(limit, BOTH | {other}, side="starting") == {T0: 3, T1: 4, other: 7}
+    with pytest.raises(InvalidOption, match="it leaves out u-0"):
+        offsets.resolved(OffsetLimit(offsets={}, topics={"t": EARLIEST}), BOTH | {other}, side="starting")
+    with pytest.raises(InvalidOption, match="v is not among what the query reads"):
+        offsets.resolved(OffsetLimit(offsets={}, topics={"t": LATEST, "v": LATEST}), BOTH, side="ending")
 
 
 def test_every_partition_must_be_named_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

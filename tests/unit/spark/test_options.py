@@ -90,6 +90,15 @@ def test_a_timestamp_for_all_comes_before_timestamps_for_each_and_both_before_of
     assert options(startingTimestamp="2000", **by_timestamp).starting == OffsetLimit(timestamp=2000)
 
 
+def test_a_topic_may_be_named_as_a_whole() -> None:
+    given = options(startingOffsets='{"orders":"earliest","clicks":{"0":7}}', endingOffsets='{"orders":"Latest"}')
+    assert given.starting == OffsetLimit(offsets={CLICKS_0: 7}, topics={"orders": EARLIEST})
+    assert given.ending == OffsetLimit(offsets={}, topics={"orders": LATEST})
+    for side in ("startingOffsets", "endingOffsets"):
+        with pytest.raises(InvalidOption, match=rf"{side}.*\"topicC\":\"earliest\""):
+            options(**{side: '{"orders":"first"}'})
+
+
 def test_a_batch_starts_at_the_earliest_and_ends_at_the_latest_unless_told_otherwise() -> None:
     assert options().for_batch() == (OffsetLimit(everywhere=EARLIEST), OffsetLimit(everywhere=LATEST))
 
@@ -99,23 +108,34 @@ def test_a_stream_starts_at_the_latest_unless_told_otherwise() -> None:
     assert options(startingOffsets="earliest").for_stream() == OffsetLimit(everywhere=EARLIEST)
 
 
-@pytest.mark.parametrize("latest", ["latest", '{"clicks":{"0":-1}}'])
+@pytest.mark.parametrize("latest", ["latest", '{"clicks":{"0":-1}}', '{"clicks":"latest"}'])
 def test_a_batch_cannot_start_at_the_latest(latest: str) -> None:
     with pytest.raises(InvalidOption, match="cannot be latest"):
         options(startingOffsets=latest).for_batch()
 
 
-@pytest.mark.parametrize("earliest", ["earliest", '{"clicks":{"0":-2}}'])
+@pytest.mark.parametrize("earliest", ["earliest", '{"clicks":{"0":-2}}', '{"clicks":"earliest"}'])
 def test_a_batch_cannot_end_at_the_earliest(earliest: str) -> None:
     with pytest.raises(InvalidOption, match="cannot be earliest"):
         options(endingOffsets=earliest).for_batch()
 
 
-@pytest.mark.parametrize("option", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
-def test_a_stream_cannot_be_told_where_to_end(option: str) -> None:
-    value = {"endingOffsets": "latest", "endingTimestamp": "5"}.get(option, '{"clicks":{"0":5}}')
+@pytest.mark.parametrize(
+    ("option", "value"), [("endingOffsets", "latest"), ("endingOffsetsByTimestamp", '{"clicks":{"0":5}}')]
+)
+def test_a_stream_cannot_be_told_where_to_end(option: str, value: str) -> None:
     with pytest.raises(InvalidOption, match="streaming"):
         options(**{option: value}).for_stream()
+
+
+def test_an_ending_timestamp_is_ignored_in_a_stream_as_spark_s_source_ignores_it() -> None:
+    assert options(endingTimestamp="5").for_stream() == OffsetLimit(everywhere=LATEST)
+
+
+@pytest.mark.parametrize("given", [{}, {"provider": "kaspar", "subscribe": "clicks", "option.subscribe": "clicks"}])
+def test_a_table_of_the_catalog_is_refused_since_spark_forgets_its_options(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidOption, match="use CREATE TEMPORARY VIEW name USING kaspar"):
+        ReadOptions.of(given)
 
 
 def test_a_batch_cannot_start_behind_its_end() -> None:
@@ -131,6 +151,7 @@ def test_a_batch_cannot_start_behind_its_end() -> None:
 def test_start_and_end_of_a_batch_name_the_same_partitions() -> None:
     with pytest.raises(InvalidOption, match="only one names clicks-1"):
         options(startingOffsets='{"clicks":{"0":1}}', endingOffsets='{"clicks":{"0":4,"1":4}}').for_batch()
+    options(startingOffsets='{"clicks":"earliest"}', endingOffsets='{"clicks":{"0":4,"1":4}}').for_batch()
 
 
 @pytest.mark.parametrize(
@@ -174,6 +195,7 @@ def test_a_length_of_time_is_read_as_spark_reads_it(text: str, expected_ms: int)
         ("startingTimestamp", "yesterday"),
         ("columns", "value,size"),
         ("columns", ","),
+        ("splitPartitions", "never"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_its_option_s_name(name: str, value: str) -> None:

@@ -1,10 +1,12 @@
 """What a stream does when Spark asks where its next micro-batch ends: with stand-ins for its planner and its group."""
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
 from kaspar.base.ids import TopicPartition
 from kaspar.spark.columns import schema_of
-from kaspar.spark.options import ReadOptions
+from kaspar.spark.options import InvalidOption, ReadOptions
+from kaspar.spark.source import KasparDataSource
 from kaspar.spark.stream_reader import KasparStreamReader
 
 T0 = TopicPartition("t", 0)
@@ -47,3 +49,15 @@ def test_only_a_query_that_ends_waits_for_the_commit_to_its_group(is_available_n
     assert stream.latestOffset(start, stream.getDefaultReadLimit()) == start
     assert group.done_up_to == [{T0: 5}]
     assert group.waits == is_available_now
+
+
+@pytest.mark.parametrize("call", ["initialOffset", "prepareForTriggerAvailableNow"])
+def test_what_a_stream_cannot_do_is_refused_when_it_is_first_used(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when it is made: Spark's runner would then fail itself, and not tell why."""
+    monkeypatch.setenv("SPARK_HIDE_TRACEBACK", "")
+    source = KasparDataSource({"kafka.bootstrap.servers": "a:1", "subscribe": "t", "endingOffsets": "latest"})
+    with pytest.raises(InvalidOption, match="not valid in a streaming query"):
+        getattr(source.streamReader(source.schema()), call)()
+    other = StructType([StructField("price", StringType())])
+    with pytest.raises(InvalidOption, match="The columns of a topic are fixed"):
+        getattr(source.streamReader(other), call)()

@@ -37,7 +37,7 @@ def test_subscribed_topics_are_meant_with_all_their_partitions() -> None:
 def test_what_was_named_and_is_not_there_is_told() -> None:
     unknown = topic("orders", 0, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     found = assignment(Subscription(topics=("clicks", "orders")), metadata(topic("clicks"), unknown))
-    assert found.missing == ("Topic 'orders'",)
+    assert found.missing == ("orders",)
     assert found.partitions == {TopicPartition("clicks", 0)}
 
 
@@ -45,7 +45,8 @@ def test_assigned_partitions_are_meant_alone() -> None:
     wanted = Subscription(assigned=(TopicPartition("clicks", 1), TopicPartition("clicks", 7)))
     found = assignment(wanted, metadata(topic("clicks", 3)))
     assert found.partitions == {TopicPartition("clicks", 1)}
-    assert found.missing == ("Partition clicks-7",)
+    assert found.absent == (TopicPartition("clicks", 7),)
+    assert not found.missing
 
 
 def test_a_pattern_matches_parts_of_names_and_no_internal_topics() -> None:

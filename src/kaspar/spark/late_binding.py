@@ -1,0 +1,38 @@
+"""A batch reads what there is when it runs, not what there was when it was planned.
+
+Spark plans a read of a Python data source once, and keeps the plan with the DataFrame: whatever is asked of that later,
+or of a view of it, runs the same tasks again. So a task looks anew where its partitions begin and end, if the options
+say earliest or latest of them, as the tasks of Spark's own source do. What a later plan alone could know are partitions
+and topics that did not exist when it was made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kaspar.base.errors import Refused
+from kaspar.client.offsets import GONE
+from kaspar.spark.offset_reader import OffsetReader
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import OffsetRange
+
+
+def bound_now(ranges: Sequence[OffsetRange], options: ReadOptions) -> Sequence[OffsetRange]:
+    """The same ranges, as their logs are now. They stay as they are if a topic is gone: reading it tells so."""
+    offsets = OffsetReader(options)
+    try:
+        first = offsets.earliest({each.topic_partition for each in ranges if each.from_earliest})
+        last = offsets.latest({each.topic_partition for each in ranges if each.to_latest})
+    except Refused as refused:
+        if refused.code not in GONE:
+            raise
+        return ranges
+    finally:
+        offsets.close()
+    return [
+        replace(
+            each,
+            start=max(each.start, first.get(each.topic_partition, 0)),
+            end=max(each.end, last[each.topic_partition]) if each.to_latest else each.end,
+        )
+        for each in ranges
+    ]

@@ -1,0 +1,83 @@
+"""A task of a batch reads to where its partitions end then: Spark runs a DataFrame's tasks as often as it is used."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import pytest
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.spark import late_binding
+from kaspar.spark.late_binding import bound_now
+from kaspar.spark.options import ReadOptions
+from kaspar.spark.planning import OffsetRange, Parallelism, tasks
+
+OPTIONS = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribe": "t"})
+
+
+class Cluster:
+    """In place of an OffsetReader: logs as (first offset, end), by partition."""
+
+    logs: ClassVar[dict[int, tuple[int, int]]] = {}
+
+    def __init__(self, options: ReadOptions) -> None:
+        pass
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self._log(where)[0] for where in partitions}
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self._log(where)[1] for where in partitions}
+
+    def _log(self, where: TopicPartition) -> tuple[int, int]:
+        if where.partition not in self.logs:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "gone")
+        return self.logs[where.partition]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(late_binding, "OffsetReader", Cluster)
+
+
+def bound(*ranges: OffsetRange, **logs: tuple[int, int]) -> list[tuple[int, int]]:
+    Cluster.logs = {int(name[1:]): log for name, log in logs.items()}
+    return [(each.start, each.end) for each in bound_now(ranges, OPTIONS)]
+
+
+def test_a_range_goes_on_to_the_latest_offset_and_begins_at_the_earliest() -> None:
+    whole = OffsetRange("t", 0, 0, 5, from_earliest=True, to_latest=True)
+    assert bound(whole, t0=(0, 9)) == [(0, 9)]
+    assert bound(whole, t0=(7, 9)) == [(7, 9)]
+
+
+def test_offsets_that_the_options_name_stay() -> None:
+    assert bound(OffsetRange("t", 0, 2, 5), t0=(3, 9)) == [(2, 5)]
+    assert bound(OffsetRange("t", 0, 2, 5, to_latest=True), t0=(3, 9)) == [(2, 9)], "what is gone is a loss"
+    assert bound(OffsetRange("t", 0, 2, 5, from_earliest=True), t0=(3, 9)) == [(3, 5)]
+
+
+def test_the_last_part_of_a_partition_goes_on_and_parts_whose_records_were_removed_are_empty() -> None:
+    whole = OffsetRange("t", 0, 0, 90, from_earliest=True, to_latest=True)
+    planned = tasks([whole], {}, Parallelism(cores=1, min_partitions=3))
+    parts = [each for task in planned for each in task.ranges]
+    assert bound(*parts, t0=(0, 100)) == [(0, 30), (30, 60), (60, 100)]
+    left = bound(*parts, t0=(40, 100))
+    assert [(start, end) for start, end in left if start < end] == [(40, 60), (60, 100)]
+
+
+def test_an_empty_partition_that_may_get_something_goes_with_a_task() -> None:
+    full, idle, ended = (
+        OffsetRange("t", 0, 0, 5, to_latest=True),
+        OffsetRange("t", 1, 3, 3, to_latest=True),
+        OffsetRange("t", 2, 3, 3),
+    )
+    assert [task.ranges for task in tasks([full, idle, ended], {}, Parallelism(cores=2))] == [(full, idle)]
+    assert [task.ranges for task in tasks([idle, ended], {}, Parallelism(cores=2))] == [(idle,)]
+
+
+def test_what_is_gone_is_left_to_whoever_reads_it() -> None:
+    assert bound(OffsetRange("t", 0, 0, 5, to_latest=True)) == [(0, 5)]
