@@ -25,19 +25,27 @@ _FINE = cython.declare(cython.int, 0)
 _UNTIL_REACHED = cython.declare(cython.int, 1)
 _FULL = cython.declare(cython.int, 2)
 _ROOM_WANTED = cython.declare(cython.int, 3)
-_FIRST_PROBLEM = cython.declare(cython.int, 4)
+_BAD_NUMBER = cython.declare(cython.int, 4)
+_TOO_SHORT = cython.declare(cython.int, 5)
+_FOREIGN_OFFSET = cython.declare(cython.int, 6)
+_TOO_LONG = cython.declare(cython.int, 7)
+_BAD_HEADER_COUNT = cython.declare(cython.int, 8)
+_HEADER_WITHOUT_KEY = cython.declare(cython.int, 9)
+_WRONG_LENGTH = cython.declare(cython.int, 10)
+_UNTELLABLE_TIME = cython.declare(cython.int, 11)
+_TOO_MANY = cython.declare(cython.int, 12)
 
-_PROBLEMS = (
-    "a number in a record is cut off or longer than its type",
-    "a record is too short to be one",
-    "a record has an offset outside of its batch",
-    "a record, key, value or header ends behind what it is in",
-    "a record has an impossible number of headers",
-    "a record has a header without a key",
-    "a record does not end where its length says",
-    "a record has a time that microseconds cannot tell",
-    "it has more records than it says",
-)
+_PROBLEMS = {
+    _BAD_NUMBER: "a number in a record is cut off or longer than its type",
+    _TOO_SHORT: "a record is too short to be one",
+    _FOREIGN_OFFSET: "a record has an offset outside of its batch",
+    _TOO_LONG: "a record, key, value or header ends behind what it is in",
+    _BAD_HEADER_COUNT: "a record has an impossible number of headers",
+    _HEADER_WITHOUT_KEY: "a record has a header without a key",
+    _WRONG_LENGTH: "a record does not end where its length says",
+    _UNTELLABLE_TIME: "a record has a time that microseconds cannot tell",
+    _TOO_MANY: "it has more records than it says",
+}
 
 
 @cython.cfunc
@@ -303,8 +311,6 @@ class ColumnFiller:
         self._timestamp_types = memoryview(self.timestamp_types).cast("i")
         return None
 
-    # --- batches ------------------------------------------------------------------------------------------------------
-
     def begin(self, buffer: memoryview, position: cython.Py_ssize_t, header: BatchHeader) -> None:
         """The batch at `position`, whose header and CRC were checked."""
         assert self._records_left == 0, "the last batch is not read to its end"
@@ -343,7 +349,7 @@ class ColumnFiller:
                 self._pieces = None
                 return False
             elif reason != _FINE:
-                raise self._damaged(_PROBLEMS[reason - _FIRST_PROBLEM])
+                raise self._damaged(_PROBLEMS[reason])
             elif not self._next_piece():
                 if self._records_left:
                     raise self._damaged(f"it lacks the last {self._records_left} of its records")
@@ -392,19 +398,19 @@ class ColumnFiller:
         start: cython.Py_ssize_t
         while position < end:
             if left == 0:
-                reason = _FIRST_PROBLEM + 8
+                reason = _TOO_MANY
                 break
             varint = _varint(data, position, end)
             if varint == 0:
-                reason = _FIRST_PROBLEM
+                reason = _BAD_NUMBER
                 break
             length = _number(varint)
             start = position + (varint >> 32)
             if length < 6:
-                reason = _FIRST_PROBLEM + 1
+                reason = _TOO_SHORT
                 break
             if length > end - start:
-                reason = _FIRST_PROBLEM + 3
+                reason = _TOO_LONG
                 break
             reason = self._take(data, start, start + length)
             if reason != _FINE:
@@ -422,54 +428,48 @@ class ColumnFiller:
     @cython.locals(data="const unsigned char[::1]")
     def _take(self, data: Octets, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.int:
         """Take the record whose length is known, if it is wanted; anything but _FINE ends the walk before it."""
-        position: cython.Py_ssize_t = start + 1  # behind the attributes, which mean nothing yet
-        varint: cython.ulonglong
-        timestamp_at: cython.Py_ssize_t = position
-        timestamp_size: cython.Py_ssize_t = _varlong_size(data, position, end)
-        position += timestamp_size
-        varint = _varint(data, position, end)
+        timestamp_at: cython.Py_ssize_t = start + 1  # behind the attributes, which mean nothing yet
+        timestamp_size: cython.Py_ssize_t = _varlong_size(data, timestamp_at, end)
+        position: cython.Py_ssize_t = timestamp_at + timestamp_size
+        varint: cython.ulonglong = _varint(data, position, end)
         if timestamp_size == 0 or varint == 0:
-            return _FIRST_PROBLEM
+            return _BAD_NUMBER
         position += varint >> 32
         offset: cython.longlong = _number(varint)
         if offset < 0 or offset > self._last_offset_delta:
-            return _FIRST_PROBLEM + 2
+            return _FOREIGN_OFFSET
         offset += self._base_offset
 
         varint = _varint(data, position, end)
         if varint == 0:
-            return _FIRST_PROBLEM
+            return _BAD_NUMBER
         position += varint >> 32
         key_at: cython.Py_ssize_t = position
         key_size: cython.longlong = _number(varint)
         if key_size > end - position:
-            return _FIRST_PROBLEM + 3
+            return _TOO_LONG
         if key_size > 0:
             position += key_size
 
         varint = _varint(data, position, end)
         if varint == 0:
-            return _FIRST_PROBLEM
+            return _BAD_NUMBER
         position += varint >> 32
         value_at: cython.Py_ssize_t = position
         value_size: cython.longlong = _number(varint)
         if value_size > end - position:
-            return _FIRST_PROBLEM + 3
+            return _TOO_LONG
         if value_size > 0:
             position += value_size
 
         varint = _varint(data, position, end)
         if varint == 0:
-            return _FIRST_PROBLEM
+            return _BAD_NUMBER
         position += varint >> 32
         headers: cython.longlong = _number(varint)
-        reason: cython.int
-        if headers != 0:
-            reason = self._check_headers(data, position, end, headers)
-            if reason != _FINE:
-                return reason
-        elif position != end:
-            return _FIRST_PROBLEM + 6
+        reason: cython.int = self._check_headers(data, position, end, headers)
+        if reason != _FINE:
+            return reason
 
         if offset < self.next_offset:
             return _FINE
@@ -480,7 +480,7 @@ class ColumnFiller:
             return reason
         row: cython.Py_ssize_t = self.rows
         if self._wants_timestamps and not self._put_timestamp(row, data, timestamp_at, timestamp_size):
-            return _FIRST_PROBLEM + 7
+            return _UNTELLABLE_TIME
         if self._wants_timestamp_types:
             self._timestamp_types[row] = self._timestamp_type
         if self._wants_offsets:
@@ -507,20 +507,20 @@ class ColumnFiller:
         field: cython.longlong
         size: cython.longlong
         if headers < 0 or headers > (end - position) // 2:
-            return _FIRST_PROBLEM + 4
+            return _BAD_HEADER_COUNT
         for field in range(2 * headers):
             varint = _varint(data, position, end)
             if varint == 0:
-                return _FIRST_PROBLEM
+                return _BAD_NUMBER
             position += varint >> 32
             size = _number(varint)
             if size < 0 and field & 1 == 0:
-                return _FIRST_PROBLEM + 5
+                return _HEADER_WITHOUT_KEY
             if size > end - position:
-                return _FIRST_PROBLEM + 3
+                return _TOO_LONG
             if size > 0:
                 position += size
-        return _FINE if position == end else _FIRST_PROBLEM + 6
+        return _FINE if position == end else _WRONG_LENGTH
 
     @cython.cfunc
     @cython.inline

@@ -164,7 +164,7 @@ class ReadOptions:
             fetch_min_bytes=whole_number(settings, "fetch.min.bytes", 1, prefix="kafka."),
             fetch_max_wait_ms=whole_number(settings, "fetch.max.wait.ms", 500, prefix="kafka."),
             max_batch_rows=_number(given, "maxBatchRows", 65_536, at_least=1),
-            max_batch_bytes=_number(given, "maxBatchBytes", 16 * 1024 * 1024, at_least=1),
+            max_batch_bytes=_number(given, "maxBatchBytes", 8 * 1024 * 1024, at_least=1),
             key_format=FormatOptions.of(given, "key"),
             value_format=FormatOptions.of(given, "value"),
             dead_letter_topic=given.get("deadlettertopic") or None,
