@@ -25,6 +25,7 @@ CHECKS = (
     ("import rules", ("lint-imports",)),
 )
 ON_ALL_CORES = ("-n", "2")
+SLOWEST = ("--durations=10", "--durations-min=5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def pytest(name: str, paths: Sequence[str], options: Sequence[str], environment:
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder) / "counts.xml"
-        command = [sys.executable, "-m", "pytest", *paths, *options, "-q", f"--junit-xml={counts}"]
+        command = [sys.executable, "-m", "pytest", *paths, *options, *SLOWEST, "-q", f"--junit-xml={counts}"]
         code = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=False).returncode
         passed, failed, skipped = _counts(counts)
     if code != 0 and failed == 0:
