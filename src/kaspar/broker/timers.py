@@ -6,13 +6,15 @@ the next stands for a whole turn of the level below. Setting, moving and cancell
 timers there are; a timer far away is moved down a level at most LEVELS - 1 times before it is due.
 
 Rules:
-- A timer is never early, and late by a tick at most, as long as the event loop is free.
+- A timer is never early, and late by a tick at most, as long as the event loop is free. A tick is a millisecond, as in
+  Kafka: there are programs that sleep for just as long as a session lasts, and then expect it to be over.
 - Time is the steady clock's: a wall clock that jumps ends nobody's session.
 - Without timers nothing runs, and nothing wakes the loop before the next timer may be due.
 - Many timers due at once are fired in pieces, so that whatever else the loop has to do comes between them.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
@@ -20,10 +22,10 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from kaspar.base.clock import Clock
 
-TICK_MS: Final = 10
+TICK_MS: Final = 1
 SLOT_BITS: Final = 6
 SLOTS: Final = 1 << SLOT_BITS
-LEVELS: Final = 5
+LEVELS: Final = 6
 FIRE_AT_MOST: Final = 64
 """How many timers are fired before others get their turn of the loop, if that took ..."""
 FIRE_FOR_S: Final = 0.001
@@ -31,7 +33,7 @@ FIRE_FOR_S: Final = 0.001
 
 _MASK: Final = SLOTS - 1
 _HORIZON: Final = 1 << SLOT_BITS * LEVELS
-"""In ticks: 124 days. What lies beyond waits in the last slot and is placed again when that comes down."""
+"""In ticks: two years. What lies beyond waits in the last slot and is placed again when that comes down."""
 
 K = TypeVar("K", bound=Hashable)
 Owner: TypeAlias = Callable[[Hashable], None]
@@ -198,5 +200,5 @@ class Timers:
         loop = asyncio.get_running_loop()
         self._wake_at_ms = at_ms
         at_ms = -(-at_ms // TICK_MS) * TICK_MS  # the wheel hands it out then, and not before
-        delay_s = at_ms / 1000 - self._clock.monotonic()
-        self._handle = loop.call_later(delay_s, self.fire) if delay_s > 0 else loop.call_soon(self.fire)
+        delay_ms = math.ceil(at_ms - self._clock.monotonic() * 1000)  # uvloop rounds, and might wake us too early
+        self._handle = loop.call_later(delay_ms / 1000, self.fire) if delay_ms > 0 else loop.call_soon(self.fire)
