@@ -99,6 +99,18 @@ class RequestHandler(Protocol):
         ...
 
 
+class KnownRequest(Protocol):
+    """A request that came before. The next one of its bytes, but for a number or two, need not be read again."""
+
+    def is_it(self, buffer: bytes | bytearray, start: int, end: int) -> bool: ...
+
+    def again(
+        self, connection: "Connection", buffer: bytearray, start: int, end: int, received: float
+    ) -> Buffers | Slot | None:
+        """Work on it. None where there is more to it this time: then nothing has been done."""
+        ...
+
+
 class ConnectionOwner(Protocol):
     """The listener a connection belongs to."""
 
@@ -130,6 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         "_start",
         "client_id",
         "closing",
+        "known",
         "last_active",
         "owner",
         "peer",
@@ -147,6 +160,8 @@ class Connection(asyncio.BufferedProtocol):
         self.client_id: str | None = None
         self.last_active = time.perf_counter()
         self.closing = False
+        self.known: dict[int, KnownRequest] = {}
+        """What its client, a member of a group, has asked for before and asks for again, by API key."""
         self._buffer: bytearray | None = None
         self._start = 0
         self._end = 0

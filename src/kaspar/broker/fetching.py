@@ -457,7 +457,7 @@ class Fetch:
 
     def _sent(self) -> None:
         remote = time.perf_counter() - self._received - self._local
-        self._metrics.delayed(self._version, 0.0, self._local, remote, 0.0, 0.0, 0.0, self._request_bytes)
+        self._metrics.delayed(self._version, self._local, remote, self._request_bytes)
 
     def _answer(self) -> Buffers:
         """Everything for a full fetch; only the news for an incremental one. What is not here comes last, as in Kafka's

@@ -260,6 +260,4 @@ class PendingProduce:
 
     def _sent(self) -> None:
         total = time.perf_counter() - self._received
-        self._handler.metrics.delayed(
-            self._version, 0.0, self._local, total - self._local, 0.0, 0.0, 0.0, self._request_bytes
-        )
+        self._handler.metrics.delayed(self._version, self._local, total - self._local, self._request_bytes)

@@ -1,9 +1,10 @@
 """From a frame to a handler and back: the request header, the API's table, decoding, timing, errors.
 
 Produce and Fetch go straight to their own handlers with the bytes as they came. So that they cost least, the most
-frequent requests, one batch for one partition and one commit for one partition, are read and answered on shorter ways,
-which give the same answers wherever they give one. Every other API is decoded to its one message shape, handled, and
-its answer encoded at the version it was asked in. Kinds of trouble, kept apart:
+frequent requests, one batch for one partition, one commit for one partition, and what members of groups ask for again
+and again, are read and answered on shorter ways, which give the same answers wherever they give one. Every other API is
+decoded to its one message shape, handled, and its answer encoded at the version it was asked in. Kinds of trouble, kept
+apart:
 - bytes that are no request of a served API and version: the connection is closed (`MalformedBytes`);
 - a handler's own failure (a bug): logged with its traceback, the connection closed, the broker goes on unless it was a
   broken invariant (`Listener.request_failed`).
@@ -22,25 +23,31 @@ from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
 from kaspar.broker.handlers.produce import ProduceHandler
 from kaspar.broker.metrics import RequestMetrics
+from kaspar.broker.responses import Delayed, encode_response
 from kaspar.broker.view import Purgatory
 from kaspar.protocol import codec
 from kaspar.protocol.api import api_name, request_class
 from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.headers import RequestHeader, read_request_header, set_frame_size, start_response
+from kaspar.protocol.headers import RequestHeader, read_request_header
 from kaspar.protocol.produce import read_one
 from kaspar.protocol.schema import Message
 
 if TYPE_CHECKING:
     from kaspar.broker.frequent_commits import FrequentCommits
+    from kaspar.broker.frequent_members import FrequentMembers
     from kaspar.broker.server import Broker
 
 PRODUCE: Final = int(ApiKey.PRODUCE)
 FETCH: Final = int(ApiKey.FETCH)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
+MEMBER_REQUESTS: Final = frozenset(
+    map(int, (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT))
+)
 RESPONSES: Final = (Message, PartlyEncoded)
 
-_OFFSET_COMMIT_BEGINS: Final = OFFSET_COMMIT.to_bytes(2, "big")
+_KEY_BYTES: Final = 2
+_OFFSET_COMMIT_BEGINS: Final = OFFSET_COMMIT.to_bytes(_KEY_BYTES, "big")
 
 _new = tuple.__new__  # a named tuple's own constructor takes three times as long
 
@@ -52,12 +59,19 @@ class Requests:
         self._produce = ProduceHandler(broker)
         self._fetch = FetchHandler(broker)
         self._commits: FrequentCommits | None = None  # made when the first one comes
+        self._members: FrequentMembers | None = None
         self._handlers: dict[int, tuple[Handler, RequestMetrics]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(
         self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
     ) -> Buffers | Slot | None:
+        if connection.known and end - start > _KEY_BYTES:
+            known = connection.known.get(buffer[start + 1])
+            if known is not None and known.is_it(buffer, start, end):
+                again = known.again(connection, buffer, start, end, received)
+                if again is not None:
+                    return again
         one = read_one(buffer, start, end)
         if one is not None:
             response = self._produce.handle_one(connection, buffer, one, end - start, received)
@@ -94,16 +108,17 @@ class Requests:
             RequestContext,
             (api.key, version, header.correlation_id, header.client_id, connection.peer, connection.owner.name),
         )
-        started = time.perf_counter()
         handler, metrics = self._handlers.get(api.key) or self._load(api)
         answer = handler(self._broker, context, request)
+        if header.api_key in MEMBER_REQUESTS:
+            self._frequent_members().remember(connection, frame, header, request, answer)
         if isinstance(answer, RESPONSES):
             response = encode_response(version, header.correlation_id, answer)
             if header.api_key == OFFSET_COMMIT:
                 self._frequent_commits().remember(frame, header, request, answer)
             metrics.inline(version, time.perf_counter() - received, len(frame))
             return response
-        delayed = _Delayed(connection, context, metrics, received, started, len(frame))
+        delayed = Delayed(connection, metrics, version, header.correlation_id, received, len(frame))
         connection.line_up(delayed)
         if isinstance(answer, RequestTicket):
             answer.when_answered(delayed.answered)
@@ -126,8 +141,15 @@ class Requests:
             self._commits = FrequentCommits(self._broker)
         return self._commits
 
+    def _frequent_members(self) -> "FrequentMembers":
+        if self._members is None:
+            from kaspar.broker.frequent_members import FrequentMembers
+
+            self._members = FrequentMembers(self._broker)
+        return self._members
+
     @staticmethod
-    async def _finish(delayed: "_Delayed", answer: Awaitable[Message | PartlyEncoded]) -> None:
+    async def _finish(delayed: Delayed, answer: Awaitable[Message | PartlyEncoded]) -> None:
         try:
             response = await answer
         except Refused as refusal:
@@ -154,63 +176,3 @@ class Requests:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-
-
-class _Delayed(Slot):
-    """The place of a response that has yet to come, and what is measured of its request."""
-
-    __slots__ = ("_context", "_metrics", "_ready", "_received", "_request_bytes", "_started", "_waits_since")
-
-    def __init__(
-        self,
-        connection: Connection,
-        context: RequestContext,
-        metrics: RequestMetrics,
-        received: float,
-        started: float,
-        request_bytes: int,
-    ) -> None:
-        super().__init__(connection)
-        self._context = context
-        self._metrics = metrics
-        self._received = received
-        self._started = started
-        self._waits_since = time.perf_counter()
-        self._ready = 0.0
-        self._request_bytes = request_bytes
-
-    def answered(self, answer: Message | PartlyEncoded) -> None:
-        try:
-            response = encode_response(self._context.version, self._context.correlation_id, answer)
-        except Exception as problem:
-            self.fail(problem)
-            return
-        self._ready = time.perf_counter()
-        self.fill(response)
-
-    def refused(self, refusal: Refused) -> None:
-        self._connection.refuse(f"{api_name(self._context.api_key)} could not be carried out: {refusal.message}")
-
-    def handed_over(self) -> None:
-        super().handed_over()
-        self._metrics.delayed(
-            self._context.version,
-            self._started - self._received,
-            self._waits_since - self._started,
-            self._ready - self._waits_since,
-            0.0,
-            time.perf_counter() - self._ready,
-            0.0,
-            self._request_bytes,
-        )
-
-
-def encode_response(version: int, correlation_id: int, response: Message | PartlyEncoded) -> Buffers:
-    if isinstance(response, PartlyEncoded):
-        message, encoded = response
-    else:
-        message, encoded = response, None
-    out = start_response(message.SCHEMA.api_key, version, correlation_id)
-    codec.write_into(out, message, version, encoded)
-    set_frame_size(out)
-    return (out,)

@@ -3,7 +3,7 @@ then the message in the words of its SCHEMA, as Kafka lays them out.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kaspar.base.errors import MalformedBytes
@@ -35,13 +35,20 @@ class RecordKinds:
     def __iter__(self) -> Iterator[RecordKind]:
         return iter(self._by_key.values())
 
-    def encode(self, record: StoredRecord, *, value_version: int | None = None) -> tuple[bytes, bytes | None]:
+    def encode(
+        self,
+        record: StoredRecord,
+        *,
+        value_version: int | None = None,
+        encoded: Mapping[str, Sequence[bytes]] | None = None,
+    ) -> tuple[bytes, bytes | None]:
+        """`encoded`: arrays of the value that are written already, as `codec.write` takes them."""
         kind = self._by_key[type(record.key)]
         key = _NUMBER.pack(kind.numbers[-1]) + codec.write(record.key, KEY_VERSION)
         if record.value is None:
             return key, None
         version = kind.value_version if value_version is None else value_version
-        return key, _NUMBER.pack(version) + codec.write(record.value, version)
+        return key, _NUMBER.pack(version) + codec.write(record.value, version, encoded)
 
     def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
         """None for a kind that is not known here. MalformedBytes where the bytes are no record of a known kind."""

@@ -24,6 +24,8 @@ class ClassicMember:
     """
 
     __slots__ = (
+        "_last_joined",
+        "_last_stored",
         "assignment",
         "awaiting_join",
         "awaiting_sync",
@@ -62,6 +64,8 @@ class ClassicMember:
         self.protocol_type = protocol_type
         self.protocols = protocols
         self.assignment = assignment
+        self._last_joined: JoinGroupResponseMember | None = None
+        self._last_stored: MemberMetadata | None = None
         self.is_new = False
         """It has yet to see its first generation, and can send no heartbeats before."""
         self.awaiting_join: Ticket | None = None
@@ -110,25 +114,42 @@ class ClassicMember:
     def has_same_protocols(self, protocols: dict[str, bytes]) -> bool:
         return list(self.protocols.items()) == list(protocols.items())
 
+    # Both are what they were the last time if nothing of it is different: in a large group that is so for most.
+
     def as_joined(self, protocol_name: str) -> JoinGroupResponseMember:
-        return JoinGroupResponseMember(
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            metadata=self.protocols[protocol_name],
-        )
+        metadata = self.protocols[protocol_name]
+        last = self._last_joined
+        if last is None or last.metadata != metadata:
+            self._last_joined = last = JoinGroupResponseMember(
+                member_id=self.member_id, group_instance_id=self.instance_id, metadata=metadata
+            )
+        return last
 
     def as_stored(self, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
         assert protocol_name is not None, "a group with members has settled on a protocol"
-        return MemberMetadata(
+        subscription = self.protocols[protocol_name]
+        last = self._last_stored
+        if (
+            last is not None
+            and last.assignment == assignment
+            and last.subscription == subscription
+            and last.session_timeout == self.session_timeout_ms
+            and last.rebalance_timeout == self.rebalance_timeout_ms
+            and last.client_id == self.client_id
+            and last.client_host == self.client_host
+        ):
+            return last
+        self._last_stored = last = MemberMetadata(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             client_id=self.client_id,
             client_host=self.client_host,
             rebalance_timeout=self.rebalance_timeout_ms,
             session_timeout=self.session_timeout_ms,
-            subscription=self.protocols[protocol_name],
+            subscription=subscription,
             assignment=assignment,
         )
+        return last
 
     def described(self, protocol_name: str | None) -> DescribedGroupMember:
         """With its metadata and assignment if the group has settled on a protocol."""

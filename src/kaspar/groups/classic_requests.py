@@ -29,7 +29,7 @@ from kaspar.groups.group import Client, GroupTimer, unknown_member
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kaspar.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
-from kaspar.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kaspar.protocol.messages.sync_group import SyncGroupRequest
 
 UNKNOWN_MEMBER_ID: Final = ""
 """The member id of whoever has none yet, or of an admin tool that names an instance id alone."""
@@ -288,26 +288,6 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, ticket: Ticket, now: No
             raise unknown_member(group.group_id, request.member_id)
 
 
-def sync_at_once(group: ClassicGroup, request: SyncGroupRequest) -> SyncGroupResponse | None:
-    """What `sync` answers a member that asks when the assignment is there, as most do: nothing changes but that it has
-    asked. None: ask `sync`, which also knows what to do about the last one, and whom to refuse.
-    """
-    roster, member_id = group.roster, request.member_id
-    member = roster.get(member_id)
-    if (
-        member is None
-        or group.state is not ClassicState.STABLE
-        or request.generation_id != group.generation_id
-        or request.protocol_name not in (None, group.protocol_name)
-        or request.protocol_type not in (None, group.protocol_type)
-        or request.group_instance_id is not None
-        or len(roster.pending_sync) == 1
-    ):
-        return None
-    roster.pending_sync.discard(member_id)
-    return synced(group, member.assignment)
-
-
 def _has_synced(group: ClassicGroup, member: ClassicMember, decision: Decision) -> None:
     pending = group.roster.pending_sync
     if member.member_id in pending:
@@ -336,10 +316,12 @@ def _assign(group: ClassicGroup, request: SyncGroupRequest, now: Now, decision: 
 # -- Heartbeat ---------------------------------------------------------------------------------------------------------
 
 
-def heartbeat(group: ClassicGroup, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
-    """Thousands of these come in a second: all that it changes is when the session ends."""
+def heartbeat(group: ClassicGroup, request: HeartbeatRequest, generation_id: int, now: Now) -> HeartbeatResponse:
+    """Thousands of these come in a second: all that it changes is when the session ends. The request may be one that
+    came before, in another generation.
+    """
     member = group.member(request.member_id, request.group_instance_id)
-    group.check_generation(request.generation_id)
+    group.check_generation(generation_id)
     member.deadline_ms = now.steady_ms + member.session_timeout_ms
     return _HEARTBEAT_REBALANCE if group.state is ClassicState.PREPARING_REBALANCE else _HEARTBEAT_TAKEN
 

@@ -148,6 +148,10 @@ class ConsumerState:
             for topic_id, epochs in partitions.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(epochs, member.member_id))
 
+    def move_on(self, moved: Member) -> None:
+        """What `replay` does with the record of a member that has moved to another epoch, and has what it had."""
+        self.members[moved.member_id] = moved
+
     def _remove(self, member_id: str) -> None:
         member = self.members.pop(member_id, None)
         if member is None:

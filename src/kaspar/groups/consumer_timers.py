@@ -71,6 +71,9 @@ class MemberTimers:
         self._revoking[member.member_id] = member.member_epoch
         self._set(REVOCATION, member.member_id, now.steady_ms + member.rebalance_timeout_ms, decision)
 
+    def awaits_revocation(self, member_id: str) -> bool:
+        return member_id in self._revoking
+
     def end_revocation(self, member_id: str, decision: Decision) -> None:
         if self._revoking.pop(member_id, None) is not None:
             self._set(REVOCATION, member_id, None, decision)

@@ -4,6 +4,7 @@ Every message is in the words of Kafka's own definition of it. Kinds that are no
 none of ours: they are passed over when a log is loaded, and nothing ever deletes them.
 """
 
+import functools
 import uuid
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -14,6 +15,7 @@ from kaspar.coordination.record_kinds import RecordKind, RecordKinds
 from kaspar.groups.offset_records import OffsetCommitKey as OffsetCommitKey
 from kaspar.groups.offset_records import OffsetCommitValue as OffsetCommitValue
 from kaspar.groups.offset_records import read_commit, write_commit
+from kaspar.protocol import codec
 from kaspar.protocol.schema import Field, Message, Schema
 
 # --- Classic groups ---------------------------------------------------------------------------------------------------
@@ -372,10 +374,13 @@ class ConsumerGroupRegularExpressionValue(Message):
 
 # --- All kinds, by the numbers that begin their keys ------------------------------------------------------------------
 
+GROUP_VERSION: Final = 3
+REMEMBERED_MEMBERS: Final = 4096
+
 KINDS: Final = RecordKinds(
     (
         RecordKind((0, 1), OffsetCommitKey, OffsetCommitValue, 4),
-        RecordKind((2,), GroupMetadataKey, GroupMetadataValue, 3),
+        RecordKind((2,), GroupMetadataKey, GroupMetadataValue, GROUP_VERSION),
         RecordKind((3,), ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0),
         RecordKind((4,), ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue, 0),
         RecordKind((5,), ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0),
@@ -397,7 +402,15 @@ def encode(record: StoredRecord) -> tuple[bytes, bytes | None]:
             return written
         if value.expire_timestamp != NO_TIMESTAMP:
             return KINDS.encode(record, value_version=VERSION_WITH_EXPIRE_TIMESTAMP)
+    elif type(value) is GroupMetadataValue:
+        return KINDS.encode(record, encoded={"members": [_written(member) for member in value.members]})
     return KINDS.encode(record)
+
+
+@functools.lru_cache(maxsize=REMEMBERED_MEMBERS)
+def _written(member: MemberMetadata) -> bytes:
+    """Most members of a group are in its next generation what they were in the last."""
+    return codec.write(member, GROUP_VERSION)
 
 
 def decode(key: bytes, value: bytes | None) -> StoredRecord | None:

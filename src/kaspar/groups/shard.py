@@ -16,9 +16,11 @@ from kaspar.base.ids import ZERO_UUID, ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, Now, OneRecord, Reply, Shard, StoredRecord, Ticket, Timer
 from kaspar.groups import (
+    classic_at_once,
     classic_rebalance,
     classic_requests,
     consumer_assigning,
+    consumer_at_once,
     consumer_classic,
     consumer_departures,
     consumer_patterns,
@@ -28,6 +30,7 @@ from kaspar.groups import (
 from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.classic_state import ClassicState
 from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.consumer_at_once import PlainHeartbeat
 from kaspar.groups.counts import GroupCounts
 from kaspar.groups.frequent_commit import FrequentCommit
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
@@ -132,6 +135,11 @@ class GroupShard:
             return self._join_new_group(group.tombstones(), request, client, ticket, now)
         return consumer_classic.join(group, request, client, ticket, now)
 
+    def join_again(self, request: JoinGroupRequest, protocols: dict[str, bytes], ticket: Ticket) -> bool:
+        """Whether that was all that `join` does: the member waits until all have joined. False: ask `join`."""
+        group = self._groups.get(request.group_id)
+        return type(group) is ClassicGroup and classic_at_once.join_again(group, request, protocols, ticket)
+
     def _join_new_group(
         self, tombstones: list[StoredRecord], request: JoinGroupRequest, client: Client, ticket: Ticket, now: Now
     ) -> Decision:
@@ -164,7 +172,22 @@ class GroupShard:
     def sync_at_once(self, request: SyncGroupRequest) -> SyncGroupResponse | None:
         """What `sync` answers a member whose assignment is there already, and committed. None: ask `sync`."""
         group = self._groups.get(request.group_id)
-        return classic_requests.sync_at_once(group, request) if type(group) is ClassicGroup else None
+        if type(group) is not ClassicGroup:
+            return None
+        assignment = classic_at_once.assignment_of(group, request, request.generation_id)
+        return None if assignment is None else classic_rebalance.synced(group, assignment)
+
+    def assignment_at_once(self, request: SyncGroupRequest, generation_id: int) -> bytes | None:
+        """The same for a request that came before, in another generation: the assignment alone."""
+        group = self._groups.get(request.group_id)
+        if type(group) is not ClassicGroup:
+            return None
+        return classic_at_once.assignment_of(group, request, generation_id)
+
+    def await_assignment(self, request: SyncGroupRequest, generation_id: int, ticket: Ticket) -> bool:
+        """Whether that was all that `sync` does: the member waits for the leader. False: ask `sync`."""
+        group = self._groups.get(request.group_id)
+        return type(group) is ClassicGroup and classic_at_once.await_assignment(group, request, generation_id, ticket)
 
     def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now: Now) -> Decision:
         group = self._groups.get(request.group_id)
@@ -172,14 +195,14 @@ class GroupShard:
             return consumer_classic.heartbeat(group, request, ticket, now)
         if group is None:
             raise unknown_member(request.group_id, request.member_id)
-        return Decision(replies=[Reply(ticket, classic_requests.heartbeat(group, request, now))])
+        return Decision(replies=[Reply(ticket, classic_requests.heartbeat(group, request, request.generation_id, now))])
 
-    def heartbeat_at_once(self, request: HeartbeatRequest, now: Now) -> HeartbeatResponse | None:
+    def heartbeat_at_once(self, request: HeartbeatRequest, generation_id: int, now: Now) -> HeartbeatResponse | None:
         """What `heartbeat` answers, without a decision where none is needed: nothing durable changes, and there is
         nothing to wait for. None: ask `heartbeat`.
         """
         group = self._groups.get(request.group_id)
-        return classic_requests.heartbeat(group, request, now) if type(group) is ClassicGroup else None
+        return classic_requests.heartbeat(group, request, generation_id, now) if type(group) is ClassicGroup else None
 
     def leave(self, request: LeaveGroupRequest, ticket: Ticket, now: Now) -> Decision:
         group = self._groups.get(request.group_id)
@@ -229,6 +252,22 @@ class GroupShard:
     ) -> ConsumerGroupHeartbeatResponse | None:
         """What `consumer_heartbeat` answers, where nothing durable changes. None: ask that."""
         return consumer_requests.heartbeat_at_once(self._groups.get(request.group_id), request, client, now)
+
+    def live_on(self, heartbeat: PlainHeartbeat, epoch: int, now: Now) -> bool:
+        """Whether `consumer_heartbeat` does no more than to let the session of this member go on, which is done."""
+        return consumer_at_once.live_on(self._groups.get(heartbeat.group_id), heartbeat, epoch, now)
+
+    def move_on(self, heartbeat: PlainHeartbeat, epoch: int, now: Now) -> OneRecord | None:
+        """What `consumer_heartbeat` decides for a member that moves to the target's epoch with what it has. None: ask
+        that.
+        """
+        return consumer_at_once.move_on(self._groups.get(heartbeat.group_id), heartbeat, epoch, now)
+
+    def assignment_epoch(self, group_id: str) -> int:
+        """The epoch of the target of a consumer group, which is there."""
+        group = self._groups[group_id]
+        assert isinstance(group, ConsumerGroup)
+        return group.state.assignment_epoch
 
     def consumer_describe(self, group_id: str, now: Now) -> DescribedConsumerGroup:
         group = self._groups.get(group_id)

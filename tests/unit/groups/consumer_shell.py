@@ -3,15 +3,18 @@
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaspar.base.errors import ErrorCode
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
 from kaspar.groups.consumer import ConsumerGroup
+from kaspar.groups.consumer_at_once import PlainHeartbeat, says_nothing
 from kaspar.groups.consumer_member import Member
 from kaspar.groups.consumer_protocol import read_assignment, write_subscription
 from kaspar.groups.consumer_requests import heartbeat_refused
+from kaspar.groups.group import Client
 from kaspar.groups.patterns import PatternsResolved
 from kaspar.groups.topics import TopicView
 from kaspar.protocol.messages.consumer_group_heartbeat import (
@@ -49,9 +52,17 @@ class Topics:
         return tuple(self._views)
 
 
+class AtOnce(NamedTuple):
+    response: ConsumerGroupHeartbeatResponse
+    records: list[tuple[bytes, bytes | None, ProducerIdAndEpoch | None]]
+    member: Member
+
+
 class ConsumerShell(Shell):
     def __init__(self, settings: GroupSettings = AT_ONCE, **counts: int) -> None:
         self.counts = counts or {"orders": 4}
+        self.moved_at_once = 0
+        """How often a member could move on without a decision, and that came to the same."""
         super().__init__(settings)
 
     def start(self) -> None:
@@ -72,11 +83,42 @@ class ConsumerShell(Shell):
         said.setdefault("topic_partitions", None)
         request = ConsumerGroupHeartbeatRequest(member_id=member_id, member_epoch=epoch, **said)
         client = self.client(version, client_id)
+        at_once = self._at_once(request, client) if says_nothing(request) else None
+        length, timers = len(self.log), dict(self.timers)
         ticket = self.submit(
             lambda shard, ticket, now: shard.consumer_heartbeat(request, client, ticket, now), heartbeat_refused
         )
         response: ConsumerGroupHeartbeatResponse = ticket.answer
+        if at_once is not None and (self.refuses is None or not at_once.records):
+            self.moved_at_once += bool(at_once.records)
+            assert response == at_once.response
+            assert self.log[length:] == at_once.records
+            assert self.timers == timers
+            assert self.member(member_id, request.group_id) == at_once.member
         return response
+
+    def _at_once(self, request: ConsumerGroupHeartbeatRequest, client: Client) -> "AtOnce | None":
+        """What the short way makes of it; nothing is written, and no state has changed but the end of a session."""
+        shard, epoch = self.shard, request.member_epoch
+        heartbeat = PlainHeartbeat(request.group_id, request.member_id, client.client_id, client.host)
+        records: list[tuple[bytes, bytes | None, ProducerIdAndEpoch | None]] = []
+        member = None
+        if shard.live_on(heartbeat, epoch, self.now):
+            member = self.member(request.member_id, request.group_id)
+        elif (move := shard.move_on(heartbeat, epoch, self.now)) is not None:
+            before = self.member(request.member_id, request.group_id)
+            move.take_in()
+            member = self.member(request.member_id, request.group_id)
+            self.group_of(request.group_id).state.move_on(before)
+            records = [(move.key, move.value, None)]
+        if member is None:
+            return None
+        response = ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.member_epoch,
+            heartbeat_interval_ms=shard.surroundings.heartbeat_interval_ms(request.group_id),
+        )
+        return AtOnce(response, records, member)
 
     def beat_at_once(self, member_id: str, epoch: int, **said: Any) -> ConsumerGroupHeartbeatResponse | None:
         said.setdefault("topic_partitions", None)
@@ -98,12 +140,15 @@ class ConsumerShell(Shell):
 
     @property
     def group(self) -> ConsumerGroup:
-        group = self.shard.groups[GROUP]
+        return self.group_of(GROUP)
+
+    def group_of(self, group_id: str) -> ConsumerGroup:
+        group = self.shard.groups[group_id]
         assert isinstance(group, ConsumerGroup)
         return group
 
-    def member(self, member_id: str) -> Member:
-        return self.group.state.members[member_id]
+    def member(self, member_id: str, group_id: str = GROUP) -> Member:
+        return self.group_of(group_id).state.members[member_id]
 
     def owners(self) -> dict[str, set[str]]:
         """What each member has, or has to give up, as the log says."""

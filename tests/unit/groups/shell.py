@@ -1,18 +1,22 @@
 """The shell of a group shard in its simplest form: a log in memory, timers that fire when told to, answers kept.
 
 It carries out decisions as the broker's own does. Every record goes through its bytes. The log can be made to refuse,
-and the coordinator can crash: then another shard reads the log from its beginning.
+and the coordinator can crash: then another shard reads the log from its beginning. Whatever can be carried out at once,
+without a decision, is tried beside the decision, and must come to the same.
 """
 
+import copy
 import uuid
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import Decision, Now, StoredRecord, Ticket
+from kaspar.groups import classic_at_once
 from kaspar.groups.classic import ClassicGroup
+from kaspar.groups.classic_member import ClassicMember, protocols_by_name
 from kaspar.groups.group import Client
 from kaspar.groups.records import GroupMetadataValue
 from kaspar.groups.shard import GroupShard
@@ -71,6 +75,8 @@ class Shell:
         """With what the log refuses to take anything, until it is told otherwise ..."""
         self.refuse_at_most: int | None = None
         """... or has done so this many times."""
+        self.waited_at_once = 0
+        """How often a short way was there, and came to the same."""
         self._ids = 0
         self.start()
 
@@ -180,17 +186,21 @@ class Shell:
         request = JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=rebalance_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms if version else -1,  # which the first version does not have
             member_id=member_id,
             group_instance_id=instance_id,
             protocol_type=protocol_type,
             protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in names.items()),
         )
         client = self.client(version, client_id)
-        return self.submit(
+        by_name = protocols_by_name(request.protocols)
+        twin = self._twin(group_id, lambda group, ticket: classic_at_once.join_again(group, request, by_name, ticket))
+        asked = self.submit(
             lambda shard, ticket, now: shard.join(request, client, ticket, now),
             lambda code: JoinGroupResponse(error_code=code, member_id="", leader="", members=()),
         )
+        self._check_twin(group_id, twin, asked)
+        return asked
 
     def sync(
         self,
@@ -215,13 +225,36 @@ class Shell:
                 for each, assignment in (assignments or {}).items()
             ),
         )
+        twin = self._twin(
+            group_id, lambda group, ticket: classic_at_once.await_assignment(group, request, generation_id, ticket)
+        )
         at_once = self.shard.sync_at_once(request)
         asked = self.submit(
             lambda shard, ticket, now: shard.sync(request, ticket, now),
             lambda code: SyncGroupResponse(error_code=code, assignment=b""),
         )
         assert at_once is None or at_once == asked.answer, "the short way gives the same answer"
+        self._check_twin(group_id, twin, asked)
         return asked
+
+    def _twin(self, group_id: str, wait: Callable[[ClassicGroup, Ticket], bool]) -> "_Twin | None":
+        """A group as it is when somebody waits without a decision; None if there is more to it."""
+        group = self.shard.groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            return None
+        twin = copy.deepcopy(group, {id(group.settings): group.settings})
+        before = _seen(twin)
+        if wait(twin, Waiting(lambda code: HeartbeatResponse(error_code=code))):
+            return _Twin(twin, len(self.log), dict(self.timers))
+        assert _seen(twin) == before, "who is not taken has changed nothing"
+        return None
+
+    def _check_twin(self, group_id: str, twin: "_Twin | None", asked: Waiting) -> None:
+        if twin is not None:
+            self.waited_at_once += 1
+            assert asked.waits, "the short way waits where the decision waits"
+            assert _seen(self.classic(group_id)) == _seen(twin.group)
+            assert (len(self.log), self.timers) == (twin.log_length, twin.timers)
 
     def heartbeat(
         self, member_id: str, generation_id: int, *, group_id: str = GROUP, instance_id: str | None = None
@@ -296,6 +329,29 @@ class Shell:
     @property
     def state(self) -> str:
         return self.shard.groups[GROUP].state_name
+
+
+class _Twin(NamedTuple):
+    """A group after the short way, and what must not have changed."""
+
+    group: ClassicGroup
+    log_length: int
+    timers: dict[Hashable, int]
+
+
+def _seen(group: ClassicGroup) -> dict[str, Any]:
+    """All that a group knows, but for the objects that stand for those who wait."""
+    roster = group.roster
+    members = {
+        member.member_id: {
+            name: (value is not None) if name in ("awaiting_join", "awaiting_sync") else value
+            for name in ClassicMember.__slots__
+            for value in (getattr(member, name),)
+        }
+        for member in roster
+    }
+    counted = roster.awaiting_join_count, roster.leader_id, set(roster.pending), set(roster.pending_sync)
+    return {**vars(group), "roster": (members, counted)}
 
 
 def _waiting(ticket: Ticket) -> Waiting:

@@ -31,6 +31,7 @@ log = get_log(__name__)
 S = TypeVar("S", bound=Shard)
 Decide: TypeAlias = Callable[[S, Ticket, Now], Decision]
 DecideOne: TypeAlias = Callable[[S, Now], OneRecord | None]
+Wait: TypeAlias = Callable[[S, Ticket], bool]
 Question: TypeAlias = Callable[[S, Now], Message]
 
 FIRST_SEQUENCE: Final = 0
@@ -144,6 +145,15 @@ class ActiveShard(Generic[S]):
         self._metrics.bytes_in += len(batch)
         self._metrics.messages_in += 1
         return True
+
+    def wait_at_once(self, wait: Wait[S], refused: Refusal) -> RequestTicket | None:
+        """The short way of an event after which somebody waits, and nothing else is different. None where there is more
+        to it: then nothing has happened, and `submit` says what is to be done.
+        """
+        if self._busy:
+            return None
+        ticket = RequestTicket(refused)
+        return ticket.wait_among(self.waiting) if wait(self.shard, ticket) else None
 
     def ask(self, question: Question[S], refused: Refusal) -> Answer:
         ticket = RequestTicket(refused)

@@ -17,10 +17,10 @@ from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.base.log import get_log
-from kaspar.broker.coordination.active_shard import ActiveShard, Decide, DecideOne, Question
+from kaspar.broker.coordination.active_shard import ActiveShard, Decide, DecideOne, Question, Wait
 from kaspar.broker.coordination.internal_topics import InternalTopic
 from kaspar.broker.coordination.loading import LoadCancelled, ShardLoader
-from kaspar.broker.coordination.tickets import Answer, Refusal
+from kaspar.broker.coordination.tickets import Answer, Refusal, RequestTicket
 from kaspar.coordination import Action, Decision, Now, Shard, partition_for
 from kaspar.metadata.events import CreateTopics
 from kaspar.replication.partition import Partition
@@ -103,6 +103,11 @@ class Runtime(Generic[S]):
         """Carry out what comes to one record and no more, if nothing stands in its way. False: `submit` it."""
         active = self._active.get(self.partition_of(key))
         return active is not None and active.try_at_once(decide)
+
+    def wait_at_once(self, key: str, wait: Wait[S], refused: Refusal) -> RequestTicket | None:
+        """Carry out what comes to waiting and no more, if nothing stands in its way. None: `submit` it."""
+        active = self._active.get(self.partition_of(key))
+        return None if active is None else active.wait_at_once(wait, refused)
 
     def ask(self, key: str, question: Question[S], refused: Refusal) -> Answer:
         """The answer to a question, once all that the shard knows is committed."""

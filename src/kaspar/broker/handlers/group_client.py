@@ -8,6 +8,11 @@ from kaspar.groups.group import Client
 
 
 def client_of(context: RequestContext, *, may_be_new: bool = False) -> Client:
-    """`may_be_new`: it may need a member id, which is made of a random one. The host is written as Java writes it."""
-    host = context.peer.rpartition(":")[0]
-    return Client(context.client_id or "", f"/{host}", context.version, uuid.uuid4() if may_be_new else ZERO_UUID)
+    """`may_be_new`: it may need a member id, which is made of a random one."""
+    new_id = uuid.uuid4() if may_be_new else ZERO_UUID
+    return Client(context.client_id or "", host_of(context.peer), context.version, new_id)
+
+
+def host_of(peer: str) -> str:
+    """Written as Java writes it."""
+    return f"/{peer.rpartition(':')[0]}"

@@ -18,7 +18,8 @@ def handle(broker: "Broker", context: RequestContext, request: HeartbeatRequest)
         return _refused(ErrorCode.INVALID_GROUP_ID)
     runtime = broker.groups.runtime
     try:
-        response = runtime.shard_of(request.group_id).heartbeat_at_once(request, broker.now())
+        shard = runtime.shard_of(request.group_id)
+        response = shard.heartbeat_at_once(request, request.generation_id, broker.now())
     except Refused as refusal:
         return _refused(refusal.code)
     if response is not None:

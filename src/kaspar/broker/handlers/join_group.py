@@ -1,13 +1,18 @@
-"""JoinGroup: a member comes into a group, or comes again, and is answered when everybody has."""
+"""JoinGroup: a member comes into a group, or comes again, and is answered when everybody has.
 
+Most come again while others have yet to: all that they do is wait.
+"""
+
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.coordination.tickets import translated
+from kaspar.broker.coordination.tickets import RequestTicket, translated
 from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.broker.handlers.group_client import client_of
 from kaspar.groups.classic_answers import join_refused
+from kaspar.groups.classic_member import protocols_by_name
 from kaspar.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kaspar.protocol.schema import Message
 
@@ -20,15 +25,27 @@ FIRST_WITH_NULL_PROTOCOL: Final = 7
 def handle(broker: "Broker", context: RequestContext, request: JoinGroupRequest) -> Answer:
     code = _check(broker, request)
     if code is not ErrorCode.NONE:
-        refused = join_refused(code, request.member_id)
-        return refused if context.version >= FIRST_WITH_NULL_PROTOCOL else _lowered(refused)
-    client = client_of(context, may_be_new=not request.member_id)
-    answer = broker.groups.runtime.submit(
-        request.group_id,
-        lambda shard, ticket, now: shard.join(request, client, ticket, now),
-        join_refused,
+        return as_of_version(context.version, join_refused(code, request.member_id))
+    answer = _wait(broker, request) or _submit(broker, context, request)
+    if context.version >= FIRST_WITH_NULL_PROTOCOL:
+        return answer
+    return translated(answer, functools.partial(as_of_version, context.version))
+
+
+def _wait(broker: "Broker", request: JoinGroupRequest) -> RequestTicket | None:
+    if not request.member_id:
+        return None
+    protocols = protocols_by_name(request.protocols)
+    return broker.groups.runtime.wait_at_once(
+        request.group_id, lambda shard, ticket: shard.join_again(request, protocols, ticket), join_refused
     )
-    return answer if context.version >= FIRST_WITH_NULL_PROTOCOL else translated(answer, _lowered)
+
+
+def _submit(broker: "Broker", context: RequestContext, request: JoinGroupRequest) -> Message | RequestTicket:
+    client = client_of(context, may_be_new=not request.member_id)
+    return broker.groups.runtime.submit(
+        request.group_id, lambda shard, ticket, now: shard.join(request, client, ticket, now), join_refused
+    )
 
 
 def _check(broker: "Broker", request: JoinGroupRequest) -> ErrorCode:
@@ -41,7 +58,9 @@ def _check(broker: "Broker", request: JoinGroupRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _lowered(response: Message) -> JoinGroupResponse:
+def as_of_version(version: int, response: Message) -> JoinGroupResponse:
     """Older clients know no group without a protocol: to them it has an empty name."""
     assert isinstance(response, JoinGroupResponse)
-    return response if response.protocol_name is not None else replace(response, protocol_name="")
+    if version >= FIRST_WITH_NULL_PROTOCOL or response.protocol_name is not None:
+        return response
+    return replace(response, protocol_name="")

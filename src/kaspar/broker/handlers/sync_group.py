@@ -1,6 +1,6 @@
 """SyncGroup: a member asks for its assignment; the leader brings everybody's.
 
-Most ask when it is there already: they take no ticket and wait for nothing.
+Most ask when it is there already, and wait for nothing; or before the leader has brought it, and only wait.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,8 +26,11 @@ def handle(broker: "Broker", context: RequestContext, request: SyncGroupRequest)
     response = None if shard is None else shard.sync_at_once(request)
     if response is not None:
         return response
-    return runtime.submit(
+    ticket = runtime.wait_at_once(
         request.group_id,
-        lambda shard, ticket, now: shard.sync(request, ticket, now),
+        lambda shard, ticket: shard.await_assignment(request, request.generation_id, ticket),
         sync_refused,
+    )
+    return ticket or runtime.submit(
+        request.group_id, lambda shard, ticket, now: shard.sync(request, ticket, now), sync_refused
     )

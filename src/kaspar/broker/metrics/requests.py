@@ -2,8 +2,8 @@
 
 Nearly every request is answered in the same breath it arrives in: it waits in no queue, for nobody and for no
 throttle, and its local time is its total time. Such a request is told with `inline()`, which writes one duration and
-one size. Every other request is told with `delayed()`, which writes those times that are not zero, and the total. The
-zeros of both are put in when the metrics page is read.
+one size. Every other request is told with `delayed()`: it has been worked on, then something was waited for, which is
+its remote time. The zeros of both are put in when the metrics page is read.
 
 Kafka counts each fetch twice, as Fetch and as FetchConsumer or FetchFollower. Here the broker tells the second, and
 the first is their sum, made when it is read.
@@ -12,7 +12,7 @@ the first is their sum, made when it is read.
 import functools
 import operator
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.metrics import DIRECT_BUCKETS, DIRECT_VALUES, Distribution, Histogram, bucket_of
@@ -24,15 +24,27 @@ FETCH_FOLLOWER: Final = "FetchFollower"
 
 LOCAL_TIME: Final = "LocalTimeMs"
 TOTAL_TIME: Final = "TotalTimeMs"
+REMOTE_TIME: Final = "RemoteTimeMs"
 REQUEST_TIMES: Final = (
     "RequestQueueTimeMs",
     LOCAL_TIME,
-    "RemoteTimeMs",
+    REMOTE_TIME,
     "ThrottleTimeMs",
     "ResponseQueueTimeMs",
     "ResponseSendTimeMs",
     TOTAL_TIME,
 )
+
+
+_NO_TIMES: Final = Histogram().distribution()
+
+
+class _Waits(NamedTuple):
+    """The times of requests that had to wait."""
+
+    local: Histogram
+    remote: Histogram
+    total: Histogram
 
 
 class RequestMetrics:
@@ -46,7 +58,7 @@ class RequestMetrics:
         self._errors: dict[ErrorCode, int] = {}
         self._inline_time = Histogram()
         self._request_bytes = Histogram(scale=1)
-        self._delayed: dict[str, Histogram] = {}  # made for the first request that is not answered at once
+        self._delayed: _Waits | None = None  # made for the first request that is not answered at once
 
     def inline(self, version: int, seconds: float, request_bytes: int) -> None:
         """A request that was worked on for `seconds` and answered at once. `version` is one the broker serves.
@@ -62,18 +74,8 @@ class RequestMetrics:
         times.buckets[DIRECT_BUCKETS[micros] if micros < DIRECT_VALUES else bucket_of(micros)] += 1
         sizes.buckets[DIRECT_BUCKETS[request_bytes] if request_bytes < DIRECT_VALUES else bucket_of(request_bytes)] += 1
 
-    def delayed(
-        self,
-        version: int,
-        queue: float,
-        local: float,
-        remote: float,
-        throttle: float,
-        response_queue: float,
-        send: float,
-        request_bytes: int,
-    ) -> None:
-        """A request whose answer had to wait for something; all times in seconds, their sum is the total.
+    def delayed(self, version: int, local: float, remote: float, request_bytes: int) -> None:
+        """A request that was worked on, and whose answer had to wait for something; both in seconds.
 
         Histogram.record() is written out here too: a rebalance answers hundreds of them at once.
         """
@@ -81,17 +83,19 @@ class RequestMetrics:
         sizes = self._request_bytes
         sizes.sum += request_bytes
         sizes.buckets[DIRECT_BUCKETS[request_bytes] if request_bytes < DIRECT_VALUES else bucket_of(request_bytes)] += 1
-        times = self._delayed
-        if not times:
-            # Whole at once, because a reader in another thread may be looking.
-            times = self._delayed = {name: Histogram() for name in REQUEST_TIMES}
-        total = queue + local + remote + throttle + response_queue + send
-        in_order = (queue, local, remote, throttle, response_queue, send, total)
-        for histogram, seconds in zip(times.values(), in_order, strict=True):
-            if seconds or not total:
-                micros = int(seconds * 1e6)
-                histogram.buckets[DIRECT_BUCKETS[micros] if 0 <= micros < DIRECT_VALUES else bucket_of(micros)] += 1
-                histogram.sum += seconds
+        if self._delayed is None:
+            self._delayed = _Waits(Histogram(), Histogram(), Histogram())
+        locals_, remotes, totals = self._delayed
+        total = local + remote
+        locals_.sum += local
+        remotes.sum += remote
+        totals.sum += total
+        micros = int(local * 1e6)
+        locals_.buckets[DIRECT_BUCKETS[micros] if micros < DIRECT_VALUES else bucket_of(micros)] += 1
+        micros = int(remote * 1e6)
+        remotes.buckets[DIRECT_BUCKETS[micros] if micros < DIRECT_VALUES else bucket_of(micros)] += 1
+        micros = int(total * 1e6)
+        totals.buckets[DIRECT_BUCKETS[micros] if micros < DIRECT_VALUES else bucket_of(micros)] += 1
 
     def error(self, code: ErrorCode, count: int = 1) -> None:
         """The response carries this error code, `count` times."""
@@ -100,7 +104,7 @@ class RequestMetrics:
     def rotate(self) -> None:
         self._inline_time.rotate()
         self._request_bytes.rotate()
-        for histogram in self._delayed.values():
+        for histogram in self._delayed or ():
             histogram.rotate()
 
     # -- read by the metrics page, in its own thread -----------------------------------------------------------------
@@ -117,19 +121,18 @@ class RequestMetrics:
 
     def times(self) -> dict[str, Distribution]:
         """For each of REQUEST_TIMES, how it is spread over all requests."""
-        delayed = self._delayed or {name: Histogram() for name in REQUEST_TIMES}
+        waits = self._delayed or _Waits(Histogram(), Histogram(), Histogram())
+        local, remote, total = (histogram.distribution() for histogram in waits)
         inline = self._inline_time.distribution()
-        waited = {name: histogram.distribution() for name, histogram in delayed.items()}
-        both = inline + waited[TOTAL_TIME]
-        return {name: self._with_zeros(name, inline, waited[name], both) for name in REQUEST_TIMES}
+        total += inline  # which each request has; those that come while this is read are left out
+        told = {LOCAL_TIME: local + inline, REMOTE_TIME: remote, TOTAL_TIME: total}
+        return {name: _with_zeros(told.get(name, _NO_TIMES), total) for name in REQUEST_TIMES}
 
-    @staticmethod
-    def _with_zeros(name: str, inline: Distribution, waited: Distribution, both: Distribution) -> Distribution:
-        """`both` are the total times of all requests: each has one. Those that come while this is read are left out."""
-        told = inline + waited if name in (LOCAL_TIME, TOTAL_TIME) else waited
-        return told.with_zeros(
-            count=max(both.count - told.count, 0), window_count=max(both.window_count - told.window_count, 0)
-        )
+
+def _with_zeros(told: Distribution, total: Distribution) -> Distribution:
+    return told.with_zeros(
+        count=max(total.count - told.count, 0), window_count=max(total.window_count - told.window_count, 0)
+    )
 
 
 @dataclass(frozen=True, slots=True)
