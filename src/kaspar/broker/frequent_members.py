@@ -260,11 +260,13 @@ class _ConsumerHeartbeat(_Known):
         shard = groups.runtime.settled_shard_of(group_id) if groups.serves_consumer_protocol else None
         if shard is None:
             return None
-        if not shard.live_on(heartbeat, epoch, self._broker.now()):
+        target_epoch = shard.assignment_epoch(group_id)
+        if epoch != target_epoch:
             if not groups.runtime.try_at_once(group_id, lambda shard, now: shard.move_on(heartbeat, epoch, now)):
                 return None
-            epoch = shard.assignment_epoch(group_id)
-        told = _EPOCH_AND_INTERVAL.pack(epoch, shard.surroundings.heartbeat_interval_ms(group_id))
+        elif not shard.live_on(heartbeat, epoch, self._broker.now()):
+            return None
+        told = _EPOCH_AND_INTERVAL.pack(target_epoch, shard.surroundings.heartbeat_interval_ms(group_id))
         self._answered(connection, start, end, received)
         return self._form.fill(_correlation_id(buffer, start), told)
 

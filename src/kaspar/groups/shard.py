@@ -263,11 +263,10 @@ class GroupShard:
         """
         return consumer_at_once.move_on(self._groups.get(heartbeat.group_id), heartbeat, epoch, now)
 
-    def assignment_epoch(self, group_id: str) -> int:
-        """The epoch of the target of a consumer group, which is there."""
-        group = self._groups[group_id]
-        assert isinstance(group, ConsumerGroup)
-        return group.state.assignment_epoch
+    def assignment_epoch(self, group_id: str) -> int | None:
+        """The epoch of a consumer group's target."""
+        group = self._groups.get(group_id)
+        return group.state.assignment_epoch if type(group) is ConsumerGroup else None
 
     def consumer_describe(self, group_id: str, now: Now) -> DescribedConsumerGroup:
         group = self._groups.get(group_id)
