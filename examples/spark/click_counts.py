@@ -23,7 +23,7 @@ COUNT = "page STRING, from TIMESTAMP, clicks BIGINT"
 LAST_PAGE = "/goodbye"  # a click from the future closes all windows but its own
 
 
-def run(stage: Stage, *, clicks: str = "clicks", counts: str = "click-counts", guarantee: str = "exactly-once") -> bool:
+def run(stage: Stage, *, clicks: str, counts: str, guarantee: str = "exactly-once") -> bool:
     """Whether every count was published once, and is right."""
     create_topic(stage.bootstrap, clicks)
     create_topic(stage.bootstrap, counts)
@@ -109,7 +109,8 @@ def main() -> int:
     )  # fmt: skip
     given = arguments.parse_args()
     with stage("click-counts", given) as ready:
-        return 0 if run(ready, guarantee=given.guarantee) else 1
+        topics = {"clicks": ready.topic("clicks"), "counts": ready.topic("click-counts")}
+        return 0 if run(ready, **topics, guarantee=given.guarantee) else 1
 
 
 if __name__ == "__main__":

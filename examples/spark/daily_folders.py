@@ -15,7 +15,7 @@ from examples.spark.stage import Stage, parser, say, stage
 DAYS = 3
 
 
-def run(stage: Stage, *, clicks: str = "clicks", again: str = "clicks-again", archive: Path | None = None) -> bool:
+def run(stage: Stage, *, clicks: str, again: str, archive: Path | None = None) -> bool:
     """Whether the day came back as it went in."""
     from pyspark.sql import functions as f
 
@@ -85,7 +85,8 @@ def main() -> int:
     )
     given = arguments.parse_args()
     with stage("daily-folders", given) as ready:
-        return 0 if run(ready, archive=given.archive) else 1
+        topics = {"clicks": ready.topic("clicks"), "again": ready.topic("clicks-again")}
+        return 0 if run(ready, **topics, archive=given.archive) else 1
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class People:
         )
 
 
-def run(stage: Stage, database: Database, *, orders: str = "orders", whole: str = "orders-with-customers") -> bool:
+def run(stage: Stage, database: Database, *, orders: str, whole: str) -> bool:
     """Whether every order came out with the right customer."""
     stage.spark.sql(f"ADD JAR ivy://{DRIVER}?transitive=false")
     create_topic(stage.bootstrap, orders)
@@ -149,7 +149,9 @@ def main() -> int:
                 database = open_here.enter_context(postgresql())
             else:
                 database = Database(given.jdbc_url, given.jdbc_user, os.environ.get("PGPASSWORD", ""))
-            return 0 if run(open_here.enter_context(stage("orders-with-customers", given)), database) else 1
+            ready = open_here.enter_context(stage("orders-with-customers", given))
+            topics = {"orders": ready.topic("orders"), "whole": ready.topic("orders-with-customers")}
+            return 0 if run(ready, database, **topics) else 1
     except PostgresqlMissing as missing:
         print(missing, file=sys.stderr)
         return 1

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import secrets
 import sys
 import tempfile
 import time
@@ -28,6 +29,11 @@ class Stage:
     seconds: float = 20.0
     rate: int = 300
     seed: int = 1
+    suffix: str = ""
+
+    def topic(self, name: str) -> str:
+        """The name of a topic of this run alone: what an earlier one has left in its topics must not be counted."""
+        return name + self.suffix
 
     def reader(self, topic: str, schema: str, *, streaming: bool = False) -> "DataFrame":
         """The records of a topic, from its first on, with values decoded from JSON."""
@@ -87,6 +93,7 @@ def stage(name: str, arguments: argparse.Namespace) -> Iterator[Stage]:
 
     with contextlib.ExitStack() as open_here:
         bootstrap = arguments.bootstrap
+        suffix = "" if bootstrap is None else f"-{secrets.token_hex(3)}"
         if bootstrap is None:
             broker = open_here.enter_context(Broker(process=True, overrides=BROKER_CONFIG))
             bootstrap = broker.bootstrap_servers
@@ -95,4 +102,4 @@ def stage(name: str, arguments: argparse.Namespace) -> Iterator[Stage]:
         session = kaspar.spark.session(name, arguments.master)
         open_here.callback(session.stop)
         say("Spark is ready")
-        yield Stage(session, bootstrap, folder, arguments.seconds, arguments.rate, arguments.seed)
+        yield Stage(session, bootstrap, folder, arguments.seconds, arguments.rate, arguments.seed, suffix)
