@@ -17,7 +17,7 @@ from bench import programs, report
 from bench.rows import chosen, figure
 from bench.runner import Results
 from bench.spark.cases import Case, all_cases
-from bench.spark.stage import MASTER, ROOT, Stage
+from bench.spark.stage import HEAP, MASTER, ROOT, Stage
 from tests.peers.downloads import DownloadError, ToolMissingError
 from tests.peers.spark_connector import CONNECTOR_VERSION
 
@@ -69,7 +69,7 @@ def _conditions(rounds: int, minutes: float, others: Sequence[float]) -> str:
     lines = [
         *report.run_and_machine("python -m bench.spark", minutes),
         f"Linux {platform.release()}; data on a tmpfs; rounds: {rounds}, the sides in turn, after one not counted",
-        f"one session: Spark {pyspark.__version__}, {MASTER}, as `kaspar.spark.session()` makes it, with 1 GB of heap",
+        f"one session: Spark {pyspark.__version__}, {MASTER}, as `kaspar.spark.session()` makes it, with {HEAP} of heap",
         f"one broker: Kaspar, one process, for both sides; Spark's connector is {CONNECTOR_VERSION}",
         *report.shares_of_others(others),
     ]

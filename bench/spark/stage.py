@@ -20,7 +20,8 @@ from tests.peers.spark_connector import connector_settings
 ROOT = Path(__file__).parents[2]
 MASTER = "local[2]"
 _ROWS = {100: 2_000_000, 1000: 500_000}  # of a topic that is read, by the bytes of a record
-_READY_ROWS = {100: 2_000_000, 1000: 250_000}  # of a frame that is written: as many as lie in Spark's memory
+_READY_ROWS = {100: 2_000_000, 1000: 1_000_000}  # of a frame that is written, and lies in Spark's memory before
+HEAP = "4g"
 
 
 @dataclass(slots=True)
@@ -39,7 +40,7 @@ class Stage:
     def set_up(cls, folder: Path, scale: float) -> "Stage":
         tools = programs.Programs.build()
         # A query that is stopped in the midst of a batch says so in its log; what fails here fails with an exception.
-        settings = {"spark.driver.memory": "1g", "spark.log.level": "OFF", **connector_settings()}
+        settings = {"spark.driver.memory": HEAP, "spark.log.level": "OFF", **connector_settings()}
         side = our_broker()
         broker = side.make(folder / "broker")
         broker.overrides["transaction.two.phase.commit.enable"] = "true"
