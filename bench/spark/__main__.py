@@ -69,7 +69,7 @@ def _conditions(rounds: int, minutes: float, others: Sequence[float]) -> str:
     lines = [
         *report.run_and_machine("python -m bench.spark", minutes),
         f"Linux {platform.release()}; data on a tmpfs; rounds: {rounds}, the sides in turn, after one not counted",
-        f"one session: Spark {pyspark.__version__}, {MASTER}, as `kaspar.spark.session()` makes it, with {HEAP} of heap",
+        f"one session: Spark {pyspark.__version__}, {MASTER}, as `kaspar.spark.session()` makes it, heap {HEAP}",
         f"one broker: Kaspar, one process, for both sides; Spark's connector is {CONNECTOR_VERSION}",
         *report.shares_of_others(others),
     ]
