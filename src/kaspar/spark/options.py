@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from kaspar.base.ids import TopicPartition
 from kaspar.spark.formats import FormatOptions
+from kaspar.spark.java_patterns import python_pattern
 from kaspar.spark.kafka_settings import (
     ConnectionSettings,
     InvalidOption,
@@ -220,13 +221,12 @@ def _subscription(given: Mapping[str, str]) -> Subscription:
         if not topics:
             raise InvalidOption(f"Option 'subscribe' names no topic: it is {text!r}.")
         return Subscription(topics=topics)
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise InvalidOption(f"Option 'subscribePattern' is not a regular expression: {error} in {text!r}.") from None
     if not text:
         raise InvalidOption("Option 'subscribePattern' is empty.")
-    return Subscription(pattern=text)
+    try:
+        return Subscription(pattern=python_pattern(text))
+    except re.error as error:
+        raise InvalidOption(f"Option 'subscribePattern' cannot be used: {error} in {text!r}.") from None
 
 
 def _limit(given: Mapping[str, str], side: str) -> OffsetLimit | None:
