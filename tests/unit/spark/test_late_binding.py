@@ -1,66 +1,63 @@
 """A task of a batch reads to where its partitions end then: Spark runs a DataFrame's tasks as often as it is used."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.cluster import EARLIEST_TIMESTAMP
+from kaspar.client.offsets import ListedOffset
 from kaspar.spark import late_binding
+from kaspar.spark.kafka_settings import ConnectionSettings
 from kaspar.spark.late_binding import bound_now
-from kaspar.spark.options import ReadOptions
+from kaspar.spark.options import READ_COMMITTED, ReadOptions
 from kaspar.spark.planning import OffsetRange, Parallelism, tasks
 
-OPTIONS = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribe": "t"})
+Bound = Callable[..., list[tuple[int, int]]]
+OPTIONS = ReadOptions.of(
+    {"kafka.bootstrap.servers": "a:1", "subscribe": "t", "kafka.isolation.level": "read_committed"}
+)
 
 
-class Cluster:
-    """In place of an OffsetReader: logs as (first offset, end), by partition."""
+@pytest.fixture
+def bound(monkeypatch: pytest.MonkeyPatch) -> Bound:
+    """Where the ranges start and end, on a cluster with these logs: (first offset, end) by partition."""
 
-    logs: ClassVar[dict[int, tuple[int, int]]] = {}
+    def starts_and_ends(*ranges: OffsetRange, **logs: tuple[int, int]) -> list[tuple[int, int]]:
+        def list_offsets(
+            client: None, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
+        ) -> dict[TopicPartition, ListedOffset]:
+            found = {}
+            for where, timestamp in timestamps.items():
+                if f"t{where.partition}" not in logs:
+                    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "gone")
+                first, end = logs[f"t{where.partition}"]
+                assert timestamp == EARLIEST_TIMESTAMP or isolation_level == READ_COMMITTED
+                found[where] = ListedOffset(first if timestamp == EARLIEST_TIMESTAMP else end)
+            return found
 
-    def __init__(self, options: ReadOptions) -> None:
-        pass
+        monkeypatch.setattr(ConnectionSettings, "client", lambda self: nullcontext())
+        monkeypatch.setattr(late_binding, "list_offsets", list_offsets)
+        return [(each.start, each.end) for each in bound_now(ranges, OPTIONS)]
 
-    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {where: self._log(where)[0] for where in partitions}
-
-    def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {where: self._log(where)[1] for where in partitions}
-
-    def _log(self, where: TopicPartition) -> tuple[int, int]:
-        if where.partition not in self.logs:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "gone")
-        return self.logs[where.partition]
-
-    def close(self) -> None:
-        pass
-
-
-@pytest.fixture(autouse=True)
-def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_binding, "OffsetReader", Cluster)
+    return starts_and_ends
 
 
-def bound(*ranges: OffsetRange, **logs: tuple[int, int]) -> list[tuple[int, int]]:
-    Cluster.logs = {int(name[1:]): log for name, log in logs.items()}
-    return [(each.start, each.end) for each in bound_now(ranges, OPTIONS)]
-
-
-def test_a_range_goes_on_to_the_latest_offset_and_begins_at_the_earliest() -> None:
+def test_a_range_goes_on_to_the_latest_offset_and_begins_at_the_earliest(bound: Bound) -> None:
     whole = OffsetRange("t", 0, 0, 5, from_earliest=True, to_latest=True)
     assert bound(whole, t0=(0, 9)) == [(0, 9)]
     assert bound(whole, t0=(7, 9)) == [(7, 9)]
 
 
-def test_offsets_that_the_options_name_stay() -> None:
+def test_offsets_that_the_options_name_stay(bound: Bound) -> None:
     assert bound(OffsetRange("t", 0, 2, 5), t0=(3, 9)) == [(2, 5)]
     assert bound(OffsetRange("t", 0, 2, 5, to_latest=True), t0=(3, 9)) == [(2, 9)], "what is gone is a loss"
     assert bound(OffsetRange("t", 0, 2, 5, from_earliest=True), t0=(3, 9)) == [(3, 5)]
 
 
-def test_the_last_part_of_a_partition_goes_on_and_parts_whose_records_were_removed_are_empty() -> None:
+def test_the_last_part_of_a_partition_goes_on_and_parts_whose_records_were_removed_are_empty(bound: Bound) -> None:
     whole = OffsetRange("t", 0, 0, 90, from_earliest=True, to_latest=True)
     planned = tasks([whole], {}, Parallelism(cores=1, min_partitions=3))
     parts = [each for task in planned for each in task.ranges]
@@ -79,5 +76,5 @@ def test_an_empty_partition_that_may_get_something_goes_with_a_task() -> None:
     assert [task.ranges for task in tasks([idle, ended], {}, Parallelism(cores=2))] == [(idle,)]
 
 
-def test_what_is_gone_is_left_to_whoever_reads_it() -> None:
+def test_what_is_gone_is_left_to_whoever_reads_it(bound: Bound) -> None:
     assert bound(OffsetRange("t", 0, 0, 5, to_latest=True)) == [(0, 5)]
