@@ -129,7 +129,7 @@ class ReadOptions:
     def of(options: Mapping[str, str]) -> "ReadOptions":
         """Raises InvalidOption. for_batch() and for_stream() check what only the one or the other may say."""
         given = {name.lower(): value for name, value in options.items()}
-        if not given or "provider" in given:
+        if "provider" in given:  # which Spark adds for CREATE TABLE
             raise InvalidOption(
                 "A topic cannot be a table of a catalog, since Spark keeps no options of tables of Python data "
                 "sources: use CREATE TEMPORARY VIEW name USING kaspar OPTIONS (...)."
