@@ -200,6 +200,7 @@ class Siege:
     def _usurp(self) -> None:
         old = self._program
         assert old is not None
+        self._usurped.append(old)
         paused = old.processes()
         for each in paused:
             each.send(signal.SIGSTOP)
@@ -207,7 +208,6 @@ class Siege:
         self.wait_for_progress()
         for each in paused:
             each.send(signal.SIGCONT)
-        self._usurped.append(old)
         # It goes by who came last: a driver that was paused before it had begun takes the place of the other one.
         wait_until(lambda: self._one_has_given_up(old), "one of two drivers gives up", seconds=PROGRESS_SECONDS)
 
