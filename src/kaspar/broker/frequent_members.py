@@ -18,9 +18,9 @@ from kaspar.broker.connection import Buffers, Connection
 from kaspar.broker.coordination.tickets import RequestTicket
 from kaspar.broker.handlers import Response
 from kaspar.broker.handlers.group_client import host_of
-from kaspar.broker.handlers.join_group import as_of_version
+from kaspar.broker.handlers.join_group import as_of_version, join
 from kaspar.broker.responses import Delayed, encode_response
-from kaspar.groups.classic_answers import join_refused, sync_refused
+from kaspar.groups.classic_answers import sync_refused
 from kaspar.groups.classic_member import protocols_by_name
 from kaspar.groups.consumer_at_once import PlainHeartbeat, says_nothing
 from kaspar.groups.group import Client
@@ -155,13 +155,7 @@ class _Join(_Known):
     def again(
         self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
     ) -> Buffers | Delayed:
-        request, client, protocols = self._request, self._client, self._protocols
-        runtime = self._broker.groups.runtime
-        answer = runtime.wait_at_once(
-            request.group_id, lambda shard, ticket: shard.join_again(request, protocols, ticket), join_refused
-        ) or runtime.submit(
-            request.group_id, lambda shard, ticket, now: shard.join(request, client, ticket, now), join_refused
-        )
+        answer = join(self._broker, self._request, self._protocols, self._client)
         if isinstance(answer, RequestTicket):
             return self._delayed(connection, buffer, start, end, received, answer)
         response = self._encode(self._version, _correlation_id(buffer, start), answer)

@@ -13,6 +13,7 @@ from kaspar.broker.handlers import Answer, RequestContext
 from kaspar.broker.handlers.group_client import client_of
 from kaspar.groups.classic_answers import join_refused
 from kaspar.groups.classic_member import protocols_by_name
+from kaspar.groups.group import Client
 from kaspar.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kaspar.protocol.schema import Message
 
@@ -26,24 +27,21 @@ def handle(broker: "Broker", context: RequestContext, request: JoinGroupRequest)
     code = _check(broker, request)
     if code is not ErrorCode.NONE:
         return as_of_version(context.version, join_refused(code, request.member_id))
-    answer = _wait(broker, request) or _submit(broker, context, request)
+    client = client_of(context, may_be_new=not request.member_id)
+    answer = join(broker, request, protocols_by_name(request.protocols), client)
     if context.version >= FIRST_WITH_NULL_PROTOCOL:
         return answer
     return translated(answer, functools.partial(as_of_version, context.version))
 
 
-def _wait(broker: "Broker", request: JoinGroupRequest) -> RequestTicket | None:
-    if not request.member_id:
-        return None
-    protocols = protocols_by_name(request.protocols)
-    return broker.groups.runtime.wait_at_once(
+def join(
+    broker: "Broker", request: JoinGroupRequest, protocols: dict[str, bytes], client: Client
+) -> Message | RequestTicket:
+    """A request that was checked, and its protocols by name."""
+    runtime = broker.groups.runtime
+    return runtime.wait_at_once(
         request.group_id, lambda shard, ticket: shard.join_again(request, protocols, ticket), join_refused
-    )
-
-
-def _submit(broker: "Broker", context: RequestContext, request: JoinGroupRequest) -> Message | RequestTicket:
-    client = client_of(context, may_be_new=not request.member_id)
-    return broker.groups.runtime.submit(
+    ) or runtime.submit(
         request.group_id, lambda shard, ticket, now: shard.join(request, client, ticket, now), join_refused
     )
 
