@@ -46,6 +46,7 @@ class Stage:
         broker.overrides["transaction.two.phase.commit.enable"] = "true"
         # Spark's connector keeps its producers, which ask for the metadata of topics that are deleted by then.
         broker.overrides["auto.create.topics.enable"] = "false"
+        broker.overrides["log.segment.delete.delay.ms"] = "0"  # a measurement waits until the last one's files are gone
         broker.start()
         # Python workers are to find the no-op source and sink, too.
         os.environ["PYTHONPATH"] = str(ROOT)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.compiled import load
-from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records import Codec, Record, check_batch, iter_records
 from kaspar.records.column_writing import murmur2, take_batch
@@ -60,10 +60,7 @@ def encoded(
     """(partition, batch) as they go out; topic "t"."""
     parsed = WriteOptions.of({"kafka.bootstrap.servers": "h:1", "topic": "t", **(options or {})})
     encoder = RowEncoder(parsed, FixedTopics(partitions), now_ms=lambda: NOW_MS, chance=random.Random(seed))  # type: ignore[arg-type]
-    ready: list[tuple[TopicPartition, memoryview]] = []
-    for batch in batches:
-        ready.extend(encoder.encode(batch))
-    ready.extend(encoder.rest())
+    ready = list(encoder.encode_all(batches))
     for _, data in ready:
         identify(data, ProducerIdAndEpoch(7, 1), 0)
     return [(where.partition, data) for where, data in ready]

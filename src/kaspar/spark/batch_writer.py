@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from kaspar.base.errors import KasparError
+from kaspar.spark.garbage import set_aside_what_is_loaded
 from kaspar.spark.guarantee import guarantee_of
 from kaspar.spark.kafka_settings import InvalidOption
 from kaspar.spark.sentences import answered_by, in_one_sentence
@@ -30,6 +31,7 @@ class KasparBatchWriter(DataSourceArrowWriter):
         check_schema(schema, self._options.topic)
         self._guarantee = guarantee_of(self._options, streaming=False)
         _check_destination(self._options)
+        set_aside_what_is_loaded()
 
     @in_one_sentence()
     def write(self, iterator: Iterator["RecordBatch"]) -> WriterCommitMessage:
@@ -41,6 +43,7 @@ class KasparBatchWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with answered_by(self._options.connection.bootstrap_servers):
             self._guarantee.publish(messages, None)
+        set_aside_what_is_loaded()
 
     @in_one_sentence()
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

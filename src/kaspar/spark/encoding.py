@@ -24,11 +24,13 @@ from kaspar.records.column_writing import (
     group_rows,
     take_batch,
 )
+from kaspar.spark.garbage import set_aside_what_is_loaded
 from kaspar.spark.guarantee import Guarantee, TaskWriter
 from kaspar.spark.sentences import answered_by
 from kaspar.spark.write_options import WriteOptions
 
 _MAX_COLUMN_BYTES = (1 << 31) - 1  # what 32-bit offsets reach
+_MOST_BYTES_TOGETHER = 1 << 20  # a broker that has nothing to do meanwhile is to wait no longer than for these
 
 Ready = tuple[TopicPartition, memoryview]
 
@@ -43,14 +45,29 @@ def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarant
         writer = guarantee.begin()
         try:
             encoder = RowEncoder(options, writer)
-            for batch in batches:
-                for ready in encoder.encode(batch):
-                    writer.send([ready])
-            writer.send(list(encoder.rest()))
-            return writer.finish(encoder.rows)
+            for together in _together(encoder.encode_all(batches), options.producer.max_request_size):
+                writer.send(together)
+            message = writer.finish(encoder.rows)
         except BaseException:
             writer.abandon()
             raise
+    set_aside_what_is_loaded()
+    return message
+
+
+def _together(batches: Iterable[Ready], max_request_size: int) -> Iterator[list[Ready]]:
+    """As many at a time as go into one request: each costs both ends its share, however small its batches are."""
+    most_bytes = min(max_request_size, _MOST_BYTES_TOGETHER)
+    together: list[Ready] = []
+    size = 0
+    for ready in batches:
+        size += len(ready[1])
+        if together and size > most_bytes:
+            yield together
+            together, size = [], len(ready[1])
+        together.append(ready)
+    if together:
+        yield together
 
 
 class _Topic:
@@ -88,7 +105,12 @@ class RowEncoder:
         self._chance = chance or random.Random()
         self._topics: dict[str, _Topic] = {}
 
-    def encode(self, batch: pa.RecordBatch) -> Iterator[Ready]:
+    def encode_all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Ready]:
+        for batch in batches:
+            yield from self._encode(batch)
+        yield from self._rest()
+
+    def _encode(self, batch: pa.RecordBatch) -> Iterator[Ready]:
         """Take the rows of `batch`, and give out record batches as they get full."""
         if not batch.num_rows:
             return
@@ -96,8 +118,8 @@ class RowEncoder:
             half = batch.num_rows // 2
             if not half:
                 raise UnwritableRow(f"A row of more than {_MAX_COLUMN_BYTES} bytes cannot be written")
-            yield from self.encode(batch.slice(0, half))
-            yield from self.encode(batch.slice(half))
+            yield from self._encode(batch.slice(0, half))
+            yield from self._encode(batch.slice(half))
             return
         columns = _record_columns(batch)
         asked = _asked_partitions(batch)
@@ -114,7 +136,7 @@ class RowEncoder:
         self.rows += batch.num_rows
         yield from self._make_room()
 
-    def rest(self) -> Iterator[Ready]:
+    def _rest(self) -> Iterator[Ready]:
         """The batches that are not full, at the end."""
         for topic in self._topics.values():
             for partition, builder in topic.builders.items():

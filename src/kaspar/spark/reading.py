@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from kaspar.spark.garbage import set_aside_what_is_loaded
 from kaspar.spark.options import ReadOptions
 from kaspar.spark.planning import OffsetRange, ReadTask
 from kaspar.spark.sentences import answered_by, in_one_sentence
@@ -28,3 +29,4 @@ def read_task(partition: InputPartition, options: ReadOptions) -> "Iterator[Reco
         for each in ranges:
             if len(each):
                 yield from read_range(each, options)
+    set_aside_what_is_loaded()

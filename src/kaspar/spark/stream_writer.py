@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kaspar.spark.garbage import set_aside_what_is_loaded
 from kaspar.spark.guarantee import guarantee_of
 from kaspar.spark.sentences import answered_by, in_one_sentence
 from kaspar.spark.write_options import WriteOptions
@@ -26,6 +27,7 @@ class KasparStreamWriter(DataSourceStreamArrowWriter):
         self._options = WriteOptions.of(options)
         check_schema(schema, self._options.topic)
         self._guarantee = guarantee_of(self._options, streaming=True)
+        set_aside_what_is_loaded()
 
     @in_one_sentence()
     def write(self, iterator: Iterator["RecordBatch"]) -> WriterCommitMessage:
@@ -37,6 +39,7 @@ class KasparStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         with answered_by(self._options.connection.bootstrap_servers):
             self._guarantee.publish(messages, batchId)
+        set_aside_what_is_loaded()
 
     @in_one_sentence()
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

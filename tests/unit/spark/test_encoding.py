@@ -1,6 +1,7 @@
 """Rows on their way into topics: which topic and partition, what is refused, and how much memory it takes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -165,8 +166,23 @@ def test_a_record_larger_than_a_request_may_be_is_refused_with_its_size() -> Non
 
 
 def test_batches_go_out_as_they_get_full() -> None:
-    written = write([rows(value=["x" * 90] * 100)], topic="t", kafka__batch__size="1000")
+    values = rows(value=["x" * 90] * 100)
+    written = write([values], topic="t", kafka__batch__size="1000", kafka__max__request__size="1000")
     assert written.sends == len(written.batches) > 10
+
+
+def test_full_batches_of_several_partitions_go_out_together_as_far_as_a_request_takes_them() -> None:
+    sent: list[list[int]] = []
+
+    class Watched(Written):
+        def send(self, batches: Sequence[tuple[TopicPartition, memoryview]]) -> None:
+            sent.append([len(data) for _, data in batches])
+            super().send(batches)
+
+    values = rows(value=["x" * 90] * 400)
+    write([values], Watched({"t": [4]}), topic="t", kafka__batch__size="1000", kafka__max__request__size="3500")
+    assert max(map(sum, sent)) <= 3500
+    assert all(sum(sizes) + following[0] > 3500 for sizes, following in pairwise(sent))
 
 
 def test_many_partitions_do_not_take_more_than_the_buffer() -> None:

@@ -1,0 +1,33 @@
+"""What a worker of Spark has loaded is not looked through again after every task."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from kaspar.spark.garbage import set_aside_what_is_loaded
+
+
+@pytest.fixture(autouse=True)
+def this_process_as_it_was() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+    set_aside_what_is_loaded.cache_clear()
+
+
+def test_what_is_loaded_is_set_aside_and_what_comes_later_is_collected() -> None:
+    set_aside_what_is_loaded.cache_clear()
+    set_aside_what_is_loaded()
+    assert gc.get_freeze_count() > 1000
+    cycle: list[object] = []
+    cycle.append(cycle)
+    del cycle
+    assert gc.collect() == 1
+
+
+def test_it_is_done_once() -> None:
+    set_aside_what_is_loaded.cache_clear()
+    set_aside_what_is_loaded()
+    gc.unfreeze()
+    set_aside_what_is_loaded()
+    assert gc.get_freeze_count() == 0
