@@ -147,7 +147,10 @@ class SmallBatches(Case):
             rows = stage.spark.readStream.format(side.format).load()
             writer = rows.writeStream.format(side.format)
             return {self.name: batch_milliseconds(stage, writer, checkpoint, batches)}
-        with stage.topics.temporary(1) as source, stage.topics.temporary(1) as target, Feed(stage.broker, source):
+        # These topics stay. Spark's connector keeps its producers: one whose query is stopped in the midst of a batch
+        # would try to send that to a topic that is no more, for two minutes, and keep the next query waiting for it.
+        source, target = stage.topics.create(1), stage.topics.create(1)
+        with Feed(stage.broker, source):
             servers = {"kafka.bootstrap.servers": stage.broker.bootstrap}
             rows = stage.spark.readStream.format(side.format).options(**servers, subscribe=source).load()
             writer = rows.select("value").writeStream.format(side.format)

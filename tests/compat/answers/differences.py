@@ -214,12 +214,6 @@ _BETTER_ANSWERS = [
         versions=(12, 13),
     ),
     Known(
-        "A topic that Metadata makes is in the same answer; Kafka first answers UNKNOWN_TOPIC_OR_PARTITION.",
-        "The client need not ask again.",
-        ["metadata-a-topic-is-made-by-asking-for-it"],
-        ["step 1: Metadata / topics / made / *"],
-    ),
-    Known(
         "Metadata by neither id nor name is INVALID_TOPIC_EXCEPTION for that topic; "
         "Kafka answers UNKNOWN_SERVER_ERROR and nothing else.",
         "The request is at fault, not the server, and its other topics are answered.",

@@ -81,13 +81,12 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
     if version < FIRST_WITH_ID_ALONE and _names_topics_by_id(request):
         return _refuse_all(request)
     operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    image = broker.image
     if request.topics is None or (version < FIRST_WITH_NULL_FOR_ALL and not request.topics):
-        image = broker.image
         topics = [broker.encoded_topics.entry(topic, image, version, operations) for topic in image.topics.values()]
     else:
         if request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            await _create_missing(broker, request.topics)
-        image = broker.image
+            await _create_missing(broker, image, request.topics)
         topics = [_named(broker, image, wanted, version, operations) for wanted in dict.fromkeys(request.topics)]
     response = MetadataResponse(
         brokers=tuple(
@@ -121,14 +120,16 @@ def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
     return PartlyEncoded(MetadataResponse(brokers=(), cluster_id=None, controller_id=NO_CONTROLLER, topics=topics), {})
 
 
-async def _create_missing(broker: "Broker", wanted: tuple[MetadataRequestTopic, ...]) -> None:
-    """Make the topics that do not exist, so that the answer already has them."""
+async def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...]) -> None:
+    """Make the topics that do not exist. The answer says that they do not, as Kafka's does: whoever has deleted a
+    topic, and asks until it is gone, makes it anew by asking, and would never see it gone.
+    """
     missing = [
         topic.name
         for topic in wanted
         if topic.name
         and topic.topic_id == ZERO_UUID
-        and topic.name not in broker.image.topics
+        and topic.name not in image.topics
         and not is_internal(topic.name)  # what makes those knows how many partitions they must have
     ]
     if missing:
