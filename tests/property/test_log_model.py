@@ -206,7 +206,7 @@ class LogAgainstList(RuleBasedStateMachine):
             return
         kept = data.draw(st.sampled_from(allowed))
         offset = self.batches[kept].base_offset
-        self.log.truncate_to(offset, now_ms=self.clock.now_ms())
+        self.manager.truncate_to(self.log, offset, now_ms=self.clock.now_ms())
         del self.batches[kept:]
         self.end = offset
         self.synced = min(self.synced, offset)

@@ -374,7 +374,23 @@ class LogManager:
             one.flush(offset)
         self.checkpoint()
         if self._written_point(one) < offset:
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no checkpoint could be written in {one.directory.path}")
+            raise self._no_checkpoint(one)
+
+    def truncate_to(self, one: Log, offset: int, *, now_ms: int) -> bool:
+        """Drop every record of a log at or above `offset`, durably. False if there is none.
+
+        That these offsets are no longer synced is written down before one of them is given to another record: a start
+        goes by it, and would take the new record for whole. Where that is refused, ask again before appending.
+        """
+        is_cut = one.truncate_to(offset, now_ms=now_ms)
+        self.checkpoint()  # also where nothing is left to cut, for it may have failed the last time
+        if not 0 <= self._written_point(one) <= one.recovery_point:
+            raise self._no_checkpoint(one)
+        return is_cut
+
+    @staticmethod
+    def _no_checkpoint(one: Log) -> Refused:
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no checkpoint could be written in {one.directory.path}")
 
     def _written_point(self, one: Log) -> int:
         return self._written_points.get(one.directory.path, {}).get(one.topic_partition, -1)

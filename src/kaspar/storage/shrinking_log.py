@@ -123,7 +123,9 @@ class ShrinkingLog(LocalLog):
     # Truncation and deletion
 
     def truncate_to(self, offset: int, *, now_ms: int) -> bool:
-        """Drop every record at or above `offset`, durably. False if there is none."""
+        """Drop every record at or above `offset`, durably. False if there is none. For LogManager.truncate_to, which
+        also writes down that the offsets from there on are not synced any more.
+        """
         if offset >= self.log_end_offset:
             return False
         if offset < self.segments.base_offsets[0]:

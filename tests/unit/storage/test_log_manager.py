@@ -239,6 +239,33 @@ def test_checkpoints_hold_what_the_next_start_needs(tmp_path: Path) -> None:
     manager.close()
 
 
+def test_what_takes_the_place_of_truncated_records_is_not_taken_for_synced(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    log = manager.create(PARTITION, random_uuid(), CONFIG)
+    append_values(log, b"a")
+    append_values(log, b"b", b"c")
+    manager.close()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    again = manager.get(PARTITION)
+    assert again is not None
+    assert again.recovery_point == 3
+    files.fail("pwrite", errno.ENOSPC)
+    with pytest.raises(Refused, match="no checkpoint could be written"):
+        manager.truncate_to(again, 1, now_ms=NOW_MS)
+    files.recover()
+    assert not manager.truncate_to(again, 1, now_ms=NOW_MS), "that much was done before"
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 1\n"
+    append_values(again, b"new")
+    manager.abandon()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    again = manager.get(PARTITION)
+    assert again is not None
+    assert (again.recovery_point, read_values(again)) == (1, [(0, b"a"), (1, b"new")])
+    assert manager.truncate_to(again, 1, now_ms=NOW_MS)
+    manager.close()
+
+
 def test_a_directory_that_fails_keeps_no_checkpoint_of_another_from_being_written(tmp_path: Path) -> None:
     class Failing(FaultyFiles):
         def rename(self, old: str, new: str) -> None:
