@@ -9,14 +9,14 @@ from kaspar.spark.garbage import set_aside_what_is_loaded
 
 
 @pytest.fixture(autouse=True)
-def this_process_as_it_was() -> Iterator[None]:
+def a_process_that_is_left_as_it_was() -> Iterator[None]:
+    set_aside_what_is_loaded.cache_clear()
     yield
     gc.unfreeze()
     set_aside_what_is_loaded.cache_clear()
 
 
 def test_what_is_loaded_is_set_aside_and_what_comes_later_is_collected() -> None:
-    set_aside_what_is_loaded.cache_clear()
     set_aside_what_is_loaded()
     assert gc.get_freeze_count() > 1000
     cycle: list[object] = []
@@ -26,7 +26,6 @@ def test_what_is_loaded_is_set_aside_and_what_comes_later_is_collected() -> None
 
 
 def test_it_is_done_once() -> None:
-    set_aside_what_is_loaded.cache_clear()
     set_aside_what_is_loaded()
     gc.unfreeze()
     set_aside_what_is_loaded()
