@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
+_OF_UNKNOWN_TOPICS = {"cleanup.policy": "compact"}
+
 
 def leadership_of(partition: PartitionImage) -> Leadership:
     return Leadership(
@@ -43,8 +45,9 @@ class Hosting:
         self._following = asyncio.Lock()
 
     def config_of(self, topic: str, image: ClusterImage) -> LogConfig:
+        """A topic that the image does not know is loaded as a compacted one: gaps in its offsets may be normal."""
         found = image.topics.get(topic)
-        return LogConfig.of(self._broker.config, found.configs if found is not None else {})
+        return LogConfig.of(self._broker.config, found.configs if found is not None else _OF_UNKNOWN_TOPICS)
 
     async def follow(self, image: ClusterImage, changed: Collection[str]) -> None:
         """Carry out what `changed` topics have become in `image`."""

@@ -2,7 +2,8 @@
 
 A segment's files carry its base offset in twenty digits: `00000000000000000042.log`. A producer snapshot carries the
 offset up to which it holds. A partition's folder is `<topic>-<partition>`; a folder that is waiting to be removed is
-`<topic>-<partition>.<32 hex digits>-delete`.
+`<topic>-<partition>.<32 hex digits>-delete`, and one that is kept but not used ends in `-stray`. What recovery takes
+out of a log without deleting it is `00000000000000000042.log.<8 hex digits>.stray`.
 """
 
 import re
@@ -19,6 +20,7 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 TEMPORARY = ".tmp"
+STRAY = ".stray"
 
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
@@ -65,7 +67,22 @@ def parse_mark(folder: str) -> str | None:
 
 
 def folder_to_delete(partition: TopicPartition) -> str:
-    """A name never used before for a partition's folder that is to be removed, short enough for every file system."""
-    mark = f".{uuid.uuid4().hex}-delete"
+    """A name never used before for a partition's folder that is to be removed."""
+    return _marked(partition, "delete")
+
+
+def stray_folder(partition: TopicPartition) -> str:
+    """A name never used before for a folder that is kept, but is no longer the partition's."""
+    return _marked(partition, "stray")
+
+
+def stray_mark() -> str:
+    """What makes the name of a segment's file one that no start takes for a part of the log, and none used before."""
+    return f".{uuid.uuid4().hex[:8]}{STRAY}"
+
+
+def _marked(partition: TopicPartition, mark: str) -> str:
+    """Short enough for every file system."""
+    mark = f".{uuid.uuid4().hex}-{mark}"
     room = _LONGEST_NAME - len(mark) - len(f"-{partition.partition}")
     return f"{partition.topic[:room]}-{partition.partition}{mark}"

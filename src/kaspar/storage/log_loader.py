@@ -59,6 +59,7 @@ class DirectoryLoader:
         self._progress = progress
         self._counting = threading.Lock()
         self._clean = False
+        self._has_points = False
         self._partitions = 0
         self._done = 0
         self._bytes_checked = 0
@@ -70,8 +71,10 @@ class DirectoryLoader:
         files, path = self.directory.files, self.directory.path
         try:
             names = files.listdir(path)
-            self._recovery_points = self._read(RECOVERY_POINT_CHECKPOINT)
-            self._log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT)
+            points = self._read(RECOVERY_POINT_CHECKPOINT)
+            self._has_points = points is not None and RECOVERY_POINT_CHECKPOINT in names
+            self._recovery_points = points or {}
+            self._log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT) or {}
             self._read(CLEANER_OFFSET_CHECKPOINT)  # a version that is not known is refused before anything is touched
             self._clean = folder_metadata.take_clean_shutdown(files, path)
         except OSError as error:
@@ -91,18 +94,23 @@ class DirectoryLoader:
             log.info("loading partitions", directory=path, partitions=len(partitions), clean=self._clean)
         return [pool.submit(self._load, partition) for partition in partitions]
 
-    def _read(self, name: str) -> dict[TopicPartition, Offset]:
+    def _read(self, name: str) -> dict[TopicPartition, Offset] | None:
         try:
             return checkpoints.read_offsets(self.directory.files, self.directory.path, name)
         except checkpoints.DamagedCheckpoint as error:
             log.warning("a checkpoint is damaged and counts as empty", error=error)
-            return {}
+            return None
 
     def _load(self, partition: TopicPartition) -> Log | None:
         if self.directory.offline is not None:
             return None
         folder = os.path.join(self.directory.path, str(partition))
-        known = KnownOffsets(self._recovery_points.get(partition), self._log_start_offsets.get(partition), self._clean)
+        known = KnownOffsets(
+            self._recovery_points.get(partition),
+            self._log_start_offsets.get(partition),
+            self._clean,
+            self._has_points,
+        )
         try:
             loaded = load_log(
                 self.directory,

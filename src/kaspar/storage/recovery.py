@@ -4,8 +4,10 @@ After a clean stop nothing but names, sizes, three small files and the indexes o
 any other end:
 
 - everything below the recovery point is on the disk and is taken as it is;
-- from there on every batch is checked; at the first that is not whole and valid the segment is cut, and what comes
-  after it is removed; so is a later segment that does not go on where the one before it ends;
+- from there on every batch is checked; at the first that is not whole and valid the segment is cut, and the segments
+  after it are set aside (see set_aside). So is a later segment that does not go on where the one before it ends: a
+  power cut took what was between, and a log must be a first part of what it was, or transactions lose their ends.
+  Where the topic is compacted, or the recovery point is not known, the gap may be the cleaner's work, and it stays;
 - the indexes of what was checked are made anew, leader epochs found on the way are added, and the state of the
   producers is brought up to date from the newest snapshot at or below the recovery point. Aborted transactions that
   are decided on the way are added to their index. Newer snapshots go: they may know of batches that are lost.
@@ -13,11 +15,13 @@ any other end:
 Files that an unfinished deletion, cleaning or swap left are dealt with first, as Kafka does it.
 """
 
+import contextlib
 import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.config import LogConfig
@@ -35,6 +39,7 @@ from kaspar.storage.log import Log
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.producer_state import ProducerState
 from kaspar.storage.segment import Segment
+from kaspar.storage.set_aside import keep_tail, set_segment_aside
 from kaspar.storage.transaction_index import TransactionIndex
 
 log = get_log(__name__)
@@ -45,11 +50,15 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class KnownOffsets:
-    """What the checkpoint files of a log directory say about one partition; None where they say nothing."""
+    """What the checkpoint files of a log directory say about one partition; None where they say nothing.
+
+    `has_points` is False where the file of recovery points is missing or damaged: any of the log may have been synced.
+    """
 
     recovery_point: int | None
     log_start_offset: int | None
     clean: bool
+    has_points: bool = True
 
 
 def load_log(
@@ -83,6 +92,10 @@ def load_log(
         snapshots=loading.content.snapshots,
     )
     loaded.sync_with_next_flush(loading.rebuilt, names=not known.clean)
+    if loading.kept_gap:
+        # Below the recovery point nobody asks again where a gap comes from.
+        with contextlib.suppress(Refused):  # no space: it stays to be asked, as before
+            loaded.flush()
     return loaded
 
 
@@ -114,6 +127,7 @@ class _Loading:
         self.recovery_point = 0
         self.remembered_up_to = 0
         self.rebuilt: list[Segment] = []
+        self.kept_gap = False
 
     def run(self) -> None:
         self.content = settle_leftovers(self.files, self.folder)
@@ -144,7 +158,7 @@ class _Loading:
                 log_start_offset=self.log_start_offset,
             )
             for segment in self.segments:
-                self._remove(segment)
+                set_segment_aside(self.files, segment, "it ends before the start of the log")
             self._begin_anew(self.log_start_offset)
             return
         self.recovery_point = self.log_end_offset if self.known.clean else min(recovery_point, self.log_end_offset)
@@ -234,27 +248,40 @@ class _Loading:
         producer_replay.replay(self.files, segments, self.remembered_up_to, checked_from, self.producers)
         aborted = self.aborted.kept(first, max(checked_from, self.remembered_up_to))
 
-        compacted = "compact" in self.config.cleanup_policy
         end = segments[first].base_offset
-        sound = True
+        problem: str | None = None
         for slot in range(first, len(segments)):
             segment = segments[slot]
-            gap = slot > first and segment.base_offset != end and not compacted
-            if not sound or gap or segment.base_offset < end:
-                self._remove(segment)
+            problem = problem or self._why_unusable(segment, end)
+            if problem is not None:
+                set_segment_aside(self.files, segment, problem)
                 self.segments = [one for one in self.segments if one is not segment]
-                sound = False
                 continue
             if slot > first:
                 position, checked_from = 0, segment.base_offset
                 kept, aborted = [], self.aborted.kept(slot, segment.base_offset)
             end, sound = self._scan(segment, position, checked_from, kept, aborted)
+            if not sound:
+                problem = f"the segment before it, {segment.base_offset}, is damaged"
         self.log_end_offset = end
         if end < self.remembered_up_to:
             # Even synced records are gone, so the snapshot knows of batches that are no more.
             begin = self._load_snapshot(end)
             producer_replay.replay(self.files, self.segments, begin, end, self.producers)
             self.segments[-1].drop_aborted(self.files, end)
+
+    def _why_unusable(self, segment: Segment, end: int) -> str | None:
+        """Why a segment cannot follow what ends at `end`, if it cannot."""
+        if segment.base_offset == end:
+            return None
+        if segment.base_offset < end:
+            return f"the log goes to {end} before it"
+        if "compact" not in self.config.cleanup_policy and self.known.has_points:
+            return f"the log ends at {end} before it"
+        if not self.kept_gap:
+            log.info("a gap in the offsets is taken for the cleaner's work", partition=self.topic_partition, offset=end)
+        self.kept_gap = True
+        return None
 
     def _index_is_sound(self, segment: Segment) -> bool:
         """Of a segment that was rolled: nothing in it is then younger than the last entry of its time index."""
@@ -394,6 +421,8 @@ class _Loading:
             problem=scan.problem,
         )
         if cut:
+            if segment is not self.segments[-1] or not self.known.has_points:
+                keep_tail(self.files, segment, fd, scan.position)
             self.files.truncate(fd, scan.position)
             self.files.fsync(fd)
             segment.size = scan.position
@@ -413,12 +442,6 @@ class _Loading:
             segment.index = offsets
             log.warning("no space is left for an index", file=segment.path(OFFSET_INDEX))
         self.rebuilt.append(segment)
-
-    def _remove(self, segment: Segment) -> None:
-        log.warning("removed a segment that does not go on where the log ends", file=segment.path(LOG))
-        for path in segment.mark_deleted(self.files):
-            unlink_if_there(self.files, path)
-        self.files.fsync_dir(self.folder)
 
     def _remove_snapshots_above(self, synced: int) -> None:
         """They were taken before the crash, and what came before them may have gone with it, even where the log goes on

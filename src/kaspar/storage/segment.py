@@ -280,16 +280,16 @@ class Segment:
         self.bytes_since_index_entry = 0
         self.forget_recent_batches()
 
-    def mark_deleted(self, files: Files) -> list[str]:
+    def mark_deleted(self, files: Files, mark: str = DELETED) -> list[str]:
         """Rename the segment's files so that a start does not take them for data. The names they have now."""
         renamed = []
         for suffix in SEGMENT_SUFFIXES:
             path = self.path(suffix)
             try:
-                files.rename(path, path + DELETED)
+                files.rename(path, path + mark)
             except FileNotFoundError:
                 continue
-            renamed.append(path + DELETED)
+            renamed.append(path + mark)
         return renamed
 
     def move_files(self, files: Files, old_mark: str, new_mark: str) -> None:

@@ -33,6 +33,10 @@ def active_path(folder: LogFolder, suffix: str = ".log") -> Path:
     return Path(folder.log.segments.all[-1].path(suffix))
 
 
+def strays_of(folder: LogFolder) -> list[str]:
+    return [name for name in folder.names(".stray") if ".log." in name]
+
+
 def test_after_a_clean_stop_no_data_is_read(tmp_path: Path) -> None:
     files = FaultyFiles()
     folder = filled(tmp_path, 50, files)
@@ -76,9 +80,10 @@ def test_zeros_behind_the_last_batch_are_cut(tmp_path: Path) -> None:
     assert read_values(folder.reopen(clean=False)) == values(10)
 
 
-def test_segments_after_a_damaged_one_are_removed(tmp_path: Path) -> None:
+def test_segments_after_a_damaged_one_are_set_aside(tmp_path: Path) -> None:
     folder = filled(tmp_path)
-    damaged = folder.log.segments.all[1]
+    damaged, *later = folder.log.segments.all[1:]
+    kept = {os.path.basename(segment.path(".log")): Path(segment.path(".log")).read_bytes() for segment in later}
     path = Path(damaged.path(".log"))
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -88,16 +93,51 @@ def test_segments_after_a_damaged_one_are_removed(tmp_path: Path) -> None:
     assert damaged.base_offset < log.log_end_offset < 10
     assert folder.names(".log") == [os.path.basename(segment.path(".log")) for segment in log.segments.all]
     assert log.end_offset_for_epoch(2) is None or log.log_end_offset > 8
+    strays = {name[:24]: (Path(log.folder) / name).read_bytes() for name in strays_of(folder)}
+    tail = strays.pop(os.path.basename(damaged.path(".log")))
+    assert strays == kept
+    assert path.read_bytes() + tail == content, "what is cut off before other segments is kept as well"
 
 
-def test_a_segment_that_does_not_go_on_where_the_log_ends_is_removed(tmp_path: Path) -> None:
+def test_a_power_cut_that_takes_a_segment_leaves_a_first_part_of_the_log(tmp_path: Path) -> None:
     folder = filled(tmp_path)
-    first, second = folder.log.segments.all[:2]
+    first, second, *later = folder.log.segments.all
     for suffix in (".log", ".index", ".timeindex"):
         os.unlink(second.path(suffix))
     log = folder.reopen(clean=False)
     assert log.segments.all[0].base_offset == first.base_offset
     assert read_values(log) == values(second.base_offset)
+    assert [name[:24] for name in strays_of(folder)] == [os.path.basename(segment.path(".log")) for segment in later]
+    strays = strays_of(folder)
+    for number in range(second.base_offset, 10):
+        append(log, make_batch([b"%d" % number]))
+    assert read_values(folder.reopen(clean=True)) == values(10)
+    assert strays_of(folder) == strays, "nothing takes them for data, and nothing removes them"
+
+
+@pytest.mark.parametrize("checkpoint", ["0\n7\n", ""])
+def test_a_gap_stays_where_it_may_be_the_cleaner_s_work(tmp_path: Path, checkpoint: str) -> None:
+    """A topic that was compacted until its policy was changed has gaps, and every record of it is as good as any."""
+    folder = filled(tmp_path)
+    second = folder.log.segments.all[1]
+    expected = [
+        value for value in values(10) if not second.base_offset <= value[0] < folder.log.segments.all[2].base_offset
+    ]
+    folder.log.flush()
+    folder.manager.checkpoint()
+    folder.manager.abandon()
+    for suffix in (".log", ".index", ".timeindex"):
+        os.unlink(second.path(suffix))
+    points = tmp_path / "recovery-point-offset-checkpoint"
+    if checkpoint:
+        points.write_text(checkpoint)
+    else:
+        points.unlink()
+    log = folder.open_again()
+    assert read_values(log, second.base_offset) == [value for value in expected if value[0] > second.base_offset]
+    assert log.recovery_point == 10
+    assert read_values(folder.reopen(clean=False), second.base_offset) == expected[second.base_offset :]
+    assert not strays_of(folder)
 
 
 def test_what_is_below_the_recovery_point_is_not_cut(tmp_path: Path) -> None:
