@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WARM_UP_SECONDS = 120.0
 _LOOK_SECONDS = 0.2
+_SHORTEST_WAIT_SECONDS = 0.001
 # Lets a transaction wait for its decision however long that takes: what "exactly once" is best with.
 BROKER_CONFIG = {"transaction.two.phase.commit.enable": "true"}
 
@@ -54,7 +55,7 @@ class Stage:
         """Wait for the query's first batch, which takes longer than all others: Spark and its workers start for it."""
         began = time.monotonic()
         while query.lastProgress is None:
-            query.awaitTermination(_LOOK_SECONDS)  # type: ignore[arg-type]  # it takes parts of a second, too
+            wait_for_end(query, _LOOK_SECONDS)
             if time.monotonic() - began > WARM_UP_SECONDS:
                 raise TimeoutError(f"the query has not ended a batch in {WARM_UP_SECONDS:.0f} s")
         say(f"         the first batch took {time.monotonic() - began:.0f} s")
@@ -63,8 +64,13 @@ class Stage:
         """Print a line a second, for so long; raises what the query fails with."""
         began = time.monotonic()
         while (left := seconds - (time.monotonic() - began)) > 0:
-            query.awaitTermination(min(1.0, left))  # type: ignore[arg-type]
+            wait_for_end(query, min(1.0, left))
             say(f"{time.monotonic() - began:5.0f} s  {line(query)}")
+
+
+def wait_for_end(query: "StreamingQuery", seconds: float) -> None:
+    """Wait so long for the query to end; raises what it fails with. Spark cuts to milliseconds, and refuses none."""
+    query.awaitTermination(max(seconds, _SHORTEST_WAIT_SECONDS))  # type: ignore[arg-type]  # parts of a second are fine
 
 
 def say(line: str) -> None:
