@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import kaspar.spark
 from kaspar.base.errors import KasparError
 from kaspar.spark.progress import Watch
-from kaspar.spark.session import settings_for
+from kaspar.spark.sessions import settings_for
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics, wait_until
 

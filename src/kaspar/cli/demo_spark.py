@@ -21,7 +21,6 @@ from kaspar.base.errors import KasparError
 from kaspar.cli.demo_events import PARTITIONS, TOPIC, Figures, Worker, create_topic, listen_to_signals
 from kaspar.cli.demo_view import Screen
 from kaspar.spark.figures import QueryFigures, sentence_in
-from kaspar.spark.session import end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +55,7 @@ def show_query(bootstrap: str, figures: Figures, stop: threading.Event, screen: 
                 print(f"five seconds, and written exactly once to the topic {COUNTS_TOPIC}.\n", flush=True)
                 _show(bootstrap, figures, stop, screen, query, watching.listener.queries)
         finally:
-            end(session)
+            kaspar.spark.end(session)
 
 
 def _start_query(session: "SparkSession", bootstrap: str, checkpoint: Path) -> "StreamingQuery":

@@ -10,13 +10,13 @@ Python workers of Spark import this package for every task: it loads nothing of 
 
 from typing import TYPE_CHECKING, Any
 
-from kaspar.spark.session import register, session
+from kaspar.spark.sessions import end, register, session
 
 if TYPE_CHECKING:
     from kaspar.spark.foreach_batch import batch, write_batch
     from kaspar.spark.progress import watch
 
-__all__ = ["batch", "register", "session", "watch", "write_batch"]
+__all__ = ["batch", "end", "register", "session", "watch", "write_batch"]
 
 
 def __getattr__(name: str) -> Any:

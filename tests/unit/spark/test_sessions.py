@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.spark.session import LOG_SETTINGS, cores_of, settings_for
+from kaspar.spark.sessions import LOG_SETTINGS, cores_of, settings_for
 
 
 def test_importing_the_package_loads_nothing_of_pyspark() -> None:
@@ -21,8 +21,8 @@ def test_package_does_not_take_any_name() -> None:
     import kaspar.spark
 
     assert callable(kaspar.spark.session)
-    with pytest.raises(AttributeError, match="no attribute 'sessions'"):
-        _ = kaspar.spark.sessions
+    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
+        _ = kaspar.spark.no_such_name
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[3,2]", 3), ("local[3, 2]", 3)])
