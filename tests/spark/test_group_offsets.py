@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.offsets import committed_offsets
+from kaspar.client.offsets import commit_offsets, committed_offsets
 from tests.peers.kaspar import KasparProcess
 from tests.spark.streams import PATIENCE_SECONDS, Stream
 from tests.spark.topics import Topics, wait_until
@@ -25,7 +25,9 @@ def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
 ) -> None:
     orders = topics.create()
     topics.produce(orders, [b"one", b"two"])
-    stream = Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="at-rest")
+    stream = Stream(
+        spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="at-rest", commitGroupOffsets=True
+    )
     stream.may_go_on.clear()
     with stream:
         stream.wait_for([b"one", b"two"])
@@ -40,13 +42,16 @@ def test_a_batch_that_fails_is_committed_when_it_was_run_again(
     orders = topics.create()
     topics.produce(orders, [b"one"])
     options = {"subscribe": orders, "startingOffsets": "earliest", "kafka.group.id": "failing"}
+    options["commitGroupOffsets"] = "true"
     frame = spark.readStream.format("kaspar").options(**{"kafka.bootstrap.servers": broker.bootstrap, **options}).load()
     failing = frame.selectExpr("raise_error('no') as value").writeStream.format("noop")
     query = failing.option("checkpointLocation", str(tmp_path)).start()
     wait_until(lambda: query.exception() is not None, "the batch has failed", seconds=PATIENCE_SECONDS)
     assert committed(broker, "failing", orders) == 0
 
-    again = Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="failing")
+    again = Stream(
+        spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="failing", commitGroupOffsets=True
+    )
     again.may_go_on.clear()
     with again:
         again.wait_for([b"one"])
@@ -72,6 +77,21 @@ def test_available_now_leaves_no_lag_and_its_group_is_the_same_in_every_run(
     assert len(groups) == 1
 
 
+def test_query_that_only_reads_leaves_the_offsets_of_its_group_as_they_are(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    """A group id is often given for the sake of ACLs, and may be that of an application which commits itself."""
+    orders = topics.create()
+    topics.produce(orders, [b"one", b"two", b"three"])
+    with Client(broker.bootstrap) as client:
+        assert not commit_offsets(client, "billing", {TopicPartition(orders, 0): 1})
+    with Stream(
+        spark, broker.bootstrap, tmp_path, available_now=True, subscribe=orders, kafka__group__id="billing"
+    ) as stream:
+        assert stream.values == [b"one", b"two", b"three"]
+    assert committed(broker, "billing", orders) == 1
+
+
 def test_nothing_is_committed_if_the_query_says_so(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
@@ -83,9 +103,9 @@ def test_nothing_is_committed_if_the_query_says_so(
         tmp_path,
         available_now=True,
         subscribe=orders,
-        kafka__group__id="silent",
+        groupIdPrefix="silent",
         commitGroupOffsets=False,
     )
     with stream:
         assert stream.values == [b"one"]
-    assert committed(broker, "silent", orders) is None
+    assert not [group for group in topics.groups() if group.startswith("silent")]

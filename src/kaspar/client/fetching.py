@@ -3,6 +3,9 @@
 So the broker sends while the caller works on what it has. The connection is the fetch's own. Moved leaders and lost
 connections are looked after within the client's time limit, which starts anew with every answer that brings something.
 
+With a rack the leader may name a replica that is nearer (KIP-392), which is read then. That is done once: whatever goes
+wrong there, and a replica that is behind the end of the range, brings the fetch back to the leader for good.
+
 A range ends where its last offset is passed, whether or not a record has it: the last offsets may be markers of
 transactions, belong to aborted ones, or be compacted away. What ends it for good otherwise is told apart: offsets that
 the log no longer has (OffsetGone), another topic of the same name (TopicMadeAnew), an end that does not come
@@ -98,12 +101,16 @@ def fetch_ahead(
     max_bytes: int = MAX_BYTES,
     min_bytes: int = 1,
     max_wait_ms: int = 500,
+    rack: str = "",
 ) -> Iterator[Fetched]:
     """Answers with all batches that have an offset from `start` on and below `until`, in order, none twice.
 
-    A `topic_id` other than zero says which topic is meant, should another of its name take its place.
+    A `topic_id` other than zero says which topic is meant, should another of its name take its place. `rack` is where
+    the caller is, as the consumer's client.rack.
     """
-    with _Fetch(client, partition, start, until, topic_id, isolation_level, max_bytes, min_bytes, max_wait_ms) as fetch:
+    with _Fetch(
+        client, partition, start, until, topic_id, isolation_level, max_bytes, min_bytes, max_wait_ms, rack
+    ) as fetch:
         while (fetched := fetch.next()) is not None:
             yield fetched
 
@@ -120,6 +127,7 @@ class _Fetch:
         max_bytes: int,
         min_bytes: int,
         max_wait_ms: int,
+        rack: str,
     ) -> None:
         self._client = client
         self._partition = partition
@@ -130,6 +138,8 @@ class _Fetch:
         self._max_bytes = max_bytes
         self._min_bytes = min_bytes
         self._max_wait_ms = max_wait_ms
+        self._rack = rack
+        self._replica_id: int | None = None  # the follower that the leader has named, while it is read
         self._fetched_bytes = 0
         self._fetched_offsets = 0
         self._connection: Connection | None = None  # if there is one, a request is under way
@@ -144,16 +154,25 @@ class _Fetch:
                 found = self._receive()
             except (Refused, OSError) as failure:
                 self._hang_up()
+                if self._replica_id is not None:
+                    self._stay_with_leader()
+                    continue
                 self._judge(failure, deadline)
                 self._client.forget_leader(self._partition)
                 time.sleep(_BACKOFF_S)
                 continue
             self._no_such_topic_since = None
+            if self._rack and found is not None and found.preferred_read_replica >= 0:
+                self._turn_to(found.preferred_read_replica)
+                continue
             fetched = self._fetched(found)
             if fetched.next_offset > self._position:
                 self._go_on(fetched)
                 return fetched
             readable = fetched.last_stable_offset if self._isolation_level else fetched.high_watermark
+            if self._replica_id is not None and found is not None and readable < self._until:
+                self._stay_with_leader()
+                continue
             empty_answers = empty_answers + 1 if readable >= self._until else 0
             if empty_answers == _EMPTY_ANSWERS:
                 self._position = self._until
@@ -179,6 +198,7 @@ class _Fetch:
                 max_bytes=max_bytes,
                 isolation_level=self._isolation_level,
                 topics=(topic,),
+                rack_id=self._rack,
             )
         )
 
@@ -211,9 +231,13 @@ class _Fetch:
     def _receive(self) -> messages.PartitionData | None:
         """What the answer has of the partition: None if nothing, as when a quota holds the client back."""
         if self._connection is None:
-            leader = self._client.leader_of(self._partition)
+            broker_id = self._client.leader_of(self._partition)
             self._check_topic_id()
-            self._connection = self._client.connect(leader, records_in_place=True)
+            if self._replica_id is not None:
+                broker_id = self._replica_id
+                if broker_id not in self._client.broker_ids():
+                    raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster now")
+            self._connection = self._client.connect(broker_id, records_in_place=True)
             self._send(self._connection)
         answer = self._connection.receive().message
         assert isinstance(answer, messages.FetchResponse)
@@ -278,6 +302,18 @@ class _Fetch:
         found = self._client.topic_id_of(self._partition.topic)
         if ZERO_UUID not in (self._topic_id, found) and found != self._topic_id:
             raise TopicMadeAnew(self._partition, self._topic_id, found)
+
+    def _turn_to(self, replica_id: int) -> None:
+        """Read that replica from here on, as the leader says. It is not followed from one replica to the next."""
+        if self._replica_id is None:
+            self._hang_up()
+            self._replica_id = replica_id
+        else:
+            self._stay_with_leader()
+
+    def _stay_with_leader(self) -> None:
+        self._hang_up()
+        self._replica_id, self._rack = None, ""
 
     def _hang_up(self) -> None:
         if self._connection is not None:

@@ -41,7 +41,7 @@ class KasparBatchReader(DataSourceReader):
             sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges if len(each)))
         finally:
             offsets.close()
-        return list(tasks(ranges, sizes, parallelism(self.options)))
+        return list(tasks(ranges, sizes, parallelism(self.options, splits=True)))
 
     def _ranges(self, offsets: "OffsetReader") -> list[OffsetRange]:
         there = offsets.whole_assignment()

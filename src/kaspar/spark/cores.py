@@ -12,12 +12,13 @@ from kaspar.spark.planning import Parallelism
 CORES = "KASPAR_SPARK_CORES"
 
 
-def parallelism(options: ReadOptions) -> Parallelism:
+def parallelism(options: ReadOptions, *, splits: bool) -> Parallelism:
+    """`splits`: whether large partitions are cut, unless the options say it."""
     told = os.environ.get(CORES, "")
     return Parallelism(
         cores=int(told) if told.isdecimal() and int(told) else len(os.sched_getaffinity(0)),
         packs=told.isdecimal(),
         min_partitions=options.min_partitions,
         max_records_per_partition=options.max_records_per_partition,
-        splits=options.split_partitions,
+        splits=splits if options.split_partitions is None else options.split_partitions,
     )

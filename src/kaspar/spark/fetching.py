@@ -70,6 +70,7 @@ def _fetch(client: "Client", offsets: OffsetRange, start: int, options: ReadOpti
         max_bytes=options.fetch_max_bytes,
         min_bytes=options.fetch_min_bytes,
         max_wait_ms=options.fetch_max_wait_ms,
+        rack=options.rack,
     )
 
 

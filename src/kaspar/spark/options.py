@@ -30,6 +30,7 @@ from kaspar.spark.offsets import (
     parse_partitions,
     parse_timestamps,
 )
+from kaspar.spark.option_names import READ_OPTIONS, refuse_misspelled
 
 __all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscription", "refuse_security"]
 
@@ -44,7 +45,7 @@ _UNSUPPORTED_SETTINGS = {
     "auto.offset.reset": "say where to start with the option 'startingOffsets'",
     "key.deserializer": "keys are read as bytes, or as the option 'key.format' says",
     "value.deserializer": "values are read as bytes, or as the option 'value.format' says",
-    "enable.auto.commit": "group offsets are committed when a micro-batch is done; see 'commitGroupOffsets'",
+    "enable.auto.commit": "whether group offsets are committed says the option 'commitGroupOffsets'",
     "interceptor.classes": "an interceptor could change the records",
 }
 _Value = TypeVar("_Value")
@@ -106,14 +107,18 @@ class ReadOptions:
     max_trigger_delay_ms: int
     min_partitions: int | None
     max_records_per_partition: int | None
-    split_partitions: bool
-    """Whether tasks may share what a partition holds only because it is large."""
+    split_partitions: bool | None
+    """Whether tasks may share what a partition holds only because it is large. None: not given, which is true for a
+    batch and false for a stream, whose readers count on the order of a partition."""
 
     group_id: str
     commit_group_offsets: bool
+    """False unless asked for where the query names a group: its offsets may be those of another application."""
     offset_attempts: int
     offset_retry_interval_ms: int
 
+    rack: str
+    """client.rack: a replica in this rack may be read instead of the leader, if the brokers choose one. Empty: none."""
     fetch_max_bytes: int
     fetch_min_bytes: int
     fetch_max_wait_ms: int
@@ -134,6 +139,7 @@ class ReadOptions:
                 "A topic cannot be a table of a catalog, since Spark keeps no options of tables of Python data "
                 "sources: use CREATE TEMPORARY VIEW name USING kaspar OPTIONS (...)."
             )
+        refuse_misspelled(options, READ_OPTIONS)
         settings = kafka_settings(given)
         for name, instead in _UNSUPPORTED_SETTINGS.items():
             if name in settings:
@@ -156,11 +162,12 @@ class ReadOptions:
             max_trigger_delay_ms=_duration_ms(given, "maxTriggerDelay", "15m"),
             min_partitions=_optional_number(given, "minPartitions"),
             max_records_per_partition=_optional_number(given, "maxRecordsPerPartition"),
-            split_partitions=_boolean(given, "splitPartitions", default=True),
+            split_partitions=_boolean(given, "splitPartitions") if "splitpartitions" in given else None,
             group_id=_group_id(given, settings, subscription),
-            commit_group_offsets=_boolean(given, "commitGroupOffsets", default=True),
+            commit_group_offsets=_boolean(given, "commitGroupOffsets", default=not _given_group_id(settings)),
             offset_attempts=_number(given, "fetchOffset.numRetries", 3, at_least=1),
             offset_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", 1000),
+            rack=settings.get("client.rack", "").strip(),
             fetch_max_bytes=whole_number(settings, "fetch.max.bytes", 2 * 1024 * 1024, at_least=1, prefix="kafka."),
             fetch_min_bytes=whole_number(settings, "fetch.min.bytes", 1, prefix="kafka."),
             fetch_max_wait_ms=whole_number(settings, "fetch.max.wait.ms", 500, prefix="kafka."),
@@ -275,13 +282,17 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
 
 def _group_id(given: Mapping[str, str], settings: Mapping[str, str], subscription: Subscription) -> str:
     """The same whenever the query runs again: from what it reads, where no id is given."""
-    if given_id := settings.get("group.id", "").strip():
+    if given_id := _given_group_id(settings):
         return given_id
     prefix = given.get("groupidprefix", "").strip() or "spark-kaspar-source"
     return f"{prefix}-{blake2b(str(subscription).encode(), digest_size=4).hexdigest()}"
 
 
-def _boolean(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+def _given_group_id(settings: Mapping[str, str]) -> str:
+    return settings.get("group.id", "").strip()
+
+
+def _boolean(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
     return _choice(given, name, {"true": True, "false": False}, default=str(default).lower())
 
 

@@ -122,7 +122,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begun = {where: min(offset, ended.get(where, offset)) for where, offset in begun.items()}
         ranges = [each for each in planner.ranges(begun, ended) if len(each)]
         sizes = offsets.bytes_per_offset(frozenset(each.topic_partition for each in ranges))
-        return list(tasks(ranges, sizes, parallelism(self.options)))
+        return list(tasks(ranges, sizes, parallelism(self.options, splits=False)))
 
     def stop(self) -> None:
         if self._opened is not None:

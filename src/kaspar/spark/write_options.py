@@ -20,6 +20,7 @@ from kaspar.spark.kafka_settings import (
     kafka_settings,
     whole_number,
 )
+from kaspar.spark.option_names import WRITE_OPTIONS, refuse_misspelled
 
 if TYPE_CHECKING:
     from kaspar.client.delivery_terms import DeliveryTerms
@@ -111,6 +112,7 @@ class WriteOptions:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "WriteOptions":
         """Raises InvalidOption with a sentence."""
+        refuse_misspelled(options, WRITE_OPTIONS)
         given = {name.lower(): value for name, value in options.items()}
         settings = kafka_settings(given)
         connection = connection_settings(settings)

@@ -286,3 +286,116 @@ def test_answer_that_is_no_batches_is_malformed(log: OneLog, fetching: Fetching)
     log.next_answers = [log._answer(records=batch_at(0)[:70])]
     with pytest.raises(MalformedBytes, match="topic-0: from offset 0 on came no whole batch"):
         list(fetching(0, 20))
+
+
+# --- a replica that is nearer -----------------------------------------------------------------------------------------
+
+
+class Follower(OneLog):
+    """A second broker with the same log. The leader sends readers of rack "b" to it."""
+
+    def __init__(self, leader: OneLog) -> None:
+        super().__init__()
+        self.leader = leader
+
+    def _metadata(self) -> metadata.MetadataResponse:
+        return self.leader._metadata()
+
+
+class Leader(OneLog):
+    def __init__(self) -> None:
+        super().__init__()
+        self.followers: dict[int, ScriptedBroker] = {}
+        self.racks: list[str] = []
+
+    def _metadata(self) -> metadata.MetadataResponse:
+        alone = super()._metadata()
+        others = tuple(
+            metadata.MetadataResponseBroker(node_id=number, host="127.0.0.1", port=follower.port)
+            for number, follower in self.followers.items()
+        )
+        return metadata.MetadataResponse(brokers=(*alone.brokers, *others), topics=alone.topics, controller_id=1)
+
+    def _fetch(self, request: fetch.FetchRequest) -> Message | bytes:
+        self.racks.append(request.rack_id)
+        if request.rack_id != "b":
+            return super()._fetch(request)
+        found = fetch.PartitionData(
+            partition_index=0,
+            high_watermark=50,
+            last_stable_offset=50,
+            aborted_transactions=None,
+            records=None,
+            preferred_read_replica=2,
+        )
+        topic = fetch.FetchableTopicResponse(topic_id=self.topic_id, partitions=(found,))
+        return fetch.FetchResponse(responses=(topic,))
+
+
+@pytest.fixture
+def log_with_follower() -> Iterator[tuple[Leader, Follower]]:
+    leader = Leader()
+    follower = Follower(leader)
+    with ScriptedBroker(leader) as one, ScriptedBroker(follower) as two:
+        leader.port = one.port
+        leader.followers[2] = two
+        yield leader, follower
+
+
+def all_of(leader: Leader, **others: object) -> list[bytes]:
+    with Client(f"127.0.0.1:{leader.port}", timeout_s=5) as client:
+        whole = fetch_ahead(client, PARTITION, 0, until=50, max_wait_ms=0, **others)  # type: ignore[arg-type]
+        return [bytes(each.records) for each in whole]
+
+
+WHOLE_LOG = [batch_at(0) + batch_at(10), batch_at(20) + batch_at(30), batch_at(40)]
+
+
+def test_reader_without_a_rack_stays_with_the_leader(log_with_follower: tuple[Leader, Follower]) -> None:
+    leader, follower = log_with_follower
+    assert all_of(leader) == WHOLE_LOG
+    assert not follower.fetches
+
+
+def test_reader_in_a_rack_reads_the_replica_that_the_leader_names(log_with_follower: tuple[Leader, Follower]) -> None:
+    leader, follower = log_with_follower
+    assert all_of(leader, rack="b") == WHOLE_LOG
+    assert leader.racks == ["b"]
+    assert [asked.fetch_offset for asked in follower.fetches] == [0, 20, 40]
+
+
+@pytest.mark.parametrize(
+    "failure", [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID, HANG_UP]
+)
+def test_replica_that_fails_brings_the_reader_back(
+    log_with_follower: tuple[Leader, Follower], failure: int | bytes
+) -> None:
+    leader, follower = log_with_follower
+    follower.next_answers = [failure]
+    assert all_of(leader, rack="b") == WHOLE_LOG
+    assert leader.racks[:2] == ["b", ""]
+    assert len(follower.fetches) == 1
+
+
+def test_replica_that_is_behind_is_left_where_it_ends(log_with_follower: tuple[Leader, Follower]) -> None:
+    leader, follower = log_with_follower
+    follower.high_watermark = follower.last_stable_offset = 20
+    assert all_of(leader, rack="b") == WHOLE_LOG
+    assert [asked.fetch_offset for asked in leader.fetches] == [20, 40]
+
+
+def test_replica_that_is_not_there_is_not_looked_for(log_with_follower: tuple[Leader, Follower]) -> None:
+    leader, _ = log_with_follower
+    leader.followers.clear()
+    assert all_of(leader, rack="b") == WHOLE_LOG
+    assert leader.racks[:2] == ["b", ""]
+
+
+def test_replicas_that_send_a_reader_on_and_on_do_not_keep_it(log_with_follower: tuple[Leader, Follower]) -> None:
+    leader, follower = log_with_follower
+    sends_on = leader._fetch(fetch.FetchRequest(max_wait_ms=0, min_bytes=0, topics=(), rack_id="b"))
+    assert isinstance(sends_on, fetch.FetchResponse)
+    leader.racks.clear()
+    follower.next_answers = [sends_on]
+    assert all_of(leader, rack="b") == WHOLE_LOG
+    assert leader.racks[:2] == ["b", ""]

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from kaspar.base.ids import TopicPartition
+from kaspar.spark.cores import parallelism
 from kaspar.spark.offsets import EARLIEST, LATEST
 from kaspar.spark.options import COLUMNS, InvalidOption, OffsetLimit, ReadOptions
 
@@ -240,6 +241,31 @@ def test_columns_are_those_of_spark_s_source_and_headers_if_asked_for() -> None:
     assert options().columns == COLUMNS[:-1]
     assert options(includeHeaders="true").columns == COLUMNS
     assert options(columns="Value, timestamptype,value,headers").columns == ("value", "timestampType", "headers")
+
+
+def test_offsets_are_committed_to_a_group_of_the_query_s_own_and_to_another_only_if_asked_for() -> None:
+    assert options().commit_group_offsets
+    assert options(groupIdPrefix="team").commit_group_offsets
+    assert options(kafka__group__id=" ").commit_group_offsets, "that is none"
+    assert not options(kafka__group__id="billing").commit_group_offsets
+    assert options(kafka__group__id="billing", commitGroupOffsets="true").commit_group_offsets
+    assert not options(commitGroupOffsets="false").commit_group_offsets
+
+
+@pytest.mark.parametrize(
+    ("given", "batch", "stream"), [("", True, False), ("true", True, True), ("false", False, False)]
+)
+def test_large_partitions_are_cut_in_batches_and_not_in_streams_unless_told_otherwise(
+    given: str, batch: bool, stream: bool
+) -> None:
+    read = options(splitPartitions=given) if given else options()
+    assert parallelism(read, splits=True).splits is batch
+    assert parallelism(read, splits=False).splits is stream
+
+
+def test_an_option_that_is_nearly_right_is_refused() -> None:
+    with pytest.raises(InvalidOption, match=r"no option 'startingOffset'\. Did you mean 'startingOffsets'"):
+        options(startingOffset="earliest")
 
 
 def test_the_group_id_is_the_same_in_every_run_and_another_for_other_topics() -> None:

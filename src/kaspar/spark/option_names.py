@@ -1,0 +1,155 @@
+"""Options that are nearly right: refused, with the name that was probably meant.
+
+Spark hands a source every option that a query gives, and its own connector ignores those that it does not know. So does
+this one, since a query may carry options of other sources and settings of the Kafka client that have no meaning here.
+But `startingOffset` or `kafka.isolation` is neither: ignored, it would read the wrong records without a word.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
+from typing import Final
+
+from kaspar.spark.kafka_settings import PREFIX, InvalidOption
+
+_CONNECTION: Final = ("kafka.bootstrap.servers", "kafka.client.id", "kafka.request.timeout.ms")
+
+READ_OPTIONS: Final = (
+    *_CONNECTION,
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "startingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "endingOffsets",
+    "failOnDataLoss",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "splitPartitions",
+    "includeHeaders",
+    "columns",
+    "groupIdPrefix",
+    "commitGroupOffsets",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "maxBatchRows",
+    "maxBatchBytes",
+    "key.format",
+    "key.schema",
+    "key.readerSchema",
+    "key.message",
+    "value.format",
+    "value.schema",
+    "value.readerSchema",
+    "value.message",
+    "deadLetterTopic",
+    "kafka.isolation.level",
+    "kafka.group.id",
+    "kafka.client.rack",
+    "kafka.fetch.max.bytes",
+    "kafka.fetch.min.bytes",
+    "kafka.fetch.max.wait.ms",
+)
+"""Every option of a read that has an effect."""
+
+WRITE_OPTIONS: Final = (
+    *_CONNECTION,
+    "topic",
+    "guarantee",
+    "txnAppId",
+    "txnVersion",
+    "kafka.acks",
+    "kafka.enable.idempotence",
+    "kafka.compression.type",
+    "kafka.compression.gzip.level",
+    "kafka.compression.lz4.level",
+    "kafka.compression.zstd.level",
+    "kafka.batch.size",
+    "kafka.max.request.size",
+    "kafka.buffer.memory",
+    "kafka.max.in.flight.requests.per.connection",
+    "kafka.retries",
+    "kafka.retry.backoff.ms",
+    "kafka.retry.backoff.max.ms",
+    "kafka.delivery.timeout.ms",
+    "kafka.max.block.ms",
+    "kafka.transaction.timeout.ms",
+    "kafka.partitioner.ignore.keys",
+)
+"""Every option of a write that has an effect."""
+
+_OTHERS: Final = frozenset(
+    {
+        # Of other sources and sinks of Spark's, which a query may name for all of them.
+        "maxfilespertrigger",
+        "maxrowspertrigger",
+        "maxrecordsperfile",
+        "maxpartitionbytes",
+        "numpartitions",
+        "batchsize",
+        # Of the Kafka client, without a meaning here.
+        "kafka.max.partition.fetch.bytes",
+        "kafka.group.instance.id",
+        "kafka.group.protocol",
+        "kafka.group.remote.assignor",
+    }
+)
+"""Names that look like some of ours, and are others'."""
+
+_KNOWN: Final = frozenset(name.lower() for name in (*READ_OPTIONS, *WRITE_OPTIONS)) | _OTHERS
+_SHORT: Final = 8
+_ALIKE: Final = 0.86
+
+
+def refuse_misspelled(given: Iterable[str], meant: Collection[str]) -> None:
+    """InvalidOption for the first of these names that is none of `meant`, but close to one."""
+    for name in given:
+        if name.lower() not in _KNOWN and (right := _meant_by(name, meant)) is not None:
+            raise InvalidOption(f"There is no option '{name}'. Did you mean '{right}'?")
+
+
+def _meant_by(name: str, meant: Collection[str]) -> str | None:
+    letters = _letters(name)
+    for right in meant:
+        # Without the prefix, or with one that does not belong there, or with other separators.
+        if letters == _letters(right):
+            return right
+    if name.lower().startswith(PREFIX):
+        for right in meant:
+            if right.startswith(PREFIX) and _leaves_out_some(_words(name), _words(right)):
+                return right
+    alike = max(meant, key=lambda right: _alike(letters, _letters(right)))
+    return alike if _is_slip(letters, _letters(alike)) else None
+
+
+def _leaves_out_some(words: list[str], right: list[str]) -> bool:
+    """Whether a name has only words of the right one, in their order."""
+    rest = iter(right)
+    return bool(words) and all(word in rest for word in words)
+
+
+def _is_slip(letters: str, right: str) -> bool:
+    """A letter in a short name; two in a longer one, or a few that are missing."""
+    if min(len(letters), len(right)) < _SHORT:
+        return len(right) > 3 and _alike(letters, right) >= 1 - 1.01 / len(right)
+    return _alike(letters, right) >= _ALIKE
+
+
+def _alike(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", name.lower().removeprefix(PREFIX))
+
+
+def _letters(name: str) -> str:
+    return "".join(_words(name))
