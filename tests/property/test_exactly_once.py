@@ -25,6 +25,8 @@ TASKS = 2
 WORKERS = 2
 steps = st.one_of(st.just(-1), st.integers(0, 16))
 """At which step a process is killed; -1: it is not."""
+_AFTER_THE_CLAIM = 3
+"""Of an attempt in a new process: two looks at the log, and the append of the claim; its answer is lost."""
 drivers = st.sampled_from([-1, -1, -1, -2, -3])
 """The newest, or one from before it."""
 workers = st.integers(0, WORKERS - 1)
@@ -151,6 +153,16 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
     def commit_a_batch(self, driver: int, killed_at: int, gives_up: bool, other_process: bool) -> None:
         self.publish(self.driver(driver), killed_at, gives_up, other_process)
 
+    @rule(killed_at=st.integers(0, 8), runs=st.sampled_from([0, 1, 3, decisions.OWNERS_KEPT + 1]))
+    def a_driver_dies_in_its_commit_and_so_does_every_run_after_it(self, killed_at: int, runs: int) -> None:
+        """As where a coordinator is away, or a decision cannot be carried out and the query is started again and again:
+        each run claims the query, and comes no further."""
+        self.start_a_driver()
+        self.write(self.drivers[-1], self.new_process())
+        self.publish(self.drivers[-1], killed_at, False, False)
+        for _ in range(runs):
+            self.begin(self.new_driver(), self.new_process(), 0, _AFTER_THE_CLAIM)
+
     @rule(worker=workers, batches=st.integers(1, 3))
     def run_for_a_while(self, worker: int, batches: int) -> None:
         """A new driver, of which nothing is killed."""
@@ -205,9 +217,11 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         if names := self.cluster.open_ids():
             self.cluster.time_out(data.draw(st.sampled_from(sorted(names))))
 
-    @rule(back=st.integers(0, 3))
-    def compact(self, back: int) -> None:
-        self.cluster.compact(self.cluster.next_offset - back)
+    @rule(data=st.data())
+    def compact(self, data: st.DataObject) -> None:
+        """At any point of the log; often all of it."""
+        end = self.cluster.next_offset
+        self.cluster.compact(data.draw(st.one_of(st.just(end), st.integers(0, end))))
 
     @rule(data=st.data(), lands=st.booleans())
     def an_append_arrives_late(self, data: st.DataObject, lands: bool) -> None:

@@ -10,7 +10,7 @@ The log's order is the judge, so every reader comes to the same verdict:
 Batches of a query have rising ids, so the last decision tells of all before it. What compaction does to the log changes
 no verdict: keys are unique to a record (a completion takes the place of its own decision), owners keep their order, and
 only what a later record makes meaningless is ever deleted: a completion when a later batch is complete, owners that
-OWNERS_KEPT others have followed.
+OWNERS_KEPT others have followed, unless a decision of theirs is not complete yet.
 """
 
 import json
@@ -130,9 +130,11 @@ class QueryState:
         return self.last is not None and batch_id <= self.last.batch.batch_id
 
     def outdated(self) -> Iterator[LogRecord]:
-        """Tombstones for owners that are too far back to matter."""
+        """Tombstones for owners that are too far back to matter. That of a pending decision matters however far back
+        it is: without it, whoever reads the compacted log would take the decision for void and publish again."""
+        pending_generation = None if self.pending is None else self.pending.generation
         for owner in self.owners:
-            if owner.generation <= self.generation - OWNERS_KEPT:
+            if owner.generation <= self.generation - OWNERS_KEPT and owner.generation != pending_generation:
                 yield owner.key, None
 
     def completion(self) -> list[LogRecord]:

@@ -4,6 +4,7 @@ every single step, so each stands for all the rows between its first step and it
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -326,6 +327,22 @@ def forgotten(run: Run) -> None:
     for number in range(OWNERS_KEPT + 1):
         other = run.cluster.process(f"other{number}").parties
         take_over(other, QUERY, f"other{number}", other.log.look(QUERY))
+
+
+def test_what_was_decided_stays_decided_however_many_runs_die_before_it_is_carried_out() -> None:
+    run = Run(Cluster(), "run")
+    run.go(0)
+    cluster = dead_after_its_decision(run, 1, run.write(1)).cluster
+    for number in range(3 * OWNERS_KEPT):
+        dead = Run(cluster, f"dead{number}")
+        assert is_killed(dead.worker, 3, partial(dead.begin, 1, 0)), "it owns the query, and that is all"
+        cluster.compact(cluster.next_offset)
+    Run(cluster, "last").go(1, 2)
+    assert cluster.visible == published(0, 1, 2)
+    assert not cluster.open_ids()
+    Run(cluster, "next").go(3)
+    cluster.compact(cluster.next_offset)
+    assert len(cluster.log) <= OWNERS_KEPT + 2, "then its owner is forgotten as any other"
 
 
 def test_a_driver_that_was_away_until_the_log_forgot_its_run_decides_nothing() -> None:

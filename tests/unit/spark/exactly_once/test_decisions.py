@@ -104,6 +104,14 @@ def test_owners_far_back_are_deleted_and_those_close_by_are_known() -> None:
     assert state.standing(f"run{20 - OWNERS_KEPT}") is Standing.SUPERSEDED
 
 
+def test_the_owner_of_a_pending_decision_is_kept_however_far_back_it_is() -> None:
+    wanted = decision(1, "run1", 5)
+    records = [owner(1, "run1").record(), wanted.record()]
+    records += [owner(generation, f"run{generation}").record() for generation in range(2, 40)]
+    assert owner(1, "run1").key not in dict(verdict(*records).outdated())
+    assert owner(1, "run1").key in dict(verdict(*records, wanted.completion()).outdated())
+
+
 def test_queries_do_not_touch_each_other() -> None:
     judge = Judge()
     for query in ("one", "other"):
