@@ -21,7 +21,7 @@ from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.events import LogsRemoved
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Leadership
-from kaspar.storage import Log
+from kaspar.storage import Expected, Log
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -37,11 +37,20 @@ def leadership_of(partition: PartitionImage) -> Leadership:
     )
 
 
+def expected_logs(image: ClusterImage) -> Expected:
+    """What a start may find in the log directories."""
+    return Expected(
+        topic_ids={name: topic.topic_id for name, topic in image.topics.items()},
+        deleted=frozenset(image.deleted_topics),
+    )
+
+
 class Hosting:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._removed: set[uuid.UUID] = set()
         self._without_space: set[str] = set()
+        self._removal_is_due = False
         self._following = asyncio.Lock()
 
     def config_of(self, topic: str, image: ClusterImage) -> LogConfig:
@@ -55,8 +64,8 @@ class Hosting:
             await self._follow(image, changed)
 
     async def make_missing(self) -> None:
-        """Space may have returned: make the logs for which there was none."""
-        if self._without_space:
+        """Space may have returned: make the logs, and the deletions, for which there was none."""
+        if self._without_space or self._removal_is_due:
             async with self._following:
                 names, self._without_space = self._without_space, set()
                 await self._follow(self._broker.image, names)
@@ -68,11 +77,13 @@ class Hosting:
             hosted = broker.partitions.by_name.get(name)
             if hosted is not None and (topic is None or topic.topic_id != hosted.topic_id):
                 await self._retire(hosted)
-            if topic is not None:
+        # First, for a new topic may have the name of a deleted one, and its folders.
+        await self._remove_deleted(image)
+        for name in changed:
+            if (topic := image.topics.get(name)) is not None:
                 await self._host(topic)
         broker.encoded_topics.forget(changed)
         broker.leadership_changed(changed)
-        await self._remove_deleted(image)
 
     def reconfigure(self, image: ClusterImage) -> None:
         """The broker's own settings changed, and with them the defaults of every topic. Most have no other settings, so
@@ -101,13 +112,15 @@ class Hosting:
         if not mine:
             return
         hosted = broker.partitions.by_name.get(topic.name)
-        missing = [
-            TopicPartition(topic.name, index) for index in mine if hosted is None or index not in hosted.partitions
-        ]
+        without = mine.keys() - (hosted.partitions.keys() if hosted is not None else ())
+        starting = broker.state is not BrokerState.RUNNING
+        unseen = hosted.unseen if hosted is not None else self._unseen(topic.name, without) if starting else set()
+        missing = [TopicPartition(topic.name, index) for index in sorted(without - unseen)]
         logs = await broker.run_blocking(self._find_or_create, missing, topic.topic_id, config) if missing else []
         if hosted is None:
             hosted = broker.partitions.add_topic(topic.name, topic.topic_id, broker.metrics.topics.of(topic.name))
-        hosted.offline.update(index for _, index in missing)
+            hosted.unseen = unseen
+        hosted.offline.update(without)
         hosted.offline.difference_update(one.topic_partition.partition for one in logs)
         for one in logs:
             hosted.partitions[one.topic_partition.partition] = Partition(
@@ -119,11 +132,23 @@ class Hosting:
                 partition.log.config = config
                 partition.lead_or_follow(leadership_of(state))
 
+    def _unseen(self, topic: str, without: Collection[int]) -> set[int]:
+        """Those of `without` a log that may have one where we cannot look: a new one would give its offsets to other
+        records. Asked at the start; what is new later is nowhere.
+        """
+        offline = [directory.path for directory in self._broker.logs.directories if directory.offline is not None]
+        unseen = {index for index in without if offline and self._broker.logs.get(TopicPartition(topic, index)) is None}
+        for index in sorted(unseen):
+            log.error(
+                "a partition has no log",
+                partition=TopicPartition(topic, index),
+                reason=f"it may be in a log directory that is offline: {', '.join(offline)}",
+            )
+        return unseen
+
     def _find_or_create(self, wanted: list[TopicPartition], topic_id: uuid.UUID, config: LogConfig) -> list[Log]:
         """In a thread. A partition whose log cannot be made is left out, and tried again later or at the next start."""
         found = []
-        unseen = [directory.path for directory in self._broker.logs.directories if directory.offline is not None]
-        starting = self._broker.state is not BrokerState.RUNNING
         for topic_partition in wanted:
             try:
                 one = self._broker.logs.get(topic_partition)
@@ -133,9 +158,6 @@ class Hosting:
                     )
                 if one is not None and one.topic_id is None:
                     self._broker.logs.adopt(one, topic_id)
-                if one is None and starting and unseen:
-                    # Its records may be where we cannot look: a new log would give their offsets to others.
-                    raise KasparError(f"it may be in a log directory that is offline: {', '.join(unseen)}")
                 found.append(one or self._broker.logs.create(topic_partition, topic_id, config))
                 if one is not None and config.flush_messages == 1 and one.unflushed_messages:
                     # Readers may have seen what the recovery point does not cover yet: the high watermark must not go
@@ -171,6 +193,7 @@ class Hosting:
         }
         if not due:
             return
+        self._removal_is_due = False
         doomed = [one.topic_partition for one in broker.logs.logs.values() if one.topic_id in due]
         try:
             await broker.run_blocking(broker.logs.delete, doomed)
@@ -178,7 +201,8 @@ class Hosting:
             broker.log_directory_failed(failure)
             return
         except Refused as refusal:
-            log.warning("deleted logs are removed with the next change or start", reason=refusal.message)
+            log.warning("deleted logs cannot be removed yet", reason=refusal.message)
+            self._removal_is_due = True
             return
         if any(directory.offline is not None for directory in broker.logs.directories):
             # Some of them may be where we cannot look: the topics are not forgotten until a start that can.

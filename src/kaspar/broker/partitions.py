@@ -17,7 +17,7 @@ from kaspar.replication.partition import Partition
 class HostedTopic:
     """One topic's partitions on this broker."""
 
-    __slots__ = ("is_internal", "metrics", "name", "offline", "one_written", "partitions", "topic_id")
+    __slots__ = ("is_internal", "metrics", "name", "offline", "one_written", "partitions", "topic_id", "unseen")
 
     def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
         self.name = name
@@ -27,7 +27,9 @@ class HostedTopic:
         self.one_written: dict[int, OneWritten] = {}
         self.partitions: dict[int, Partition] = {}
         self.offline: set[int] = set()
-        """Partitions without a log: it is in a log directory that was offline when the broker started."""
+        """Partitions without a log: there is no space for one, or they are unseen."""
+        self.unseen: set[int] = set()
+        """Those whose log may be in a log directory that was offline when the broker started. None is made for them."""
 
 
 def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:

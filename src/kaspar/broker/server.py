@@ -19,7 +19,7 @@ from kaspar.broker.cleaning import Cleaning
 from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.handlers.metadata import EncodedTopics
-from kaspar.broker.hosting import Hosting
+from kaspar.broker.hosting import Hosting, expected_logs
 from kaspar.broker.http import HttpServer
 from kaspar.broker.listener import ConnectionLimits, Listener
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
@@ -222,7 +222,12 @@ class Broker:
     async def _load_logs(self, image: ClusterImage) -> None:
         """In threads. Who cancels the start waits for them: the next broker must not meet them in the same files."""
         loading = asyncio.ensure_future(
-            self.run_blocking(self.logs.load, lambda topic: self.hosting.config_of(topic, image), self._say_progress)
+            self.run_blocking(
+                self.logs.load,
+                lambda topic: self.hosting.config_of(topic, image),
+                self._say_progress,
+                expected_logs(image),
+            )
         )
         try:
             await asyncio.shield(loading)

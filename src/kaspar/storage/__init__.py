@@ -16,6 +16,7 @@ from kaspar.storage.log import Log
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_loader import Loaded
 from kaspar.storage.log_manager import LogManager
+from kaspar.storage.placement import Expected
 from kaspar.storage.producer_state import ProducerEntry
 from kaspar.storage.time_lookup import TimestampAndOffset
 from kaspar.storage.transaction_index import AbortedTransaction
@@ -36,6 +37,7 @@ __all__ = [
     "CommittedRead",
     "DirectoryInUse",
     "EpochEnd",
+    "Expected",
     "FileSlice",
     "Files",
     "Loaded",

@@ -22,7 +22,6 @@ from kaspar.storage.file_names import (
     PARTITION_METADATA,
     TIME_INDEX,
     TRANSACTION_INDEX,
-    folder_to_delete,
 )
 from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
 from kaspar.storage.indexes import OffsetIndex
@@ -451,17 +450,10 @@ class LocalLog:
             return 0
         return self._doomed.remove_due(self.directory.files, now_ms, self._config.file_delete_delay_ms)
 
-    def delete(self) -> str:
-        """Rename the folder so that it is no partition's any more; its removal is for later. The new path."""
+    def delete(self) -> None:
+        """The log is no partition's any more: nothing of it is written from now on. Its folder is the caller's."""
         self.deleted = True
         self.abandon()
-        renamed = os.path.join(self.directory.path, folder_to_delete(self.topic_partition))
-        try:
-            self.directory.files.rename(self.folder, renamed)
-            self.directory.files.fsync_dir(self.directory.path)
-        except OSError as error:
-            raise self.directory.fail(error, f"deleting {self.topic_partition}") from error
-        return renamed
 
     def abandon(self) -> None:
         """Give up every open file and write nothing: the log is deleted, or its directory is offline."""

@@ -3,7 +3,7 @@
 import os
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
@@ -50,9 +50,16 @@ class DirectoryLoader:
         now_ms: int,
         producer_expiration_ms: int,
         progress: LoadProgress | None,
+        deleted_topics: Collection[uuid.UUID] = (),
     ) -> None:
         self.directory = directory
         self.folders_to_delete: list[str] = []
+        """Those that have the mark of it already."""
+        self.of_deleted_topics: list[TopicPartition] = []
+        """Those that are still to be renamed, and are not loaded."""
+        self.recovery_points: dict[TopicPartition, Offset] = {}
+        self.log_start_offsets: dict[TopicPartition, Offset] = {}
+        self._deleted_topics = deleted_topics
         self._config_of = config_of
         self._now_ms = now_ms
         self._producer_expiration_ms = producer_expiration_ms
@@ -63,22 +70,20 @@ class DirectoryLoader:
         self._partitions = 0
         self._done = 0
         self._bytes_checked = 0
-        self._recovery_points: dict[TopicPartition, Offset] = {}
-        self._log_start_offsets: dict[TopicPartition, Offset] = {}
 
-    def start(self, pool: Executor) -> list[Future[Log | None]]:
-        """Begin to load; each future gives a log, or None for one of a directory that went offline meanwhile."""
+    def find(self) -> list[TopicPartition]:
+        """The partitions that have a folder here. None of them is touched yet."""
         files, path = self.directory.files, self.directory.path
         try:
             names = files.listdir(path)
             points = self._read(RECOVERY_POINT_CHECKPOINT)
             self._has_points = points is not None and RECOVERY_POINT_CHECKPOINT in names
-            self._recovery_points = points or {}
-            self._log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT) or {}
+            self.recovery_points = points or {}
+            self.log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT) or {}
             self._read(CLEANER_OFFSET_CHECKPOINT)  # a version that is not known is refused before anything is touched
             self._clean = folder_metadata.take_clean_shutdown(files, path)
         except OSError as error:
-            self._fail(error, "reading the directory")
+            self.fail(error, "reading the directory")
             return []
         partitions = []
         for name in sorted(names):
@@ -89,9 +94,15 @@ class DirectoryLoader:
                 log.warning("left a folder alone that is marked as no partition in use", folder=name, mark=mark)
             elif name != CLUSTER_METADATA_FOLDER and (partition := parse_partition(name)) is not None:
                 partitions.append(partition)
+        return partitions
+
+    def start(self, pool: Executor, partitions: Sequence[TopicPartition]) -> list[Future[Log | None]]:
+        """Begin to load; each future gives a log, or None where there is none to use: of a deleted topic, or in a
+        directory that went offline meanwhile.
+        """
         self._partitions = len(partitions)
         if partitions:
-            log.info("loading partitions", directory=path, partitions=len(partitions), clean=self._clean)
+            log.info("loading partitions", directory=self.directory.path, partitions=len(partitions), clean=self._clean)
         return [pool.submit(self._load, partition) for partition in partitions]
 
     def _read(self, name: str) -> dict[TopicPartition, Offset] | None:
@@ -104,19 +115,23 @@ class DirectoryLoader:
     def _load(self, partition: TopicPartition) -> Log | None:
         if self.directory.offline is not None:
             return None
-        folder = os.path.join(self.directory.path, str(partition))
         known = KnownOffsets(
-            self._recovery_points.get(partition),
-            self._log_start_offsets.get(partition),
+            self.recovery_points.get(partition),
+            self.log_start_offsets.get(partition),
             self._clean,
             self._has_points,
         )
+        folder = self.folder_of(partition)
         try:
+            topic_id = self.topic_id(partition)
+            if topic_id is not None and topic_id in self._deleted_topics:
+                self.of_deleted_topics.append(partition)
+                return None
             loaded = load_log(
                 self.directory,
                 folder,
                 partition,
-                self._topic_id(folder),
+                topic_id,
                 self._config_of(partition.topic),
                 known,
                 now_ms=self._now_ms,
@@ -126,19 +141,23 @@ class DirectoryLoader:
         except StorageFailure:
             return None
         except OSError as error:
-            self._fail(error, f"loading {folder}")
+            self.fail(error, f"loading {folder}")
             return None
         self._report(partitions=1)
         return loaded
 
-    def _topic_id(self, folder: str) -> uuid.UUID | None:
+    def folder_of(self, partition: TopicPartition) -> str:
+        return os.path.join(self.directory.path, str(partition))
+
+    def topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
+        """What the folder of a partition says. OSError is for the caller."""
         try:
-            return folder_metadata.read_partition_metadata(self.directory.files, folder)
+            return folder_metadata.read_partition_metadata(self.directory.files, self.folder_of(partition))
         except checkpoints.DamagedCheckpoint as error:
             log.warning("a partition does not say which topic it is of", error=error)
             return None
 
-    def _fail(self, error: OSError, doing: str) -> None:
+    def fail(self, error: OSError, doing: str) -> None:
         log.error("a log directory cannot be loaded", directory=self.directory.path, error=error)
         self.directory.take_offline(f"{error} while {doing}")
 

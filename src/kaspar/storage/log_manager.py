@@ -36,6 +36,8 @@ from kaspar.storage.log import Log
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_loader import DirectoryLoader, LoadProgress
 from kaspar.storage.open_files import ReadHandles, WriteHandles
+from kaspar.storage.placement import NOTHING_KNOWN, Expected, FoundFolder, choose_folder
+from kaspar.storage.retired_folders import RetiredFolders
 
 log = get_log(__name__)
 
@@ -71,7 +73,7 @@ class LogManager:
         self._lock_directories = lock_directories
         self._opened: dict[str, _Opened] = {}
         self._logs: dict[TopicPartition, Log] = {}
-        self._doomed_folders: list[tuple[int | None, LogDirectory, str]] = []
+        self._retired = RetiredFolders()
         self._changing = threading.Lock()
         self._checkpointing = threading.Lock()
         self.patient_clock = PatientClock(clock)
@@ -131,33 +133,79 @@ class LogManager:
         self._refuse_without_directory()
         return cluster_id
 
-    def load(self, config_of: ConfigOf, progress: LoadProgress | None = None) -> None:
+    def load(
+        self, config_of: ConfigOf, progress: LoadProgress | None = None, expected: Expected = NOTHING_KNOWN
+    ) -> None:
         """Load every partition of every directory, several at a time. After a crash this reads what was not synced."""
         self.patient_clock = PatientClock(self._clock, self._last_checkpoint_ms())
         threads = self._config.num_recovery_threads_per_data_dir
         online = [opened.directory for opened in self._opened.values() if opened.directory.offline is None]
+        loaders = [
+            DirectoryLoader(
+                directory,
+                config_of,
+                now_ms=self._clock.now_ms(),
+                producer_expiration_ms=self._config.producer_id_expiration_ms,
+                progress=progress,
+                deleted_topics=expected.deleted,
+            )
+            for directory in online
+        ]
+        found = {loader: loader.find() for loader in loaders}
+        self._set_doubles_aside(found, expected)
         with ThreadPoolExecutor(threads * len(online), thread_name_prefix="log-recovery") as pool:
-            loaders = [
-                DirectoryLoader(
-                    directory,
-                    config_of,
-                    now_ms=self._clock.now_ms(),
-                    producer_expiration_ms=self._config.producer_id_expiration_ms,
-                    progress=progress,
-                )
-                for directory in online
-            ]
-            loading = [(loader, loader.start(pool)) for loader in loaders]
+            loading = [(loader, loader.start(pool, partitions)) for loader, partitions in found.items()]
             for loader, futures in loading:
                 for future in futures:
                     loaded = future.result()
                     if loaded is not None:
-                        self._add(loaded)
-                for folder in loader.folders_to_delete:
-                    self._doomed_folders.append((None, loader.directory, folder))
+                        self._logs[loaded.topic_partition] = loaded
+                self._take_over(loader)
         self._drop_offline()
         self._refuse_without_directory()
         self.checkpoint()
+
+    def _take_over(self, loader: DirectoryLoader) -> None:
+        """What the last broker here left to be removed, and the checkpoints that it wrote."""
+        directory = loader.directory
+        for folder in loader.folders_to_delete:
+            self._retired.add_renamed(directory, folder)
+        for partition in loader.of_deleted_topics:
+            self._retired.add(directory, loader.folder_of(partition), partition)
+        self._written_points[directory.path] = dict(loader.recovery_points)
+        self._written_starts[directory.path] = dict(loader.log_start_offsets)
+
+    def _set_doubles_aside(self, found: dict[DirectoryLoader, list[TopicPartition]], expected: Expected) -> None:
+        """Where several directories have a partition, one has its log. KasparError if it cannot be told which."""
+        loaders_of: dict[TopicPartition, list[DirectoryLoader]] = {}
+        for loader, partitions in found.items():
+            for partition in partitions:
+                loaders_of.setdefault(partition, []).append(loader)
+        for partition, loaders in loaders_of.items():
+            if len(loaders) > 1:
+                self._choose_one(partition, {loader: found[loader] for loader in loaders}, expected)
+
+    def _choose_one(
+        self, partition: TopicPartition, found: dict[DirectoryLoader, list[TopicPartition]], expected: Expected
+    ) -> None:
+        folders = {}
+        for loader in found:
+            try:
+                topic_id = loader.topic_id(partition)
+            except OSError as error:
+                loader.fail(error, f"reading {loader.folder_of(partition)}")
+                continue
+            if topic_id is None or topic_id not in expected.deleted:
+                directory_id = self.directory_id(loader.directory.path)
+                folders[FoundFolder(loader.folder_of(partition), topic_id, directory_id)] = loader
+        if len(folders) > 1:
+            chosen = choose_folder(partition, list(folders), expected)
+            for folder, loader in folders.items():
+                if folder is not chosen:
+                    found[loader].remove(partition)
+                    # Where it cannot be renamed, it stays where it is and is not loaded.
+                    with contextlib.suppress(Refused, StorageFailure):
+                        self._retired.set_aside(loader.directory, folder.path, partition, f"its log is {chosen.path}")
 
     def _last_checkpoint_ms(self) -> int | None:
         found = []
@@ -165,14 +213,6 @@ class LogManager:
             with contextlib.suppress(OSError):
                 found.append(self._files.modified_ms(os.path.join(directory.path, RECOVERY_POINT_CHECKPOINT)))
         return max(found, default=None)
-
-    def _add(self, loaded: Log) -> None:
-        known = self._logs.setdefault(loaded.topic_partition, loaded)
-        if known is not loaded:
-            raise KasparError(
-                f"{loaded.topic_partition} is in {known.directory.path} and in {loaded.directory.path}: remove one of "
-                "the two folders"
-            )
 
     def close(self, broker_epoch: int = -1) -> None:
         """Stop cleanly. A directory where this fails is not marked, and is recovered at the next start. Safe twice."""
@@ -230,6 +270,7 @@ class LogManager:
                 raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a log of {topic_partition} already")
             directory = self._emptiest_directory()
             folder = os.path.join(directory.path, str(topic_partition))
+            self._clear_the_way(directory, folder, topic_partition)
             try:
                 self._files.mkdir(folder)
                 folder_metadata.write_partition_metadata(self._files, folder, topic_id)
@@ -240,6 +281,18 @@ class LogManager:
                 raise directory.fail(error, f"creating {topic_partition}") from error
             self._logs[topic_partition] = created
             return created
+
+    def _clear_the_way(self, directory: LogDirectory, folder: str, topic_partition: TopicPartition) -> None:
+        """Nothing of an earlier log may become a part of a new one: no file of it, and nothing that checkpoints say."""
+        self._retired.clear_the_way(directory, folder, topic_partition)
+        if self._is_written(directory, topic_partition):
+            self.checkpoint()
+            if self._is_written(directory, topic_partition):
+                raise self._no_checkpoint(directory)
+
+    def _is_written(self, directory: LogDirectory, topic_partition: TopicPartition) -> bool:
+        written = (self._written_points, self._written_starts)
+        return any(topic_partition in offsets.get(directory.path, {}) for offsets in written)
 
     def adopt(self, one: Log, topic_id: uuid.UUID) -> None:
         """Say whose a log is whose folder does not tell: the broker crashed while it made it, or topics had no ids."""
@@ -264,13 +317,21 @@ class LogManager:
         return self._opened[min(counts, key=counts.__getitem__)].directory
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take partitions out of use: their folders are renamed now and removed by `maintain` later."""
+        """Take partitions out of use: their folders are renamed now and removed by `maintain` later.
+
+        What cannot be renamed, for want of space perhaps, is tried again by every later call. Until none is left, each
+        call raises the first failure.
+        """
         with self._changing:
             for partition in partitions:
                 removed = self._logs.pop(partition, None)
                 if removed is not None:
-                    self._doomed_folders.append((None, removed.directory, removed.delete()))
+                    removed.delete()
+                    self._retired.add(removed.directory, removed.folder, partition)
+            failure = self._retired.rename_all()
         self.checkpoint()
+        if failure is not None:
+            raise failure
 
     def expire_producers(self) -> int:
         """Forget idle producers of every partition: how many."""
@@ -286,19 +347,7 @@ class LogManager:
                     one.maintain(now_ms)
                 except OSError as error:
                     log.warning("old files could not be removed", folder=one.folder, error=error)
-        delay_ms = self._config.log_segment_delete_delay_ms
-        waiting: list[tuple[int | None, LogDirectory, str]] = []
-        for due_ms, directory, folder in self._doomed_folders:
-            if due_ms is None:
-                due_ms = now_ms + delay_ms
-            if due_ms > now_ms:
-                waiting.append((due_ms, directory, folder))
-            elif directory.offline is None:
-                try:
-                    remove_folder(self._files, folder)
-                except OSError as error:
-                    log.warning("a deleted partition could not be removed", folder=folder, error=error)
-        self._doomed_folders = waiting
+        self._retired.remove_due(now_ms, self._config.log_segment_delete_delay_ms)
 
     # Directories
 
@@ -374,7 +423,7 @@ class LogManager:
             one.flush(offset)
         self.checkpoint()
         if self._written_point(one) < offset:
-            raise self._no_checkpoint(one)
+            raise self._no_checkpoint(one.directory)
 
     def truncate_to(self, one: Log, offset: int, *, now_ms: int) -> bool:
         """Drop every record of a log at or above `offset`, durably. False if there is none.
@@ -385,12 +434,12 @@ class LogManager:
         is_cut = one.truncate_to(offset, now_ms=now_ms)
         self.checkpoint()  # also where nothing is left to cut, for it may have failed the last time
         if not 0 <= self._written_point(one) <= one.recovery_point:
-            raise self._no_checkpoint(one)
+            raise self._no_checkpoint(one.directory)
         return is_cut
 
     @staticmethod
-    def _no_checkpoint(one: Log) -> Refused:
-        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no checkpoint could be written in {one.directory.path}")
+    def _no_checkpoint(directory: LogDirectory) -> Refused:
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"no checkpoint could be written in {directory.path}")
 
     def _written_point(self, one: Log) -> int:
         return self._written_points.get(one.directory.path, {}).get(one.topic_partition, -1)

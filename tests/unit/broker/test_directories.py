@@ -1,6 +1,7 @@
 """Log directories that fail, are set aside, or come back, as requests and settings meet them."""
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from kaspar.metadata.events import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
+    CreateTopics,
     DeleteTopics,
+    NewTopic,
     ResourceType,
     TopicReference,
 )
@@ -34,7 +37,15 @@ def names(folder: Path) -> set[str]:
 
 
 async def change_setting(broker: Broker, name: str, value: str) -> None:
-    change = ConfigChange(ConfigResource(ResourceType.BROKER, "1"), (ConfigOperation.set(name, value),))
+    await change(broker, ConfigResource(ResourceType.BROKER, "1"), name, value)
+
+
+async def change_topic(broker: Broker, topic: str, name: str, value: str) -> None:
+    await change(broker, ConfigResource(ResourceType.TOPIC, topic), name, value)
+
+
+async def change(broker: Broker, resource: ConfigResource, name: str, value: str) -> None:
+    change = ConfigChange(resource, (ConfigOperation.set(name, value),))
     (outcome,) = await broker.controller.submit(AlterConfigs((change,), False))
     assert outcome.outcome.error is ErrorCode.NONE, outcome.outcome.message
 
@@ -112,6 +123,63 @@ def test_a_topic_deleted_while_a_directory_is_offline_is_removed_when_it_is_back
             await until(lambda: not broker.image.deleted_topics)
             assert folder.name not in names(folder.parent)
             await create_topic(broker, "t", 2)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_topic_made_again_after_a_deletion_that_found_no_space_begins_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarted: bool
+) -> None:
+    is_full = [False]
+
+    def rename(files: OsFiles, old: str, new: str) -> None:
+        if is_full[0] and new.endswith("-delete"):
+            raise OSError(errno.ENOSPC, "the disk is full")
+        os.rename(old, new)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (old,) = await create_topic(broker, "t")
+            append(old)
+            is_full[0] = True
+            await broker.controller.submit(DeleteTopics((TopicReference("t"),)))
+            await broker.controller.submit(CreateTopics((NewTopic("t", 1),)))
+            assert broker.image.deleted_topics, "it is not forgotten before its folder is renamed"
+            hosted = broker.partitions.by_name["t"]
+            assert hosted.offline == {0}
+            is_full[0] = False
+            if not restarted:
+                await until(lambda: not hosted.offline)
+                await until(lambda: not broker.image.deleted_topics)
+                assert hosted.partitions[0].log.log_end_offset == 0
+        async with running(tmp_path) as broker:
+            (log,) = broker.logs.logs.values()
+            assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+            assert not broker.partitions.by_name["t"].offline
+            await until(lambda: not broker.image.deleted_topics)
+
+    monkeypatch.setattr(OsFiles, "rename", rename)
+    run(scenario())
+
+
+def test_a_change_of_settings_makes_no_new_log_for_one_that_is_in_an_offline_directory(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        folders = (tmp_path / "a", tmp_path / "b")
+        async with running(*folders) as broker:
+            first, second = await create_topic(broker, "t", 2)
+            append(second)
+            assert Path(second.log.directory.path) == folders[1]
+        folders[1].rename(tmp_path / "away")
+        folders[1].write_text("no folder can be made here")
+        async with running(*folders) as broker:
+            await change_topic(broker, "t", "retention.ms", "1000000")
+            hosted = broker.partitions.by_name["t"]
+            assert (set(hosted.partitions), hosted.offline) == ({first.topic_partition.partition}, {1})
+        folders[1].unlink()
+        (tmp_path / "away").rename(folders[1])
+        async with running(*folders) as broker:
+            assert broker.partitions.by_name["t"].partitions[1].log.log_end_offset == 1
 
     run(scenario())
 

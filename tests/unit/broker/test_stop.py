@@ -180,7 +180,7 @@ def test_a_start_that_is_cancelled_waits_for_the_threads_that_load_logs(
     """Otherwise the next broker could get the folder's lock while they are still writing to it."""
     is_loading, has_ended = threading.Event(), threading.Event()
 
-    def load(logs: LogManager, config_of: object, progress: Callable[[Loaded], None]) -> None:
+    def load(logs: LogManager, config_of: object, progress: Callable[[Loaded], None], expected: object) -> None:
         try:
             while True:
                 progress(Loaded(str(tmp_path), clean=False, partitions=1, partitions_done=0, bytes_checked=0))

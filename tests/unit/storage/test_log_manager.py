@@ -14,7 +14,7 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.config import LogConfig
-from kaspar.storage import DirectoryInUse, LogManager, OsFiles
+from kaspar.storage import DirectoryInUse, Expected, LogManager, OsFiles
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import (
     NOW_MS,
@@ -152,18 +152,145 @@ def test_folders_marked_stray_or_future_are_left_alone(tmp_path: Path) -> None:
     assert all((tmp_path / name).is_dir() for name in marked)
 
 
-def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    manager = open_manager(broker_config(first, second), CONFIG)
-    folder = manager.create(PARTITION, random_uuid(), CONFIG).folder
+class TwoFolders:
+    """A partition that lies in two log directories, with a record that says in which."""
+
+    def __init__(self, path: Path) -> None:
+        self.paths = (path / "first", path / "second")
+        self.ids = (random_uuid(), random_uuid())
+        self.directory_ids = []
+        for directory, topic_id in zip(self.paths, self.ids, strict=True):
+            manager = open_manager(broker_config(directory), CONFIG)
+            append_values(manager.create(PARTITION, topic_id, CONFIG), directory.name.encode())
+            self.directory_ids.append(manager.directory_id(str(directory)))
+            manager.close()
+        self._same_cluster()
+
+    def _same_cluster(self) -> None:
+        first, second = (directory / "meta.properties" for directory in self.paths)
+        cluster = next(line for line in first.read_text().splitlines() if line.startswith("cluster.id"))
+        lines = [cluster if line.startswith("cluster.id") else line for line in second.read_text().splitlines()]
+        second.write_text("\n".join(lines))
+
+    def same_topic(self) -> None:
+        shutil.copy(*(directory / str(PARTITION) / "partition.metadata" for directory in self.paths))
+
+    def load(self, expected: Expected) -> LogManager:
+        manager = LogManager(broker_config(*self.paths), ManualClock(NOW_MS))
+        manager.open()
+        try:
+            manager.load(lambda topic: CONFIG, None, expected)
+        except KasparError:
+            manager.abandon()
+            raise
+        return manager
+
+    def folders(self, number: int) -> list[str]:
+        return sorted(path.name for path in self.paths[number].iterdir() if path.is_dir())
+
+
+def test_a_partition_in_two_directories_is_refused_if_nothing_tells_which_is_right(tmp_path: Path) -> None:
+    both = TwoFolders(tmp_path)
+    with pytest.raises(KasparError, match="move all but one"):
+        both.load(Expected())
+    both.same_topic()
+    with pytest.raises(KasparError, match="move all but one"):
+        both.load(Expected({"orders": both.ids[0]}))
+    assert both.folders(0) == both.folders(1) == [str(PARTITION)], "nothing was touched"
+
+
+def test_of_two_folders_that_of_a_deleted_topic_goes(tmp_path: Path) -> None:
+    """The topic was deleted and made again while one of the directories was away."""
+    both = TwoFolders(tmp_path)
+    manager = both.load(Expected({"orders": both.ids[1]}, frozenset({both.ids[0]})))
+    assert read_values(manager.logs[PARTITION]) == [(0, b"second")]
+    manager.delete([])
+    assert both.folders(0)[0].endswith("-delete")
     manager.close()
-    other = second if folder.startswith(str(first)) else first
-    shutil.copytree(folder, other / str(PARTITION))
-    manager = LogManager(broker_config(first, second), ManualClock())
+
+
+def test_of_two_folders_that_of_the_topic_is_its_log_and_the_other_is_set_aside(tmp_path: Path) -> None:
+    both = TwoFolders(tmp_path)
+    manager = both.load(Expected({"orders": both.ids[1]}))
+    assert read_values(manager.logs[PARTITION]) == [(0, b"second")]
+    (kept,) = both.folders(0)
+    assert kept.endswith("-stray")
+    assert (both.paths[0] / kept / "00000000000000000000.log").stat().st_size
+    manager.close()
+
+
+def test_of_two_folders_of_one_topic_the_one_that_the_cluster_knows_of_is_its_log(tmp_path: Path) -> None:
+    both = TwoFolders(tmp_path)
+    both.same_topic()
+    directory_id = both.directory_ids[1]
+    assert directory_id is not None
+    manager = both.load(Expected({"orders": both.ids[0]}, directories={PARTITION: directory_id}))
+    assert read_values(manager.logs[PARTITION]) == [(0, b"second")]
+    assert both.folders(0)[0].endswith("-stray")
+    manager.close()
+
+
+def test_a_folder_of_a_deleted_topic_is_not_loaded(tmp_path: Path) -> None:
+    """A crash, or a full disk, came before it could be renamed."""
+    topic_id = random_uuid()
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    append_values(manager.create(PARTITION, topic_id, CONFIG), b"old")
+    manager.close()
+    manager = LogManager(broker_config(tmp_path), ManualClock(NOW_MS))
     manager.open()
-    with pytest.raises(KasparError, match="remove one of"):
-        manager.load(lambda topic: CONFIG)
+    manager.load(lambda topic: CONFIG, None, Expected({"orders": random_uuid()}, frozenset({topic_id})))
+    assert not manager.logs
+    assert read_values(manager.create(PARTITION, random_uuid(), CONFIG)) == []
+    manager.close()
+
+
+def test_a_deletion_that_finds_no_space_is_tried_again_and_nothing_of_it_comes_back(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    append_values(manager.create(PARTITION, random_uuid(), CONFIG), b"old")
+    append_values(manager.create(partition(1), random_uuid(), CONFIG), b"old")
+    files.fail("rename", errno.ENOSPC)
+    for _ in range(2):
+        with pytest.raises(Refused, match="deleting"):
+            manager.delete([PARTITION, partition(1)])
+        with pytest.raises(Refused, match="deleting"):
+            manager.create(PARTITION, random_uuid(), CONFIG)
+    files.recover()
+    assert read_values(manager.create(PARTITION, random_uuid(), CONFIG)) == []
+    manager.delete([])
+    assert sorted(path.name[-7:] for path in tmp_path.iterdir() if path.is_dir()) == ["-delete", "-delete", "rders-0"]
+    manager.close()
+
+
+def test_a_new_log_takes_nothing_over_from_a_folder_that_is_in_its_way(tmp_path: Path) -> None:
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    (tmp_path / str(PARTITION)).mkdir()
+    (tmp_path / str(PARTITION) / "00000000000000000042.log").write_bytes(b"somebody's")
+    assert read_values(manager.create(PARTITION, random_uuid(), CONFIG)) == []
+    manager.close()
+    (stray,) = tmp_path.glob("orders-0.*-stray")
+    assert (stray / "00000000000000000042.log").read_bytes() == b"somebody's"
+
+
+def test_a_new_log_takes_nothing_over_from_the_checkpoints_of_a_deleted_one(tmp_path: Path) -> None:
+    """They would have it begin where the old one began, and drop what is below."""
+    files = FaultyFiles()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    old = manager.create(PARTITION, random_uuid(), CONFIG)
+    append_values(old, *[b"old"] * 9)
+    old.advance_log_start_offset(9)
+    manager.close()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    files.fail("pwrite", errno.ENOSPC)
+    manager.delete([PARTITION])
+    with pytest.raises(Refused, match="no checkpoint could be written"):
+        manager.create(PARTITION, random_uuid(), CONFIG)
+    files.recover()
+    append_values(manager.create(PARTITION, random_uuid(), CONFIG), b"new")
     manager.abandon()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    assert read_values(manager.logs[PARTITION]) == [(0, b"new")]
+    manager.close()
 
 
 def test_a_directory_that_fails_goes_offline_and_the_rest_go_on(tmp_path: Path) -> None:
