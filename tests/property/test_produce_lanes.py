@@ -17,6 +17,7 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.ids import ZERO_UUID
 from kaspar.broker import requests, server
 from kaspar.broker.connection import Connection
+from kaspar.broker.metrics.topics import TOPIC_COUNTERS
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings
 from kaspar.metadata.events import CreateTopics, NewTopic
@@ -85,13 +86,9 @@ class Side:
                 [(entry.producer_id, entry.producer_epoch, *entry.batches) for entry in log.active_producers()],
             )
         for name, topic in self.broker.partitions.by_name.items():
-            metrics = topic.metrics
-            found[f"metrics of {name}"] = (
-                (metrics.bytes_in, metrics.messages_in),
-                (metrics.total_produce_requests, metrics.failed_produce_requests),
-            )
+            found[f"metrics of {name}"] = {counter: getattr(topic.metrics, counter) for counter in TOPIC_COUNTERS}
         metrics_of_produce = self.broker.metrics.requests.of("Produce")
-        found["requests"] = (metrics_of_produce.versions(), metrics_of_produce.errors())
+        found["requests"] = (metrics_of_produce.versions(), metrics_of_produce.error_counts())
         found["request bytes"] = metrics_of_produce.request_bytes().sum
         return found
 

@@ -9,13 +9,14 @@ moves when its last stable offset does: what a transaction writes before it ends
 import asyncio
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from kaspar import storage
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
+from kaspar.broker.metrics import RequestMetrics
 from kaspar.protocol import fetch as codec
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.fetch import EpochEndOffset, FetchRequest, LeaderIdAndEpoch, PartitionData
@@ -31,6 +32,15 @@ if TYPE_CHECKING:
 FIRST_WITH_LEADER: Final = 16
 READ_COMMITTED: Final = 1
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+NOT_A_FAILURE: Final = frozenset(
+    {
+        *MOVED,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    }
+)
 UNKNOWN_HERE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 # Clients take an answer in whole before they look into it: with larger ones they and the broker wait for each other.
@@ -56,6 +66,17 @@ def encode(
     buffers = codec.write_response(out, version, topics, error_code=error_code, session_id=session_id)
     set_frame_size(out, sum(map(len, buffers)))
     return cast(Buffers, buffers)
+
+
+def count_errors(
+    metrics: RequestMetrics, topics: Iterable[tuple[Topic, Sequence[PartitionData]]], error_code: int = 0
+) -> None:
+    """As `error_counter` does for responses that have a message: the code of all, and that of each partition."""
+    errors = metrics.errors
+    errors[error_code] += 1
+    for _, partitions in topics:
+        for partition in partitions:
+            errors[partition.error_code] += 1
 
 
 def _told(read: bytes | bytearray | CommittedRead) -> _Read:
@@ -113,6 +134,7 @@ class Fetch:
         correlation_id: int,
         session: FetchSession | None,
         wanted: tuple[FetchedPartition, ...],
+        metrics: RequestMetrics,
         received: float,
         request_bytes: int,
     ) -> None:
@@ -122,7 +144,7 @@ class Fetch:
         self._request_bytes = request_bytes
         self._committed_only = request.replica_id < 0 and request.isolation_level == READ_COMMITTED
         self._local = 0.0
-        self._metrics = handler.follower_metrics if request.replica_id >= 0 else handler.consumer_metrics
+        self._metrics = metrics
         self._version = version
         self._correlation_id = correlation_id
         self._session = session
@@ -483,14 +505,21 @@ class Fetch:
             session.served(served)
         session_id = NO_SESSION if session is None else session.session_id
         topics = (*by_topic.items(), *unknown.items())
+        count_errors(self._metrics, topics)
         return encode(self._version, self._correlation_id, topics, session_id=session_id)
 
     def _count(self, wanted: FetchedPartition, error_code: int, size: int) -> None:
+        """Kafka counts a partition that it has, and as failed what points at a fault rather than at the client or at
+        a change of leaders.
+        """
+        if error_code and error_code in UNKNOWN_HERE:
+            return
         hosted = self._handler.partitions.find(wanted.topic)
-        metrics = hosted.metrics if hosted is not None else self._handler.broker.metrics.topics.no_topic
+        if hosted is None:
+            return  # it was deleted meanwhile
+        metrics = hosted.metrics
         metrics.total_fetch_requests += 1
         if error_code:
-            metrics.failed_fetch_requests += 1
-            self._metrics.error(ErrorCode(error_code))
+            metrics.failed_fetch_requests += error_code not in NOT_A_FAILURE
         elif self._request.replica_id < 0:
             metrics.bytes_out += size

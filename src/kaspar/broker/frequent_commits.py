@@ -80,6 +80,7 @@ class FrequentCommits:
             return None
         connection.client_id = form.client_id
         (correlation_id,) = _CORRELATION_ID.unpack_from(buffer, start + _KEY_AND_VERSION)
+        self._metrics.errors[ErrorCode.NONE] += 1
         self._metrics.inline(form.version, time.perf_counter() - received, end - start)
         return (_SIZE_AND_CORRELATION_ID.pack(form.answer_size, correlation_id) + form.answer,)
 

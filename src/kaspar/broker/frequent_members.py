@@ -114,8 +114,9 @@ class _Known:
         number: int = _NUMBER.unpack_from(buffer, start + self._number_at)[0]
         return number
 
-    def _answered(self, connection: Connection, start: int, end: int, received: float) -> None:
+    def _answered(self, connection: Connection, start: int, end: int, received: float, error_code: int = 0) -> None:
         connection.client_id = self._client_id
+        self._metrics.errors[error_code] += 1
         self._metrics.inline(self._version, time.perf_counter() - received, end - start)
 
     def _delayed(
@@ -158,8 +159,9 @@ class _Join(_Known):
         answer = join(self._broker, self._request, self._protocols, self._client)
         if isinstance(answer, RequestTicket):
             return self._delayed(connection, buffer, start, end, received, answer)
+        assert isinstance(answer, JoinGroupResponse)
         response = self._encode(self._version, _correlation_id(buffer, start), answer)
-        self._answered(connection, start, end, received)
+        self._answered(connection, start, end, received, answer.error_code)
         return response
 
     def _encode(self, version: int, correlation_id: int, response: Response) -> Buffers:
@@ -231,7 +233,7 @@ class _Heartbeat(_Known):
             return None
         if response is None:
             return None
-        self._answered(connection, start, end, received)
+        self._answered(connection, start, end, received, response.error_code)
         return self._form.fill(_correlation_id(buffer, start), _CODE.pack(response.error_code))
 
 

@@ -13,6 +13,7 @@ from kaspar.base.ids import Offset
 from kaspar.broker.appends import Check, Done
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.partitions import HostedTopic
+from kaspar.broker.produce_counts import count_appended, count_rebuilt
 from kaspar.broker.transaction_terms import TransactionTerms, base_sequence_of
 from kaspar.broker.unverified import Unverified
 from kaspar.protocol import produce as codec
@@ -113,7 +114,7 @@ class PendingProduce:
             return None
         if not self.waits:
             self._handler.metrics.inline(self._version, self._local, request_bytes)
-            return (encode(self._version, self._correlation_id, self._results),)
+            return (self._handler.response(self._version, self._correlation_id, self._results),)
         slot = self._slot = self._connection.take_slot()
         slot.when_lost(self._lost)
         self._handler.waiting.add(self)
@@ -145,7 +146,7 @@ class PendingProduce:
             partition,
             batch,
             acks_all=self._acks == ALL_ACKS,
-            done=self._when_written(hosted, partition, answers, index),
+            done=self._when_written(hosted, partition, batch, answers, index),
             failed=self._met_a_bug,
             check=check,
         )
@@ -167,25 +168,33 @@ class PendingProduce:
                 base_sequence_of(batch),
                 terms,
                 self._acks == ALL_ACKS,
-                self._when_written(hosted, partition, answers, index),
+                self._when_written(hosted, partition, batch, answers, index),
                 self._met_a_bug,
             )
         )
 
     def _when_written(
-        self, hosted: HostedTopic, partition: Partition, answers: list[PartitionProduceResponse], index: int
+        self,
+        hosted: HostedTopic,
+        partition: Partition,
+        batch: bytearray,
+        answers: list[PartitionProduceResponse],
+        index: int,
     ) -> Done:
         self._unwritten += 1
+        sent_bytes = len(batch)
 
         def done(outcome: Appended | KasparError, prepared: PreparedBatch | None) -> None:
             self._unwritten -= 1
             if isinstance(outcome, KasparError):
-                answers.append(self._handler.refused(hosted.name, index, outcome))
+                answers.append(self._handler.refused(hosted.name, index, outcome, sent_bytes))
                 if self._acks == NO_ACKS:
                     self._connection.refuse(ACKS_0_FAILED)
             else:
                 assert prepared is not None
-                self._handler.count(hosted, prepared, outcome)
+                count_appended(hosted.metrics, prepared, sent_bytes)
+                if prepared.buffer is not batch:
+                    count_rebuilt(hosted.metrics, prepared)
                 self._handler.maybe_sync(partition)
                 self.appended(partition, index, outcome, answers)
                 self._start_timer()
@@ -252,11 +261,16 @@ class PendingProduce:
         self._handler.waiting.discard(self)
 
     def _maybe_answer(self) -> None:
-        if self._unwritten or self._uncommitted or self._slot is None:
+        if self._unwritten or self._uncommitted:
             return
-        self._leave()
-        slot, self._slot = self._slot, None
-        slot.fill((encode(self._version, self._correlation_id, self._results),), sent=self._sent)
+        if self._acks == NO_ACKS:
+            if any(answer.error_code for _, answers in self._results for answer in answers):
+                self._handler.count_errors(self._results)
+            self._sent()
+        elif self._slot is not None:
+            self._leave()
+            slot, self._slot = self._slot, None
+            slot.fill((self._handler.response(self._version, self._correlation_id, self._results),), sent=self._sent)
 
     def _sent(self) -> None:
         total = time.perf_counter() - self._received

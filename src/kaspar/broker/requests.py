@@ -23,7 +23,7 @@ from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
 from kaspar.broker.handlers.produce import ProduceHandler
 from kaspar.broker.metrics import RequestMetrics
-from kaspar.broker.responses import Delayed, encode_response
+from kaspar.broker.responses import Delayed, count_errors, encode_response
 from kaspar.broker.view import Purgatory
 from kaspar.protocol import codec
 from kaspar.protocol.api import api_name, request_class
@@ -88,7 +88,7 @@ class Requests:
             raise MalformedBytes(f"API key {header.api_key} is not served")
         if not api.first_version <= header.api_version <= api.last_version:
             if header.api_key == API_VERSIONS:
-                return encode_response(0, header.correlation_id, unsupported_version())
+                return self._unsupported_version(header, end - start, received)
             raise MalformedBytes(f"version {header.api_version} of {api_name(api.key)} is not served")
         connection.client_id = header.client_id
         if header.api_key == PRODUCE:
@@ -96,6 +96,15 @@ class Requests:
         if header.api_key == FETCH:
             return self._fetch.handle(connection, frame, header, received)
         return self._handle_message(connection, frame, header, api, received)
+
+    def _unsupported_version(self, header: RequestHeader, request_bytes: int, received: float) -> Buffers:
+        """A client newer than this broker: it reads the versions from the response and asks again in one of them."""
+        metrics = self._broker.metrics.requests.of(api_name(ApiKey.API_VERSIONS))
+        answer = unsupported_version()
+        response = encode_response(0, header.correlation_id, answer)
+        count_errors(metrics, 0, answer)
+        metrics.inline(0, time.perf_counter() - received, request_bytes)
+        return response
 
     # -- every API but Produce and Fetch -----------------------------------------------------------------------------
 
@@ -114,6 +123,7 @@ class Requests:
             self._frequent_members().remember(connection, frame, header, request, answer)
         if isinstance(answer, RESPONSES):
             response = encode_response(version, header.correlation_id, answer)
+            count_errors(metrics, version, answer)
             if header.api_key == OFFSET_COMMIT:
                 self._frequent_commits().remember(frame, header, request, answer)
             metrics.inline(version, time.perf_counter() - received, len(frame))

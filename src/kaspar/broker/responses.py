@@ -9,6 +9,7 @@ from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.handlers import PartlyEncoded, Response
 from kaspar.broker.metrics import RequestMetrics
 from kaspar.protocol import codec
+from kaspar.protocol.error_counts import error_counter
 from kaspar.protocol.headers import set_frame_size, start_response
 
 Encode: TypeAlias = Callable[[int, int, Response], Buffers]
@@ -17,13 +18,24 @@ Encode: TypeAlias = Callable[[int, int, Response], Buffers]
 
 def encode_response(version: int, correlation_id: int, response: Response) -> Buffers:
     if isinstance(response, PartlyEncoded):
-        message, encoded = response
+        message, encoded, _ = response
     else:
         message, encoded = response, None
     out = start_response(message.SCHEMA.api_key, version, correlation_id)
     codec.write_into(out, message, version, encoded)
     set_frame_size(out)
     return (out,)
+
+
+def count_errors(metrics: RequestMetrics, version: int, response: Response) -> None:
+    """Count the error codes of a response that goes out."""
+    if isinstance(response, PartlyEncoded):
+        response, _, encoded = response
+        for code, times in encoded.items():
+            metrics.errors[code] += times
+    count = error_counter(type(response), version)
+    if count is not None:
+        count(response, metrics.errors)
 
 
 class Delayed(Slot):
@@ -64,6 +76,7 @@ class Delayed(Slot):
         except Exception as problem:
             self.fail(problem)
         else:
+            count_errors(self._metrics, self._version, answer)
             self.fill(response)
 
     def refused(self, refusal: Refused) -> None:

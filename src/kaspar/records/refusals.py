@@ -6,8 +6,8 @@ from kaspar.base.errors import ErrorCode, Refused
 class NotOneBatch(Refused):
     """A partition was sent something other than one whole batch of the current format: no log need look at it."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.INVALID_RECORD, message)
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> None:
+        super().__init__(code, message)
 
 
 class TakesTooLong(Exception):

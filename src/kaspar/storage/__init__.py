@@ -23,6 +23,8 @@ from kaspar.storage.transaction_index import AbortedTransaction
 from kaspar.storage.validator import (
     RecordError,
     RecordsRefused,
+    WrongChecksum,
+    WrongOffsetOrSequence,
     is_surely_quick,
     prepare,
     prepare_inline,
@@ -53,6 +55,8 @@ __all__ = [
     "UnexpectedAppendOffset",
     "Verification",
     "WouldBlock",
+    "WrongChecksum",
+    "WrongOffsetOrSequence",
     "aborted_in",
     "is_surely_quick",
     "prepare",

@@ -16,12 +16,14 @@ from kaspar.records import (
     QUICK_RECORDS,
     CheckedBatch,
     Codec,
+    NotOneBatch,
     PlainTerms,
     TakesTooLong,
     TimestampType,
     check_batch,
     check_plain_batch,
     checks_inline,
+    crc_matches,
     iter_records,
     read_header,
     recompress,
@@ -60,9 +62,21 @@ class RecordError(NamedTuple):
 class RecordsRefused(Refused):
     """A batch refused because of some of its records, as a Produce answer names them."""
 
-    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...]) -> None:
+    def __init__(
+        self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...], *, keyless_count: int
+    ) -> None:
         super().__init__(code, message)
         self.record_errors = record_errors
+        self.keyless_count = keyless_count
+        """How many of them have no key, and their topic is compacted."""
+
+
+class WrongChecksum(Refused):
+    """A batch with other bytes than its CRC says."""
+
+
+class WrongOffsetOrSequence(Refused):
+    """A batch whose offsets do not go with the number of its records, or with a sequence number that cannot be."""
 
 
 def prepare_inline(
@@ -148,7 +162,10 @@ def prepare(
     """
     if end - start > config.max_message_bytes:
         _check_size(buffer, start, end, config)
-    checked = check_batch(buffer, start, end, out_of_time)
+    try:
+        checked = check_batch(buffer, start, end, out_of_time)
+    except Refused as refusal:
+        raise _specific(refusal, buffer, start) from refusal
     attributes = checked.attributes
     if checked.base_offset != 0:
         raise Refused(
@@ -156,10 +173,10 @@ def prepare(
             f"The baseOffset of the record batch in the append should be 0, but it is {checked.base_offset}",
         )
     if attributes & _CONTROL:
-        raise Refused(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
+        raise WrongOffsetOrSequence(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
     producer_id = checked.producer_id
     if producer_id >= 0 and checked.base_sequence < 0:
-        raise Refused(
+        raise WrongOffsetOrSequence(
             ErrorCode.INVALID_RECORD,
             f"Invalid sequence number {checked.base_sequence} in record batch with producerId {producer_id}",
         )
@@ -204,6 +221,22 @@ def prepare(
     )
 
 
+def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> Refused:
+    """The same refusal, as one of its own kind where Kafka counts it as such."""
+    code, message = refusal.code, refusal.message
+    if isinstance(refusal, NotOneBatch) or code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
+        return refusal
+    try:
+        header = read_header(buffer, start)
+    except MalformedBytes:
+        return NotOneBatch(message, code)
+    if code is ErrorCode.CORRUPT_MESSAGE:
+        return NotOneBatch(message, code) if crc_matches(buffer, start, header) else WrongChecksum(code, message)
+    if header.count <= 0 or header.count - 1 != header.last_offset_delta:
+        return WrongOffsetOrSequence(code, message)
+    return refusal
+
+
 def _check_size(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig) -> None:
     """Before the walk: a batch that is too large is not even inflated."""
     size = end - start
@@ -236,9 +269,11 @@ def _refuse_records(buffer: bytearray | memoryview, checked: CheckedBatch, confi
     create_time = config.message_timestamp_type == "CreateTime"
     compacted = "compact" in config.cleanup_policy
     errors = []
+    keyless_count = 0
     code = ErrorCode.INVALID_RECORD
     for index, record in enumerate(iter_records(buffer, checked.start, checked.end)):
         if compacted and record.key is None:
+            keyless_count += 1
             errors.append(RecordError(index, "Compacted topic cannot accept message without key"))
         elif create_time and record.timestamp != _NO_TIMESTAMP:
             if not earliest <= record.timestamp <= latest:
@@ -261,7 +296,7 @@ def _refuse_records(buffer: bytearray | memoryview, checked: CheckedBatch, confi
         message = "One or more records have been rejected due to invalid timestamp"
     else:
         message = f"One or more records have been rejected due to {len(errors)} record errors in total"
-    raise RecordsRefused(code, message, tuple(errors))
+    raise RecordsRefused(code, message, tuple(errors), keyless_count=keyless_count)
 
 
 def _recompressed(buffer: bytearray | memoryview, checked: CheckedBatch, config: LogConfig) -> bytearray:

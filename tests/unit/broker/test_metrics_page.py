@@ -58,7 +58,7 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
     produce = metrics.requests.of("Produce")
     produce.inline(13, 0.004, 1000)
     produce.delayed(12, 0.004, 0.5, 3000)
-    produce.error(ErrorCode.NOT_ENOUGH_REPLICAS, 2)
+    produce.errors[ErrorCode.NOT_ENOUGH_REPLICAS] += 2
     metrics.requests.of("FetchConsumer").inline(17, 0.001, 80)
     topic = metrics.topics.of("t")
     topic.bytes_in += 500

@@ -57,10 +57,9 @@ def test_requests_are_counted_by_version_and_errors_by_code() -> None:
     metrics.inline(12, 0.001, 10)
     metrics.inline(12, 0.001, 10)
     metrics.delayed(4, 0, 0, 10)
-    metrics.error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 3)
-    metrics.error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    metrics.errors[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] += 4
     assert metrics.versions() == {4: 1, 12: 2}
-    assert metrics.errors() == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 4}
+    assert metrics.error_counts() == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 4}
 
 
 def test_rotation_forgets_times_of_both_kinds_and_keeps_counts() -> None:
@@ -79,13 +78,14 @@ def test_fetch_is_the_sum_of_consumers_and_followers() -> None:
     by_api.of("FetchConsumer").inline(17, 0.001, 10)
     by_api.of("FetchFollower").inline(17, 0.003, 20)
     by_api.of("FetchFollower").inline(16, 0.003, 20)
-    by_api.of("FetchFollower").error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    by_api.of("FetchFollower").errors[ErrorCode.NOT_LEADER_OR_FOLLOWER] += 1
     by_api.of("Produce").inline(13, 1.0, 1)
     readings = {reading.name: reading for reading in by_api.read()}
     assert set(readings) == {"FetchConsumer", "FetchFollower", "Produce", "Fetch"}
     fetch = readings["Fetch"]
     assert fetch.versions == {16: 1, 17: 2}
     assert fetch.errors == {ErrorCode.NOT_LEADER_OR_FOLLOWER: 1}
+    assert not readings["FetchFollower"].errors  # Kafka counts them for Fetch alone
     assert fetch.times["TotalTimeMs"].sum == pytest.approx(0.007)
     assert fetch.request_bytes.count == 3
 

@@ -23,6 +23,8 @@ class PartlyEncoded(NamedTuple):
 
     message: Message
     encoded: Mapping[str, Sequence[bytes]]
+    error_counts: Mapping[int, int]
+    """The error codes in what is encoded, and how often each occurs."""
 
 
 Response = Message | PartlyEncoded

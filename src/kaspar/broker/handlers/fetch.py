@@ -3,13 +3,14 @@
 What a request asks for, by itself or together with its session; how it is answered is in broker/fetching.py.
 """
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
-from kaspar.broker.fetching import READ_COMMITTED, Fetch, encode
+from kaspar.broker.fetching import READ_COMMITTED, Fetch, count_errors, encode
 from kaspar.broker.metrics import FETCH_CONSUMER, FETCH_FOLLOWER
 from kaspar.broker.partitions import partition_of
 from kaspar.broker.view import Purgatory
@@ -39,15 +40,28 @@ class FetchHandler:
     ) -> Buffers | Slot:
         _, version, correlation_id, _, position = header
         request = codec.read_request(version, frame, position)
-        if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-            refused = codec.refused(request, version, ErrorCode.INVALID_REQUEST)
-            return encode(version, correlation_id, refused, error_code=ErrorCode.INVALID_REQUEST)
+        metrics = self.follower_metrics if request.replica_id >= 0 else self.consumer_metrics
         try:
+            if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+                raise Refused(ErrorCode.INVALID_REQUEST, f"there is no isolation level {request.isolation_level}")
             session, partitions = self._partitions_of(request, version, received)
-        except Refused as refusal:  # its session is not known, or is at another epoch
-            return encode(version, correlation_id, (), error_code=refusal.code)
+        except Refused as refusal:  # or its session is not known, or is at another epoch
+            code = refusal.code
+            topics = codec.refused(request, version, code) if code is ErrorCode.INVALID_REQUEST else ()
+            count_errors(metrics, topics, code)
+            metrics.inline(version, time.perf_counter() - received, len(frame))
+            return encode(version, correlation_id, topics, error_code=code)
         fetch = Fetch(
-            self, connection, request, version, correlation_id, session, tuple(partitions), received, len(frame)
+            self,
+            connection,
+            request,
+            version,
+            correlation_id,
+            session,
+            tuple(partitions),
+            metrics,
+            received,
+            len(frame),
         )
         return fetch.start()
 

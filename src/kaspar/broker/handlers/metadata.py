@@ -3,8 +3,9 @@
 A topic's entry is kept encoded, per version, until the topic changes: a client of thousands of partitions costs a copy.
 """
 
+from collections import defaultdict
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
@@ -13,6 +14,7 @@ from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.image import NO_LEADER
 from kaspar.metadata.topic_names import check_topic_name, is_internal
 from kaspar.protocol import codec
+from kaspar.protocol.error_counts import ErrorCounts, error_counter
 from kaspar.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -33,18 +35,33 @@ FIRST_WITH_ID_ALONE: Final = 12
 NO_CONTROLLER: Final = -1
 
 
+class EncodedTopic(NamedTuple):
+    """A topic's entry as bytes, and how often each error code is in it."""
+
+    data: bytes
+    error_counts: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, entry: MetadataResponseTopic, version: int) -> "EncodedTopic":
+        counts: ErrorCounts = defaultdict(int)
+        count = error_counter(MetadataResponseTopic, version)
+        assert count is not None
+        count(entry, counts)
+        return cls(codec.write(entry, version), tuple(counts.items()))
+
+
 class EncodedTopics:
     """Topic entries as bytes, by version, as long as the topic and the brokers stay the same."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str, int, int], tuple[TopicImage, object, bytes]] = {}
+        self._entries: dict[tuple[str, int, int], tuple[TopicImage, object, EncodedTopic]] = {}
 
-    def entry(self, topic: TopicImage, image: ClusterImage, version: int, operations: int) -> bytes:
+    def entry(self, topic: TopicImage, image: ClusterImage, version: int, operations: int) -> EncodedTopic:
         key = (topic.name, version, operations)
         kept = self._entries.get(key)
         if kept is not None and kept[0] is topic and kept[1] is image.brokers:
             return kept[2]
-        encoded = codec.write(describe_topic(topic, image, operations), version)
+        encoded = EncodedTopic.of(describe_topic(topic, image, operations), version)
         self._entries[key] = (topic, image.brokers, encoded)
         return encoded
 
@@ -102,7 +119,15 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
             ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-    return PartlyEncoded(response, {"topics": topics})
+    return PartlyEncoded(response, {"topics": [topic.data for topic in topics]}, _error_counts(topics))
+
+
+def _error_counts(topics: list[EncodedTopic]) -> ErrorCounts:
+    counts: ErrorCounts = defaultdict(int)
+    for _, of_topic in topics:
+        for code, times in of_topic:
+            counts[code] += times
+    return counts
 
 
 def _names_topics_by_id(request: MetadataRequest) -> bool:
@@ -117,7 +142,8 @@ def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
         )
         for topic in request.topics or ()
     )
-    return PartlyEncoded(MetadataResponse(brokers=(), cluster_id=None, controller_id=NO_CONTROLLER, topics=topics), {})
+    response = MetadataResponse(brokers=(), cluster_id=None, controller_id=NO_CONTROLLER, topics=topics)
+    return PartlyEncoded(response, {}, {})
 
 
 async def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...]) -> None:
@@ -136,13 +162,15 @@ async def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[M
         await broker.auto_create_topics(missing)
 
 
-def _named(broker: "Broker", image: ClusterImage, wanted: MetadataRequestTopic, version: int, operations: int) -> bytes:
+def _named(
+    broker: "Broker", image: ClusterImage, wanted: MetadataRequestTopic, version: int, operations: int
+) -> EncodedTopic:
     try:
         topic = _find(image, wanted)
     except Refused as refusal:
         by_id = wanted.topic_id != ZERO_UUID
         name = None if by_id else wanted.name
-        return codec.write(
+        return EncodedTopic.of(
             MetadataResponseTopic(
                 error_code=refusal.code,
                 name=name,

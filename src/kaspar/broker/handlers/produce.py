@@ -25,6 +25,7 @@ from kaspar.broker.pending_produce import (
     success,
     waits_for_commit,
 )
+from kaspar.broker.produce_counts import count_appended, count_refused
 from kaspar.broker.transaction_terms import ATTRIBUTES_LOW_BYTE, TransactionTerms, is_transactional, terms_of
 from kaspar.broker.unverified import NotVerified, UnverifiedBatches
 from kaspar.broker.view import Purgatory
@@ -42,7 +43,7 @@ from kaspar.protocol.shapes import Topic
 from kaspar.records import Codec, NotOneBatch
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
-from kaspar.storage import Appended, PreparedBatch, RecordsRefused, is_surely_quick, prepare_inline, prepare_plain
+from kaspar.storage import Appended, RecordsRefused, is_surely_quick, prepare_inline, prepare_plain
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -85,11 +86,13 @@ class ProduceHandler:
         acks = request.acks
         if acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
             refused = codec.refused(request, ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, not {acks}")
-            return (encode(version, correlation_id, refused),)
+            response = self.response(version, correlation_id, refused)
+            self.metrics.inline(version, time.perf_counter() - received, len(frame))
+            return (response,)
         try:
             terms = terms_of(request, frame, version)
         except Refused as refusal:
-            return self._refuse_all(connection, request, version, correlation_id, refusal)
+            return self._refuse_all(connection, request, header, refusal, received, len(frame))
         check = None if terms is None else self.unverified.check_of(terms)
         now_ms = self._now_ms()
         appends = self.appends
@@ -141,9 +144,9 @@ class ProduceHandler:
                     appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
                 except KasparError as problem:
                     failed = True
-                    answers.append(self.refused(topic, index, problem))
+                    answers.append(self.refused(topic, index, problem, end - start))
                     continue
-                self.count(hosted, batch, appended)
+                count_appended(hosted.metrics, batch, end - start)
                 if config.flush_messages < MAX_LONG:
                     self.maybe_sync(partition)
                 if partition.state.high_watermark <= appended.last_offset and waits_for_commit(acks, partition):
@@ -157,9 +160,11 @@ class ProduceHandler:
         if pending is not None:
             return pending.start(len(frame))
         if acks == NO_ACKS:
+            if failed:
+                self.count_errors(results)
             self.metrics.inline(version, time.perf_counter() - received, len(frame))
             return None
-        response = encode(version, correlation_id, results)
+        response = self.response(version, correlation_id, results)
         self.metrics.inline(version, time.perf_counter() - received, len(frame))
         return (response,)
 
@@ -186,9 +191,11 @@ class ProduceHandler:
         try:
             appended = partition.append_as_leader(batch, acks_all=acks == ALL_ACKS, now_ms=now_ms)
         except KasparError as problem:
-            response = encode(version, correlation_id, [(topic, [self.refused(topic, index, problem)])])
+            refused = self.refused(topic, index, problem, end - start)
+            response = self.response(version, correlation_id, [(topic, [refused])])
         else:
-            self.count(hosted, batch, appended)
+            count_appended(hosted.metrics, batch, end - start)
+            self.metrics.errors[0] += 1
             response = encode_one(version, correlation_id, topic, hosted, index, appended)
         connection.client_id = client_id
         self.metrics.inline(version, time.perf_counter() - received, request_bytes)
@@ -198,14 +205,29 @@ class ProduceHandler:
         self,
         connection: Connection,
         request: ProduceRequest,
-        version: int,
-        correlation_id: int,
+        header: RequestHeader,
         refusal: Refused,
+        received: float,
+        request_bytes: int,
     ) -> Buffers | None:
+        results = codec.refused(request, refusal.code, refusal.message)
+        response = self.response(header.api_version, header.correlation_id, results)
+        self.metrics.inline(header.api_version, time.perf_counter() - received, request_bytes)
         if request.acks == NO_ACKS:
             connection.refuse(ACKS_0_FAILED)
             return None
-        return (encode(version, correlation_id, codec.refused(request, refusal.code, refusal.message)),)
+        return (response,)
+
+    def response(self, version: int, correlation_id: int, results: TopicResults) -> bytearray:
+        self.count_errors(results)
+        return encode(version, correlation_id, results)
+
+    def count_errors(self, results: TopicResults) -> None:
+        """As `error_counter` does for responses that have a message. A failure of acks=0 counts too."""
+        errors = self.metrics.errors
+        for _, answers in results:
+            for answer in answers:
+                errors[answer.error_code] += 1
 
     def _must_be_verified(
         self, terms: TransactionTerms, partition: Partition, frame: memoryview, start: int, end: int
@@ -231,14 +253,6 @@ class ProduceHandler:
         ):
             raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd came with version 7 of Produce")
 
-    @staticmethod
-    def count(hosted: HostedTopic, batch: PreparedBatch, appended: Appended) -> None:
-        metrics = hosted.metrics
-        metrics.total_produce_requests += 1
-        if not appended.duplicate:
-            metrics.bytes_in += batch.end - batch.start
-            metrics.messages_in += batch.last_offset_delta + 1
-
     def maybe_sync(self, partition: Partition) -> None:
         """`flush.messages` appends have come since the last sync: have the next one done."""
         if partition.log.unflushed_messages >= partition.log.config.flush_messages:
@@ -252,17 +266,16 @@ class ProduceHandler:
     def purgatory(self) -> Purgatory:
         return Purgatory("Produce", sum(pending.waits for pending in tuple(self.waiting)), len(self.waiting))
 
-    def refused(self, topic: Topic, index: int, problem: KasparError) -> PartitionProduceResponse:
+    def refused(self, topic: Topic, index: int, problem: KasparError, sent_bytes: int) -> PartitionProduceResponse:
+        """What a partition is answered that did not take the `sent_bytes` it was sent."""
         hosted = self._partitions.find(topic)
-        metrics = hosted.metrics if hosted is not None else self._broker.metrics.topics.no_topic
-        metrics.total_produce_requests += 1
-        metrics.failed_produce_requests += 1
+        if hosted is not None:
+            count_refused(hosted.metrics, problem, sent_bytes)
         if isinstance(problem, StorageFailure):
             self._broker.log_directory_failed(problem)
             return PartitionProduceResponse(index, ErrorCode.KAFKA_STORAGE_ERROR, error_message=str(problem))
         if not isinstance(problem, Refused):
             raise problem
-        self.metrics.error(problem.code)
         record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
         if isinstance(problem, RecordsRefused):
             record_errors = tuple(BatchIndexAndErrorMessage(*error) for error in problem.record_errors)

@@ -6,16 +6,18 @@ one size. Every other request is told with `delayed()`: it has been worked on, t
 its remote time. The zeros of both are put in when the metrics page is read.
 
 Kafka counts each fetch twice, as Fetch and as FetchConsumer or FetchFollower. Here the broker tells the second, and
-the first is their sum, made when it is read.
+the first is their sum, made when it is read. The error codes of fetches count for Fetch alone.
 """
 
 import functools
 import operator
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.metrics import DIRECT_BUCKETS, DIRECT_VALUES, Distribution, Histogram, bucket_of
+from kaspar.protocol.error_counts import ErrorCounts
 
 MAX_VERSIONS: Final = 64  # no API of Kafka is past version 18
 FETCH: Final = "Fetch"
@@ -50,12 +52,13 @@ class _Waits(NamedTuple):
 class RequestMetrics:
     """One API's. Written by the event loop's thread."""
 
-    __slots__ = ("_delayed", "_errors", "_inline_time", "_request_bytes", "_versions", "name")
+    __slots__ = ("_delayed", "_inline_time", "_request_bytes", "_versions", "errors", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._versions = [0] * MAX_VERSIONS
-        self._errors: dict[ErrorCode, int] = {}
+        self.errors: ErrorCounts = defaultdict(int)
+        """The error codes of responses, NONE among them: `errors[code] += 1` for each partition or item."""
         self._inline_time = Histogram()
         self._request_bytes = Histogram(scale=1)
         self._delayed: _Waits | None = None  # made for the first request that is not answered at once
@@ -97,10 +100,6 @@ class RequestMetrics:
         micros = int(total * 1e6)
         totals.buckets[DIRECT_BUCKETS[micros] if micros < DIRECT_VALUES else bucket_of(micros)] += 1
 
-    def error(self, code: ErrorCode, count: int = 1) -> None:
-        """The response carries this error code, `count` times."""
-        self._errors[code] = self._errors.get(code, 0) + count
-
     def rotate(self) -> None:
         self._inline_time.rotate()
         self._request_bytes.rotate()
@@ -113,8 +112,8 @@ class RequestMetrics:
         """How many requests came in each version."""
         return {version: count for version, count in enumerate(self._versions) if count}
 
-    def errors(self) -> dict[ErrorCode, int]:
-        return self._errors.copy()
+    def error_counts(self) -> dict[ErrorCode, int]:
+        return {ErrorCode(code): count for code, count in self.errors.copy().items()}
 
     def request_bytes(self) -> Distribution:
         return self._request_bytes.distribution()
@@ -147,7 +146,7 @@ class RequestReading:
 
     @classmethod
     def of(cls, metrics: RequestMetrics) -> "RequestReading":
-        return cls(metrics.name, metrics.versions(), metrics.errors(), metrics.request_bytes(), metrics.times())
+        return cls(metrics.name, metrics.versions(), metrics.error_counts(), metrics.request_bytes(), metrics.times())
 
     def __add__(self, other: "RequestReading") -> "RequestReading":
         return RequestReading(
@@ -180,9 +179,11 @@ class RequestMetricsByApi:
     def read(self) -> list[RequestReading]:
         readings = [RequestReading.of(metrics) for metrics in list(self._by_name.values())]
         fetches = [reading for reading in readings if reading.name in (FETCH_CONSUMER, FETCH_FOLLOWER)]
-        if fetches:
-            readings.append(replace(functools.reduce(operator.add, fetches), name=FETCH))
-        return readings
+        if not fetches:
+            return readings
+        others = [reading for reading in readings if reading not in fetches]
+        every_fetch = replace(functools.reduce(operator.add, fetches), name=FETCH)
+        return [*others, *(replace(fetch, errors={}) for fetch in fetches), every_fetch]
 
 
 Key = TypeVar("Key")

@@ -71,7 +71,7 @@ REQUESTS: Final = (
     ),
     many(
         "kafka.network:type=RequestMetrics,name=ErrorsPerSec,request=*,error=*",
-        "Error codes in responses, by API and code, one for each partition or item that has it. NONE is not counted.",
+        "Error codes in responses, by API and code, one for each partition or item that has it. NONE is success.",
         ("request", "error"),
         lambda scrape: (
             (labels(request=request.name, error=code.name), count)
