@@ -8,17 +8,28 @@ from typing import Final
 
 # Each attribute of TopicMetrics, and the name Kafka has for it.
 TOPIC_COUNTERS: Final = {
-    "messages_in": ("MessagesInPerSec", "Records appended by producers."),
-    "bytes_in": ("BytesInPerSec", "Bytes of record batches appended by producers."),
+    "messages_in": ("MessagesInPerSec", "Records that producers wrote, duplicates of a retry included."),
+    "bytes_in": ("BytesInPerSec", "Bytes of record batches that producers wrote, as they sent them."),
     "bytes_out": ("BytesOutPerSec", "Bytes of record batches given to consumers."),
-    "bytes_rejected": ("BytesRejectedPerSec", "Bytes of record batches refused because they were too large."),
+    "bytes_rejected": ("BytesRejectedPerSec", "Bytes of record batches refused for max.message.bytes."),
     "total_produce_requests": (
         "TotalProduceRequestsPerSec",
-        "Partitions that produce requests wrote or tried to write to.",
+        "Partitions of this broker that produce requests wrote or tried to write to.",
     ),
-    "total_fetch_requests": ("TotalFetchRequestsPerSec", "Partitions that fetch requests read or tried to read."),
-    "failed_produce_requests": ("FailedProduceRequestsPerSec", "Writes to a partition that failed."),
-    "failed_fetch_requests": ("FailedFetchRequestsPerSec", "Reads of a partition that failed."),
+    "total_fetch_requests": (
+        "TotalFetchRequestsPerSec",
+        "Partitions of this broker that fetch requests read or tried to read.",
+    ),
+    "failed_produce_requests": (
+        "FailedProduceRequestsPerSec",
+        "Writes to a partition that failed. Not counted: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, and batches that "
+        "are too large or have a wrong CRC.",
+    ),
+    "failed_fetch_requests": (
+        "FailedFetchRequestsPerSec",
+        "Reads of a partition that failed. Not counted: errors of leadership and of leader epochs, OFFSET_OUT_OF_RANGE "
+        "and KAFKA_STORAGE_ERROR.",
+    ),
     "produce_message_conversions": (
         "ProduceMessageConversionsPerSec",
         "Records that had to be built anew before they were appended, to compress them as the topic asks.",
@@ -29,12 +40,13 @@ TOPIC_COUNTERS: Final = {
     ),
     "invalid_magic_number_records": (
         "InvalidMagicNumberRecordsPerSec",
-        "Batches refused because their format is not the current one.",
+        "Always 0, as in Apache Kafka 4: batches of another format are refused before a log looks at them.",
     ),
     "invalid_message_crc_records": ("InvalidMessageCrcRecordsPerSec", "Batches refused because their CRC is wrong."),
     "invalid_offset_or_sequence_records": (
         "InvalidOffsetOrSequenceRecordsPerSec",
-        "Batches refused because their offsets or sequence numbers do not follow on.",
+        "Batches refused because their offsets contradict the number of their records, because they have a producer "
+        "id and no sequence number, or because they are control batches.",
     ),
 }
 
@@ -71,8 +83,6 @@ class BrokerTopicMetrics:
     """The numbers of every topic of a broker. Changed by the event loop's thread, read by any."""
 
     def __init__(self) -> None:
-        self.no_topic = TopicMetrics()
-        """For what belongs to no topic this broker has: it counts among all topics only."""
         # One tuple, so that a reader finds a topic's numbers with the topic or among those gone, never in both.
         self._topics_and_gone: tuple[dict[str, TopicMetrics], TopicMetrics] = ({}, TopicMetrics())
 
@@ -100,7 +110,6 @@ class BrokerTopicMetrics:
         each = list(topics.items())
         every = TopicMetrics()
         every.add(gone)
-        every.add(self.no_topic)
         for _, metrics in each:
             every.add(metrics)
         return each, every
