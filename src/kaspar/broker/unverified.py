@@ -49,8 +49,18 @@ class Unverified(NamedTuple):
     def producer(self) -> ProducerIdAndEpoch:
         return self.terms.producer
 
+    @property
+    def lane(self) -> "_Key":
+        return _lane_of(self.partition, self.terms)
 
-_Key: TypeAlias = tuple[Partition, int]
+
+_Key: TypeAlias = tuple[Partition, int, str]
+"""The partition, and who the request says that it is of: a producer id and a transactional id. Whoever has a producer's
+id and not its transactional id must not hold that producer up."""
+
+
+def _lane_of(partition: Partition, terms: TransactionTerms) -> _Key:
+    return partition, terms.producer.producer_id, terms.transactional_id
 
 
 class _Lane:
@@ -68,9 +78,9 @@ class UnverifiedBatches:
         self._broker = broker
         self._lanes: dict[_Key, _Lane] = {}
 
-    def must_wait(self, partition: Partition, producer: ProducerIdAndEpoch) -> bool:
+    def must_wait(self, partition: Partition, terms: TransactionTerms) -> bool:
         """Whether a batch of that producer cannot be written at once."""
-        return (partition, producer.producer_id) in self._lanes or not partition.log.producers.in_transaction(*producer)
+        return _lane_of(partition, terms) in self._lanes or not partition.log.producers.in_transaction(*terms.producer)
 
     def check_of(self, terms: TransactionTerms) -> Check | None:
         """What to call right before a batch is written to a transaction that is open. None where nothing need be."""
@@ -91,7 +101,7 @@ class UnverifiedBatches:
         to_ask = []
         for unverified in batches:
             self._broker.appends.hold(len(unverified.batch))
-            key = (unverified.partition, unverified.producer.producer_id)
+            key = unverified.lane
             lane = self._lanes.get(key)
             if lane is None:
                 self._lanes[key] = _Lane(unverified)
@@ -130,12 +140,12 @@ class UnverifiedBatches:
                 self._go_on(unverified)
 
     def _is_first(self, unverified: Unverified) -> bool:
-        lane = self._lanes.get((unverified.partition, unverified.producer.producer_id))
+        lane = self._lanes.get(unverified.lane)
         return lane is not None and lane.batches[0] is unverified
 
     def _go_on(self, behind: Unverified) -> None:
         """With what lined up behind a batch that is done."""
-        key = (behind.partition, behind.producer.producer_id)
+        key = behind.lane
         lane = self._lanes[key]
         while lane.batches:
             unverified = lane.batches[0]
@@ -160,7 +170,7 @@ class UnverifiedBatches:
             self._finish(unverified, problem, None)
             return True
         if prepared is None:
-            self._lanes[partition, unverified.producer.producer_id].writing = True
+            self._lanes[unverified.lane].writing = True
             appends.let_go(len(batch))  # from here on it counts as one that waits for its checks
             appends.add(
                 partition,
@@ -186,8 +196,9 @@ class UnverifiedBatches:
         self._go_on(unverified)
 
     def _leave(self, unverified: Unverified) -> None:
-        lane = self._lanes[unverified.partition, unverified.producer.producer_id]
-        assert lane.batches.popleft() is unverified, "a lane is worked off in order"
+        lane = self._lanes[unverified.lane]
+        first = lane.batches.popleft()
+        assert first is unverified, "a lane is worked off in order"
         if not lane.writing:
             self._broker.appends.let_go(len(unverified.batch))
         lane.writing = False

@@ -7,10 +7,11 @@ comes before the batch is written takes it back, so nothing is written into a tr
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.replication.partition import Partition
@@ -74,7 +75,7 @@ async def verify_transaction(
     for partition, base_sequence in base_sequences.items():
         try:
             verification = partition.log.producers.begin_verification(
-                *producer, base_sequence, bumps_epoch=version_2, now_ms=now_ms
+                *producer, base_sequence, transactional_id=transactional_id, bumps_epoch=version_2, now_ms=now_ms
             )
         except Refused as refusal:
             refused[partition] = refusal.code
@@ -83,27 +84,46 @@ async def verify_transaction(
             asked[partition] = verification
     codes: Mapping[TopicPartition, ErrorCode] = {}
     if asked and (version_2 or broker.config.transaction_partition_verification_enable):
-        wanted = [partition.topic_partition for partition in asked]
-        started = time.perf_counter()
-        try:
-            async with asyncio.timeout(broker.config.request_timeout_ms / 1000):
-                codes = await broker.transactions.verify(transactional_id, producer, wanted, add=version_2)
-        except TimeoutError:
-            codes = dict.fromkeys(wanted, ErrorCode.NETWORK_EXCEPTION)
-        broker.metrics.verification_time.record(time.perf_counter() - started)
-        broker.metrics.verification_failures.value += sum(code is not ErrorCode.NONE for code in codes.values())
+        codes = await _ask(broker, transactional_id, producer, asked, add=version_2)
+    fenced = _why_fenced(broker, transactional_id, producer)
     for partition, verification in asked.items():
-        code = codes.get(partition.topic_partition, ErrorCode.NONE)
+        code = fenced or codes.get(partition.topic_partition, ErrorCode.NONE)
         if code is ErrorCode.NONE:
-            partition.log.producers.confirm(*producer, verification)
-        else:
-            refused[partition] = _as_told(code, support)
+            partition.log.producers.confirm(producer.producer_id, verification)
+            continue
+        refused[partition] = _as_told(code, support)
+        if code not in RETRIABLE:
+            partition.log.producers.withdraw_verification(producer.producer_id, verification)
+    return dict.fromkeys(base_sequences, fenced) if fenced else refused
+
+
+async def _ask(
+    broker: "Broker",
+    transactional_id: str,
+    producer: ProducerIdAndEpoch,
+    asked: Iterable[Partition],
+    *,
+    add: bool,
+) -> Mapping[TopicPartition, ErrorCode]:
+    wanted = [partition.topic_partition for partition in asked]
+    started = time.perf_counter()
     try:
-        if is_fenced(broker, transactional_id, producer):
-            return dict.fromkeys(base_sequences, ErrorCode.INVALID_PRODUCER_EPOCH)
+        async with asyncio.timeout(broker.config.request_timeout_ms / 1000):
+            codes = await broker.transactions.verify(transactional_id, producer, wanted, add=add)
+    except TimeoutError:
+        codes = dict.fromkeys(wanted, ErrorCode.NETWORK_EXCEPTION)
+    broker.metrics.verification_time.record(time.perf_counter() - started)
+    broker.metrics.verification_failures.value += sum(code is not ErrorCode.NONE for code in codes.values())
+    return codes
+
+
+def _why_fenced(broker: "Broker", transactional_id: str, producer: ProducerIdAndEpoch) -> ErrorCode:
+    """NONE if the producer may write."""
+    try:
+        fenced = is_fenced(broker, transactional_id, producer)
     except Refused as refusal:
-        return dict.fromkeys(base_sequences, refusal.code)
-    return refused
+        return refusal.code
+    return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else ErrorCode.NONE
 
 
 def _as_told(code: ErrorCode, support: TransactionSupport) -> ErrorCode:

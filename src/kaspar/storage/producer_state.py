@@ -157,13 +157,12 @@ class ProducerState:
             repeated = entry.repeated(base_sequence, offset_delta)
             if repeated is not None:
                 return repeated
-        verification = self._verifications.get(producer_id)
-        if not self.in_transaction(producer_id, epoch) and not (
-            verification is not None and verification.confirmed and verification.epoch == epoch
-        ):
-            raise Refused(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
-        if has_sequence and verification is not None:
-            self._check_verified_sequence(verification, entry, producer_id, base_sequence, offset)
+        if not self.in_transaction(producer_id, epoch):
+            verification = self._verifications.confirmed(producer_id, epoch)
+            if verification is None:
+                raise Refused(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+            if has_sequence:
+                self._check_verified_sequence(verification, entry, producer_id, base_sequence, offset)
         if entry is None:
             return None
         if epoch != entry.producer_epoch:
@@ -235,10 +234,18 @@ class ProducerState:
         return entry is not None and entry.current_txn_first_offset >= 0 and entry.producer_epoch == epoch
 
     def begin_verification(
-        self, producer_id: int, epoch: int, base_sequence: int, *, bumps_epoch: bool, now_ms: int
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        *,
+        transactional_id: str,
+        bumps_epoch: bool,
+        now_ms: int,
     ) -> Verification | None:
         """Before a coordinator is asked about a batch that is not in a transaction yet. None if it is in one. Refused
-        if its epoch is over.
+        if its epoch is over. Afterwards `confirm` if it says yes, `withdraw_verification` if it says no for good;
+        neither if the producer is to try again: then a later batch must not overtake this one.
         """
         entry = self.entries.get(producer_id)
         if entry is not None and epoch < entry.producer_epoch:
@@ -249,14 +256,18 @@ class ProducerState:
             )
         if self.in_transaction(producer_id, epoch):
             return None
-        return self._verifications.begin(producer_id, epoch, base_sequence, bumps_epoch=bumps_epoch, now_ms=now_ms)
+        claim = (transactional_id, epoch)
+        return self._verifications.begin(producer_id, claim, base_sequence, bumps_epoch=bumps_epoch, now_ms=now_ms)
 
-    def confirm(self, producer_id: int, epoch: int, verification: Verification) -> None:
-        """The coordinator said yes to this epoch. That means nothing any more if a marker has come meanwhile, a later
-        epoch asks, or another batch has begun the transaction.
+    def confirm(self, producer_id: int, verification: Verification) -> None:
+        """The coordinator said yes. That means nothing any more if a marker has come meanwhile, or another batch has
+        begun the transaction.
         """
-        if self._verifications.get(producer_id) is verification and verification.epoch == epoch:
+        if self._verifications.stands(producer_id, verification):
             verification.confirmed = True
+
+    def withdraw_verification(self, producer_id: int, verification: Verification) -> None:
+        self._verifications.withdraw(producer_id, verification)
 
     def check_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, transaction_version: int, offset: int

@@ -206,6 +206,48 @@ def test_after_a_refusal_the_ones_behind_it_do_not_overtake_it(tmp_path: Path) -
     run(scenario())
 
 
+@pytest.mark.parametrize("transactional_id", ["t-id", "another"])
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_refused_claim_to_be_another_producer_disturbs_that_producer_in_nothing(
+    tmp_path: Path, version: int, transactional_id: str
+) -> None:
+    """With an epoch that is far ahead, while the victim's own batch is asked about and when it is not."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            coordinator = Coordinator(broker)
+            thief, victim = Client(broker), Client(broker)
+            claim = ProducerIdAndEpoch(P.producer_id, 32767)
+
+            async def steal() -> None:
+                coordinator.code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+                produce(thief, ("t", 0, batch_of(claim, 0)), version=version, transactional_id=transactional_id)
+                assert [answer.error_code for answer in await thief.produced()] == [
+                    ErrorCode.INVALID_PRODUCER_ID_MAPPING
+                ]
+                coordinator.code = ErrorCode.NONE
+
+            await steal()
+            produce(victim, ("t", 0, batch_of(P, 0)), version=version)
+            assert [answer.error_code for answer in await victim.produced()] == [0]
+            await steal()
+            produce(victim, ("t", 0, batch_of(P, 1)), version=version)
+            assert [answer.error_code for answer in await victim.produced()] == [0]
+            assert await end(broker, partition, P, committed=True) is ErrorCode.NONE
+            coordinator.hold()
+            asked = len(coordinator.asked)
+            produce(victim, ("t", 0, batch_of(P, 2)), version=version)
+            await until(lambda: len(coordinator.asked) == asked + 1)
+            if transactional_id == "another":  # whoever has both ids lines up behind the producer
+                produce(thief, ("t", 0, batch_of(claim, 0)), version=version, transactional_id=transactional_id)
+                await until(lambda: len(coordinator.asked) == asked + 2)
+            coordinator.answer()
+            assert [answer.error_code for answer in await victim.produced()] == [0]
+
+    run(scenario())
+
+
 def test_an_epoch_that_is_over_is_refused_before_anybody_is_asked(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:

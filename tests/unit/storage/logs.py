@@ -72,10 +72,10 @@ def verify(
 ) -> Verification | None:
     """What a leader does before the first batch of a transaction, whose coordinator says yes."""
     verification = log.producers.begin_verification(
-        producer_id, epoch, base_sequence, bumps_epoch=version_2, now_ms=NOW_MS
+        producer_id, epoch, base_sequence, transactional_id="t-id", bumps_epoch=version_2, now_ms=NOW_MS
     )
     if verification is not None:
-        log.producers.confirm(producer_id, epoch, verification)
+        log.producers.confirm(producer_id, verification)
     return verification
 
 

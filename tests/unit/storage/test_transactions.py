@@ -25,6 +25,7 @@ from tests.unit.storage.logs import (
 
 P, Q = 7, 8
 V2 = 2
+T = "t-id"
 
 
 @pytest.fixture
@@ -390,12 +391,14 @@ def refusal(log: Log, batch: bytearray) -> ErrorCode:
 
 def test_a_transaction_begins_only_if_its_coordinator_knows_of_it(log: Log) -> None:
     assert refusal(log, transactional()) is ErrorCode.INVALID_TXN_STATE
-    verification = log.producers.begin_verification(P, 0, 0, bumps_epoch=True, now_ms=NOW_MS)
+    verification = log.producers.begin_verification(P, 0, 0, transactional_id=T, bumps_epoch=True, now_ms=NOW_MS)
     assert verification is not None
     assert refusal(log, transactional()) is ErrorCode.INVALID_TXN_STATE, "it was not confirmed yet"
-    log.producers.confirm(P, 0, verification)
+    log.producers.confirm(P, verification)
     append(log, transactional(0))
-    assert log.producers.begin_verification(P, 0, 1, bumps_epoch=True, now_ms=NOW_MS) is None, "it has begun"
+    assert log.producers.begin_verification(P, 0, 1, transactional_id=T, bumps_epoch=True, now_ms=NOW_MS) is None, (
+        "it has begun"
+    )
     append(log, transactional(1))
 
 
@@ -406,14 +409,14 @@ def test_a_marker_takes_back_what_was_confirmed(log: Log) -> None:
 
 
 def test_an_answer_that_comes_after_the_marker_means_nothing(log: Log) -> None:
-    verification = log.producers.begin_verification(P, 0, 0, bumps_epoch=False, now_ms=NOW_MS)
+    verification = log.producers.begin_verification(P, 0, 0, transactional_id=T, bumps_epoch=False, now_ms=NOW_MS)
     assert verification is not None
     end_transaction(log, P, committed=False)
-    again = log.producers.begin_verification(P, 0, 0, bumps_epoch=False, now_ms=NOW_MS)
-    log.producers.confirm(P, 0, verification)
+    again = log.producers.begin_verification(P, 0, 0, transactional_id=T, bumps_epoch=False, now_ms=NOW_MS)
+    log.producers.confirm(P, verification)
     assert refusal(log, transactional()) is ErrorCode.INVALID_TXN_STATE
     assert again is not None
-    log.producers.confirm(P, 0, again)
+    log.producers.confirm(P, again)
     append(log, transactional())
 
 
@@ -432,9 +435,47 @@ def test_an_epoch_that_is_over_is_refused_before_anybody_is_asked(log: Log) -> N
 
 
 def test_a_later_epoch_is_not_confirmed_with_an_earlier_one(log: Log) -> None:
-    verification = verify(log, P, epoch=4)
-    assert log.producers.begin_verification(P, 5, 0, bumps_epoch=True, now_ms=NOW_MS) is verification
+    verify(log, P, epoch=4)
+    log.producers.begin_verification(P, 5, 0, transactional_id=T, bumps_epoch=True, now_ms=NOW_MS)
     assert refusal(log, transactional(epoch=5)) is ErrorCode.INVALID_TXN_STATE
+
+
+@pytest.mark.parametrize("open_here", [False, True])
+@pytest.mark.parametrize(("transactional_id", "epoch"), [("thief", 0), ("thief", 32767), (T, 32767)])
+def test_who_claims_to_be_another_producer_leaves_nothing_behind(
+    log: Log, transactional_id: str, epoch: int, open_here: bool
+) -> None:
+    """Neither while the coordinator is asked nor after it has said no."""
+    if open_here:
+        append_transactional(log, P, 0)
+    sequence = int(open_here)
+    claimed = log.producers.begin_verification(
+        P, epoch, 0, transactional_id=transactional_id, bumps_epoch=False, now_ms=NOW_MS
+    )
+    verify(log, P, base_sequence=sequence, version_2=False)
+    append(log, transactional(sequence))
+    end_transaction(log, P, committed=True)
+    if claimed is not None:
+        log.producers.withdraw_verification(P, claimed)
+    refused = log.producers.begin_verification(
+        P, epoch, 0, transactional_id=transactional_id, bumps_epoch=False, now_ms=NOW_MS
+    )
+    assert refused is not None
+    log.producers.withdraw_verification(P, refused)
+    verify(log, P, base_sequence=sequence + 1, version_2=False)
+    append(log, transactional(sequence + 1))
+
+
+def test_a_refusal_does_not_take_back_what_another_request_of_the_producer_still_asks(log: Log) -> None:
+    first, second = (
+        log.producers.begin_verification(P, 0, 0, transactional_id=T, bumps_epoch=False, now_ms=NOW_MS)
+        for _ in range(2)
+    )
+    assert first is not None
+    assert second is not None
+    log.producers.withdraw_verification(P, first)
+    log.producers.confirm(P, second)
+    append(log, transactional(0))
 
 
 def test_the_first_batch_of_a_transaction_is_the_earliest_that_was_asked_about(log: Log) -> None:

@@ -236,7 +236,7 @@ class ProduceHandler:
         return (
             is_transactional(frame, start, end)
             and partition.state.role is Role.LEADER
-            and self.unverified.must_wait(partition, terms.producer)
+            and self.unverified.must_wait(partition, terms)
         )
 
     @staticmethod

@@ -169,9 +169,9 @@ class Toys:
     def verify(self, producer: ProducerIdAndEpoch) -> None:
         """A transaction's coordinator knows that this producer writes to the partition of the key "a"."""
         producers = self.partition.log.producers
-        asked = producers.begin_verification(*producer, 0, bumps_epoch=True, now_ms=0)
+        asked = producers.begin_verification(*producer, 0, transactional_id="t-id", bumps_epoch=True, now_ms=0)
         assert asked is not None
-        producers.confirm(*producer, asked)
+        producers.confirm(producer.producer_id, asked)
 
     def elect(self, *in_sync: BrokerId, epoch: int = 0, leader: BrokerId = ME) -> None:
         """The controller decides about the partition of the key "a"."""
