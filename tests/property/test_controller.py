@@ -41,6 +41,7 @@ from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.shell import ControllerShell, register_broker
 from kaspar.metadata.sqlite import SqliteMetadata
 from kaspar.metadata.store import SessionLost, Store, UnknownOutcome
+from tests.unit.metadata.stores import until
 
 T = TypeVar("T")
 
@@ -86,7 +87,9 @@ events = st.one_of(
     ),
     st.just(AllocateProducerIds(BrokerId(1))),
 )
-steps = st.one_of(events, st.sampled_from(["broker 2", "broker 3", "logs removed", "watches", "restart", "crash"]))
+steps = st.one_of(
+    events, st.sampled_from(["broker 2", "broker 3", "logs removed", "watches", "restart", "crash", "away"])
+)
 
 
 class Cluster:
@@ -100,12 +103,20 @@ class Cluster:
         self.producer_ids: set[int] = set()
         self.epochs: dict[tuple[str, int], int] = {}
         self.published: ClusterImage | None = None
+        self.calls_away = 0
+        self.comes_back = False
 
     def choose(self) -> Fault:
+        if self.calls_away:
+            self.calls_away -= 1
+            return self.chance.choice([Fault.NOT_SENT, Fault.NO_ANSWER])
+        if self.comes_back:
+            return Fault.NONE
         return self.chance.choice(FAULTS) if self.chance.random() < self.fault_rate else Fault.NONE
 
     async def start(self) -> None:
         """A new life of broker 1: as often as it takes, for sessions are lost during the start too."""
+        self.calls_away = 0
         while True:
             self.store = FaultyStore(self.metadata.connect(), self.choose)
             core = Controller(BrokerSettings.of({"node.id": "1", "num.partitions": "2"}), chance=self.chance)
@@ -147,6 +158,10 @@ class Cluster:
             case "restart":
                 await self.stop()
                 await self.start()
+            case "away":
+                self.calls_away, self.comes_back = self.chance.randint(20, 50), True
+                await self.submit(CreateTopics((NewTopic("a"),)))
+                self.comes_back = False
             case "crash":
                 await self.store.close()
             case "logs removed":
@@ -169,8 +184,7 @@ class Cluster:
             reply = await cast(Any, self.shell).submit(event)
         except Refused as refused:
             if refused.code == ErrorCode.NOT_CONTROLLER:
-                await self.stop()
-                await self.start()
+                await self.recover()
             return
         if isinstance(event, AllocateProducerIds):
             assert reply.first not in self.producer_ids, "a producer id was given twice"
@@ -180,10 +194,15 @@ class Cluster:
                 if created.outcome.error == ErrorCode.NONE:
                     assert self.shell.image.topics[created.name].topic_id == created.topic_id
 
-    async def check(self) -> None:
+    async def recover(self) -> None:
+        """A store that was away is claimed again; a lost session is another life."""
+        await until(lambda: self.shell.interrupted is None or self.shell.ended.is_set())
         if self.shell.ended.is_set() or self.store.is_lost:
             await self.stop()
             await self.start()
+
+    async def check(self) -> None:
+        await self.recover()
         image = self.shell.image
         plain = self.metadata.connect()
         stored = await load_image(plain)

@@ -40,7 +40,7 @@ def readiness_problem(metrics: BrokerMetrics, broker: BrokerView) -> str | None:
     state = broker.state()
     if state is not BrokerState.RUNNING:
         return f"The broker does not serve clients: it is {state.name.lower().replace('_', ' ')}."
-    return health_problem(metrics, broker)
+    return health_problem(metrics, broker) or broker.controller_problem()
 
 
 def _written_with_breaths(chunks: Iterable[bytes]) -> bytes:

@@ -41,7 +41,12 @@ class ProducerIds:
     async def reserve(self) -> None:
         """Return when there is one at hand: whoever takes it in the same turn of the loop gets it."""
         while not self.at_hand:
-            await self._refill()
+            try:
+                await self._refill()
+            except Refused as refusal:
+                if refusal.code is ErrorCode.NOT_CONTROLLER:  # producers look for no controller: Kafka's choice
+                    raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, refusal.message) from refusal
+                raise
 
     def take(self) -> ProducerId:
         """One that is at hand. Refused (COORDINATOR_LOAD_IN_PROGRESS, as in Kafka) if there is none just now."""

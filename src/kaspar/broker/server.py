@@ -1,11 +1,13 @@
 """The broker: what it is made of, how it starts and stops, and the small services its handlers share."""
 
 import asyncio
+import contextlib
 import socket
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -40,6 +42,7 @@ from kaspar.metadata import (
     Controller,
     ControllerShell,
     SqliteMetadata,
+    Store,
     register_broker,
 )
 from kaspar.metadata.events import (
@@ -53,6 +56,7 @@ from kaspar.metadata.events import (
     ResourceOutcome,
 )
 from kaspar.metadata.loading import load_image, prepare_store
+from kaspar.metadata.store import StoreError
 from kaspar.metadata.topic_names import is_internal
 from kaspar.storage import Loaded, LogManager
 
@@ -164,7 +168,13 @@ class Broker:
         await self._load_logs(image)
         await self.coordinators.load_needed_code(image)
         self._registration = await register_broker(store, self._own_registration())
-        self._controller = ControllerShell(store, Controller(self.settings), cluster_id=cluster_id)
+        self._controller = ControllerShell(
+            store,
+            Controller(self.settings),
+            cluster_id=cluster_id,
+            reconnect=self._reconnect,
+            met_a_bug=self.request_failed,
+        )
         image = await self._controller.start()
         self._apply_dynamic_settings(image)
         await self.hosting.follow(image, tuple(image.topics))
@@ -173,6 +183,7 @@ class Broker:
             listener.start()
         self._start_http()
         Upkeep(self).start()
+        self.spawn(self._follow_controller(self._controller), name="watch over the controller")
         self.cleaning.start()
         self.state = BrokerState.RUNNING
         log.info(
@@ -218,6 +229,26 @@ class Broker:
         store = self._metadata.connect()
         await prepare_store(store, cluster_id)
         return store
+
+    async def _reconnect(self) -> Store:
+        """Another session with the metadata store, in which this broker is registered. It has closed no log since it
+        started, so it has lost none of their ends.
+        """
+        assert self._metadata is not None, "the metadata store is opened before the controller starts"
+        store = self._metadata.connect()
+        try:
+            self._registration = await register_broker(store, replace(self._own_registration(), clean_start=True))
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                await store.close()
+            raise
+        return store
+
+    async def _follow_controller(self, controller: ControllerShell) -> None:
+        """A broker runs its own controller today: without it, it would serve an image that nobody keeps current."""
+        await controller.ended.wait()
+        if self.state is BrokerState.RUNNING and not self.failure.done():
+            self.failure.set_result(KasparError("another controller has taken over the metadata store"))
 
     async def _load_logs(self, image: ClusterImage) -> None:
         """In threads. Who cancels the start waits for them: the next broker must not meet them in the same files."""

@@ -179,4 +179,7 @@ class RunningBroker:
         return CleanerNumbers.of(self._broker)
 
     def controller(self) -> ClusterCounts | None:
-        return ClusterCounts(self._broker.image)
+        return ClusterCounts(self._broker.image) if self.controller_problem() is None else None
+
+    def controller_problem(self) -> str | None:
+        return self._broker.controller.interrupted

@@ -132,6 +132,21 @@ class ClusterImage:
         """The dynamic settings of all brokers."""
         return self.broker_configs.get(CLUSTER_DEFAULT, EMPTY_CONFIGS)
 
+    def after(self, known: "ClusterImage") -> tuple["ClusterImage", frozenset[str]]:
+        """This image, which was loaded from the store, as the next one of someone who knows an earlier one: with the
+        brokers that are known to be up, and with what has not changed left as it is. And which topics changed.
+        """
+        topics = {
+            name: old if (old := known.topics.get(name)) == topic and old is not None else topic
+            for name, topic in self.topics.items()
+        }
+        changed = frozenset(
+            name for name in topics.keys() | known.topics.keys() if topics.get(name) is not known.topics.get(name)
+        )
+        same = self.broker_configs == known.broker_configs
+        configs = known.broker_configs if same else self.broker_configs
+        return replace(self, brokers=known.brokers, topics=topics, broker_configs=configs), changed
+
     def with_topics(self, changes: Mapping[str, TopicImage | None]) -> "ClusterImage":
         """Topics made or changed, and with None deleted."""
         topics, names = dict(self.topics), dict(self.topic_names)

@@ -1,8 +1,11 @@
 """Runs the controller over a store: events one by one, each decision committed before anyone sees it.
 
-Every transaction also puts the fence node, on the condition that nobody put it meanwhile. That one operation is the
-fencing (a newer controller has put it, so an older one is refused) and the answer to unknown outcomes (the fence says
-whether the transaction is in). Two transactions of one controller cannot overtake each other either.
+Every transaction also puts the fence node (metadata/fence.py), so that an older controller cannot write any more.
+
+A store that does not answer for a second, or a session that is lost, interrupts the controller: every change is refused
+with NOT_CONTROLLER, which clients take as "ask again", while this broker serves records as before. It claims the store
+again for as long as it takes, in a new epoch, and then reads everything anew, since the outcome of its last change is
+unknown. Only another controller ends it.
 
 How a topic comes and goes:
 - Create: one transaction. After it the topic exists; brokers make the logs when they see the new image. A broker that
@@ -16,15 +19,13 @@ How a topic comes and goes:
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar, overload
+from dataclasses import replace
+from typing import Any, overload
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.metadata import layout
 from kaspar.metadata.controller import Controller
-from kaspar.metadata.decision import Step
 from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterConfigs,
@@ -44,58 +45,59 @@ from kaspar.metadata.events import (
     TopicDeletion,
     UpdateFeatures,
 )
+from kaspar.metadata.fence import Fence, NoLongerController, StoreAway, fenced_by, retried
 from kaspar.metadata.image import BrokerRegistration, ClusterImage
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
 from kaspar.metadata.store import (
     Create,
     Node,
-    Operation,
-    Put,
     SessionLost,
     Store,
+    StoreError,
     StoreFull,
     UnknownOutcome,
     VersionConflict,
 )
 
-T = TypeVar("T")
 log = get_log(__name__)
 
 OnImage = Callable[[ClusterImage, ClusterImage, frozenset[str]], Awaitable[None] | None]
 """Called with the old image, the new one, and the names of the topics that were made, changed or deleted."""
 
 _MAX_QUEUED_EVENTS = 1000
-_MAX_ATTEMPTS = 20
+_LONGEST_DELAY_S = 5.0
+"""Between two attempts to claim a store that is away."""
 
 
 class _LookAtBrokers:
     """Asks the shell to read who is up."""
 
 
-@dataclass(slots=True)
-class _Fence:
-    controller_id: BrokerId
-    epoch: int
-    transaction: int
-    version: int
-
-
-class NoLongerController(Refused):
-    def __init__(self, reason: str) -> None:
-        super().__init__(ErrorCode.NOT_CONTROLLER, reason)
-
-
 class ControllerShell:
-    """Owns the cluster's state while it is the controller. When it no longer is, `ended` is set and it refuses all."""
+    """Owns the cluster's state while it is the controller. When another one is, `ended` is set and it refuses all."""
 
     def __init__(
-        self, store: Store, controller: Controller, *, retry_delay_s: float = 0.05, cluster_id: str | None = None
+        self,
+        store: Store,
+        controller: Controller,
+        *,
+        retry_delay_s: float = 0.05,
+        cluster_id: str | None = None,
+        reconnect: Callable[[], Awaitable[Store]] | None = None,
+        met_a_bug: Callable[[Exception], None] = lambda problem: None,
     ) -> None:
+        """`reconnect` opens another session when the first one is lost, and registers this broker in it; without it a
+        lost session ends the controller. `met_a_bug` is told what nobody else may be there to hear.
+        """
         self.ended = asyncio.Event()
+        self.interrupted: str | None = None
+        """Why nothing can be changed now, as a sentence. For any thread."""
         self._store = store
         self._controller = controller
         self._retry_delay_s = retry_delay_s
         self._cluster_id = cluster_id
+        self._reconnect = reconnect
+        self._met_a_bug = met_a_bug
         self._listeners: list[OnImage] = []
         self._queue: asyncio.Queue[tuple[Event | _LookAtBrokers, asyncio.Future[Any]]] = asyncio.Queue(
             _MAX_QUEUED_EVENTS
@@ -103,7 +105,7 @@ class ControllerShell:
         self._watch_fired = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._image: ClusterImage | None = None
-        self._fence: _Fence | None = None
+        self._fence = Fence(store, controller.broker_id, retry_delay_s=retry_delay_s)
 
     @property
     def image(self) -> ClusterImage:
@@ -120,11 +122,8 @@ class ControllerShell:
         The broker it lives in is registered before, for a leader that is not up when the controller first looks
         loses its partitions.
         """
-        await self._retried(lambda: prepare_store(self._store, self._cluster_id))
-        self._fence = await self._claim()
-        image = await self._retried(lambda: load_image(self._store))
-        assert image.controller_epoch == self._fence.epoch, "the image is of this controller's epoch"
-        self._image = image
+        await self._fence.retried(lambda: prepare_store(self._store, self._cluster_id))
+        self._image = await self._claim()
         self._tasks.append(asyncio.create_task(self._run(), name="controller"))
         self._tasks.append(asyncio.create_task(self._follow_watch(), name="controller-broker-watch"))
         await self.look_at_brokers()
@@ -164,23 +163,30 @@ class ControllerShell:
         return await self._enqueue(event)
 
     async def _enqueue(self, event: Event | _LookAtBrokers) -> Any:
-        if self.ended.is_set():
-            raise NoLongerController("This is not the correct controller for this cluster.")
+        self._check_takes_events()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self._queue.put((event, answer))
-        if self.ended.is_set():
-            self._end("the controller stopped while the event waited for its turn")
+        if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
+            self._refuse_waiting(self.interrupted or "the controller stopped while the event waited for its turn")
         return await answer
+
+    def _check_takes_events(self) -> None:
+        if self.ended.is_set():
+            raise NoLongerController("This is not the correct controller for this cluster.")
+        if self.interrupted is not None:
+            raise StoreAway(self.interrupted)
 
     async def _run(self) -> None:
         while not self.ended.is_set():
             event, answer = await self._queue.get()
             try:
                 reply = await self._handle(event)
-            except (NoLongerController, SessionLost) as problem:
-                self._answer_error(answer, NoLongerController(str(problem)))
-                log.error("no longer the controller", reason=str(problem))
-                self._end(str(problem))
+            except (StoreAway, SessionLost) as problem:
+                self._answer_error(answer, StoreAway(str(problem)))
+                await self._recover(str(problem))
+            except NoLongerController as problem:
+                self._answer_error(answer, problem)
+                self._replaced(problem)
             except StoreFull as problem:
                 self._answer_error(answer, Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(problem)))
             except asyncio.CancelledError:
@@ -189,7 +195,7 @@ class ControllerShell:
             except Exception as problem:
                 # The edge of the task: a refusal goes to whoever asked, and so does a defect, which is also logged.
                 if not isinstance(problem, Refused):
-                    log.exception("an event failed in the controller", event=type(event).__name__)
+                    self._failed(problem, type(event).__name__)
                 self._answer_error(answer, problem)
             else:
                 if not answer.done():
@@ -198,77 +204,69 @@ class ControllerShell:
     async def _handle(self, event: Event | _LookAtBrokers) -> Any:
         if isinstance(event, _LookAtBrokers):
             self._watch_fired.clear()
-            seen = await self._retried(lambda: load_brokers(self._store, self._on_watch))
+            seen = await self._fence.retried(lambda: load_brokers(self._store, self._on_watch))
             event = BrokersSeen(seen)
         decision = self._controller.decide(self.image, event)
         for step in decision.steps:
-            await self._carry_out(step)
+            if step.operations:
+                await self._fence.commit(step.operations)
+            await self._publish(step.image, step.changed_topics)
         return decision.reply
 
-    async def _carry_out(self, step: Step) -> None:
-        if step.operations:
-            await self._commit(step.operations)
-        old, self._image = self.image, step.image
+    async def _publish(self, image: ClusterImage, changed_topics: frozenset[str]) -> None:
+        old, self._image = self.image, image
         for listener in self._listeners:
-            waiting = listener(old, step.image, step.changed_topics)
+            waiting = listener(old, image, changed_topics)
             if waiting is not None:
                 await waiting
 
-    async def _commit(self, operations: tuple[Operation, ...]) -> None:
-        fence = self._fence
-        assert fence is not None, "a controller claims the fence before it decides"
-        number = fence.transaction + 1
-        value = layout.encode_fence(fence.controller_id, fence.epoch, number)
-        for attempt in range(_MAX_ATTEMPTS):
-            conflict: VersionConflict | None = None
+    # -- claiming the store, and claiming it again -------------------------------------------------------------------
+
+    async def _claim(self) -> ClusterImage:
+        """The image as it is once nobody else can change it."""
+        await self._fence.claim()
+        image = await self._fence.retried(lambda: load_image(self._store))
+        if image.controller_epoch != self._fence.epoch:
+            raise fenced_by(image.controller_id, image.controller_epoch)
+        return image
+
+    async def _recover(self, reason: str) -> None:
+        """Return when the store is claimed again, or another controller has it."""
+        delay_s = self._retry_delay_s
+        while not self.ended.is_set():
+            self._interrupt(reason)
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
             try:
-                await self._store.transact([Put(layout.FENCE, value, fence.version), *operations])
-                self._fence = replace(fence, transaction=number, version=fence.version + 1)
+                await self._start_over()
                 return
-            except VersionConflict as problem:
-                conflict = problem
-            except UnknownOutcome as problem:
-                log.warning("the outcome of a metadata change is unknown; looking again", problem=str(problem))
-                await asyncio.sleep(self._retry_delay_s if attempt else 0)
-            found = await self._read_fence()
-            if found.epoch != fence.epoch:
-                raise NoLongerController(f"broker {found.controller_id} is the controller in epoch {found.epoch}")
-            if found.transaction == number:
-                self._fence = found
-                return
-            if conflict is not None and found.version == fence.version:
-                raise AssertionError(f"the image and the store disagree: {conflict}")
-        raise NoLongerController("the metadata store does not answer")
+            except NoLongerController as problem:
+                self._replaced(problem)
+            except (StoreError, Refused) as problem:
+                reason = str(problem)
+            except Exception as problem:
+                self._failed(problem, "the store is claimed again")
+                reason = repr(problem)
 
-    async def _claim(self) -> _Fence:
-        """Put the fence as our own, one epoch further."""
-        for _ in range(_MAX_ATTEMPTS):
-            found = await self._read_fence()
-            epoch = found.epoch + 1
-            claim = layout.encode_fence(self._controller.broker_id, epoch, 0)
-            try:
-                await self._store.transact([Put(layout.FENCE, claim, found.version)])
-            except (VersionConflict, UnknownOutcome):
-                # Claiming once more costs an epoch at most, and is right whether or not the first claim is in.
-                continue
-            return _Fence(self._controller.broker_id, epoch, 0, found.version + 1)
-        raise NoLongerController("the metadata store does not answer")
+    def _interrupt(self, reason: str) -> None:
+        if self.interrupted is None:
+            log.error("the controller is interrupted: nothing can be changed until it is back", reason=reason)
+        self.interrupted = f"The metadata store cannot be used, so nothing can be changed: {reason}."
+        self._refuse_waiting(self.interrupted)
 
-    async def _read_fence(self) -> _Fence:
-        node = await self._retried(lambda: self._store.get(layout.FENCE))
-        assert node is not None, "the fence is made with the store and never deleted"
-        fields = layout.decode(node.value)
-        return _Fence(BrokerId(fields["controller"]), fields["epoch"], fields["transaction"], node.version)
-
-    async def _retried(self, read: Callable[[], Awaitable[T]]) -> T:
-        """For what may be done twice: reads, and preparing the store."""
-        for attempt in range(_MAX_ATTEMPTS):
-            try:
-                return await read()
-            except UnknownOutcome as problem:
-                log.warning("the metadata store did not answer; asking again", problem=str(problem))
-                await asyncio.sleep(self._retry_delay_s if attempt else 0)
-        raise NoLongerController("the metadata store does not answer")
+    async def _start_over(self) -> None:
+        if self._store.is_lost:
+            if self._reconnect is None:
+                raise NoLongerController("the session with the metadata store is over")
+            self._store = self._fence.store = await self._reconnect()
+        await self._store.get(layout.FENCE)  # one question, as long as the store is away
+        loaded = await self._claim()
+        image, changed_topics = loaded.after(self.image)
+        # From here on events may wait for their turn: what listeners have to report is not refused.
+        self.interrupted = None
+        log.info("the controller is back", epoch=image.controller_epoch, changed_topics=len(changed_topics))
+        await self._publish(image, changed_topics)
+        await self._handle(_LookAtBrokers())
 
     def _on_watch(self, path: str) -> None:
         self._watch_fired.set()
@@ -280,11 +278,27 @@ class ControllerShell:
             self._watch_fired.clear()
             try:
                 await self.look_at_brokers()
-            except Refused:
-                return
+            except Refused as refusal:
+                # Interrupted, or the store is full: the brokers are looked at when that is over.
+                log.warning("the brokers that are up could not be looked at", reason=refusal.message)
+                await asyncio.sleep(_LONGEST_DELAY_S)
+                self._watch_fired.set()
+            except Exception as problem:
+                self._met_a_bug(problem)
+
+    def _failed(self, problem: Exception, event: str) -> None:
+        log.exception("an event failed in the controller", event=event)
+        self._met_a_bug(problem)
+
+    def _replaced(self, problem: NoLongerController) -> None:
+        log.error("no longer the controller", reason=problem.message)
+        self._end(problem.message)
 
     def _end(self, reason: str) -> None:
         self.ended.set()
+        self._refuse_waiting(reason)
+
+    def _refuse_waiting(self, reason: str) -> None:
         while not self._queue.empty():
             _, answer = self._queue.get_nowait()
             self._answer_error(answer, NoLongerController(reason))
@@ -299,22 +313,15 @@ async def register_broker(
     store: Store, registration: BrokerRegistration, *, retry_delay_s: float = 0.05
 ) -> BrokerRegistration:
     """Announces a broker that is up, for as long as its session lives; the registration with its epoch."""
-    path = layout.broker_path(registration.broker_id)
-    for attempt in range(_MAX_ATTEMPTS):
-        try:
-            node = await _register_once(store, path, layout.encode_registration(registration))
-        except UnknownOutcome as problem:
-            log.warning("the metadata store did not answer; registering again", problem=str(problem))
-            await asyncio.sleep(retry_delay_s if attempt else 0)
-            continue
-        if node.is_mine:
-            return replace(registration, epoch=node.created)
+    path, value = layout.broker_path(registration.broker_id), layout.encode_registration(registration)
+    node = await retried(lambda: _register_once(store, path, value), retry_delay_s)
+    if not node.is_mine:
         # Of another session: another broker, or this one's last life, whose session the store has yet to give up.
         raise Refused(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Another broker is registered with that broker id: {registration.broker_id}",
         )
-    raise NoLongerController("the metadata store does not answer")
+    return replace(registration, epoch=node.created)
 
 
 async def _register_once(store: Store, path: str, value: bytes) -> Node:

@@ -100,7 +100,8 @@ class SqliteMetadata:
                 await session.close()
         if not self._closed:
             self._closed = True
-            await self.run(self._connection.close)
+            with contextlib.suppress(sqlite3.Error):  # nor may a disk that fails keep the broker from stopping
+                await self.run(self._connection.close)
             self._executor.shutdown(wait=False)
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -138,6 +139,8 @@ class SqliteMetadata:
 
     def _commit(self, operations: Sequence[Operation], session: int) -> None:
         connection = self._connection
+        if connection.in_transaction:  # the disk failed so that not even the rollback came through
+            connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute("UPDATE counter SET value = value + 1 WHERE name = 'transaction'")

@@ -84,6 +84,7 @@ class FakeBroker:
     sessions: FakeFetchSessions = field(default_factory=FakeFetchSessions)
     pool: FakeMemoryPool = field(default_factory=FakeMemoryPool)
     active_controller: FakeController | None = None
+    interrupted: str | None = None
     coordinated_groups: GroupNumbers = field(default_factory=GroupNumbers)
     coordinated_transactions: TransactionNumbers = field(default_factory=TransactionNumbers)
     cleaner_numbers: CleanerNumbers = field(default_factory=CleanerNumbers)
@@ -139,6 +140,9 @@ class FakeBroker:
 
     def controller(self) -> FakeController | None:
         return self.active_controller
+
+    def controller_problem(self) -> str | None:
+        return self.interrupted
 
 
 def new_metrics() -> BrokerMetrics:

@@ -149,3 +149,9 @@ def test_only_a_running_broker_is_ready(state: BrokerState) -> None:
     problem = readiness_problem(new_metrics(), FakeBroker(current_state=state))
     assert problem is not None
     assert problem.startswith("The broker does not serve clients")
+
+
+def test_a_broker_whose_controller_cannot_reach_the_store_is_healthy_and_not_ready() -> None:
+    broker = FakeBroker(interrupted="The metadata store cannot be used.")
+    assert health_problem(new_metrics(), broker) is None
+    assert readiness_problem(new_metrics(), broker) == "The metadata store cannot be used."

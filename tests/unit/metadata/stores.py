@@ -1,6 +1,7 @@
 """The stores that the contract tests run on. Another implementation joins by adding its factory to STORES."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -52,3 +53,11 @@ STORES: dict[str, OpenEnsemble] = {"sqlite": sqlite, "without-faults": without_f
 async def within(seconds: float, awaitable: Awaitable[T]) -> T:
     async with asyncio.timeout(seconds):
         return await awaitable
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop and the store's thread go on until it holds."""
+    never = asyncio.Event()
+    while not condition():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(never.wait(), 0.001)

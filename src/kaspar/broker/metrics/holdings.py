@@ -148,7 +148,7 @@ REPLICAS: Final = (
 def _controller_family(kafka_name: str, text: str, read: Callable[[ControllerView], int]) -> BrokerFamily:
     return one(
         f"kafka.controller:type=KafkaController,name={kafka_name}",
-        f"{text} 0 where another broker is the controller.",
+        f"{text} 0 where another broker is the controller, or it cannot reach the metadata store.",
         lambda scrape: read(scrape.controller) if scrape.controller is not None else 0,
     )
 
@@ -156,7 +156,7 @@ def _controller_family(kafka_name: str, text: str, read: Callable[[ControllerVie
 CONTROLLER: Final = (
     one(
         "kafka.controller:type=KafkaController,name=ActiveControllerCount",
-        "1 where this broker is the controller.",
+        "1 where this broker is the controller and reaches the metadata store.",
         lambda scrape: int(scrape.controller is not None),
     ),
     _controller_family(

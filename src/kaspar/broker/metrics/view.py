@@ -270,5 +270,9 @@ class BrokerView(Protocol):
     def cleaner(self) -> CleanerView: ...
 
     def controller(self) -> ControllerView | None:
-        """None where another broker is the controller."""
+        """None where this broker is not the controller, or cannot reach the metadata store."""
+        ...
+
+    def controller_problem(self) -> str | None:
+        """Why nothing can be changed in the cluster now, as a sentence."""
         ...
