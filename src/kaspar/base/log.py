@@ -2,14 +2,22 @@
 
 log = get_log(__name__)
 log.info("cut a torn tail", partition=partition, bytes=size)
+
+Many values come from clients: a line break in a client id must not look like another line of the log, nor must an
+escape sequence reach a terminal. So control characters are written as escapes wherever they come from.
 """
 
 import datetime
 import json
 import logging
+import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TextIO
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_UNPRINTABLE_IN_LINES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class StructuredLog:
@@ -50,10 +58,16 @@ class PeopleFormatter(logging.Formatter):
         time = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
         values = getattr(record, "values", {})
         named = "".join(f" {name}={value}" for name, value in values.items())
-        line = f"[{time}] {record.levelname} {record.getMessage()}{named} ({record.name})"
+        line = f"[{time}] {record.levelname} {_UNPRINTABLE.sub(_escape, record.getMessage() + named)} ({record.name})"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            # Indented, for what an exception says may have line breaks that are not ours.
+            trace = _UNPRINTABLE_IN_LINES.sub(_escape, self.formatException(record.exc_info))
+            line += "\n" + textwrap.indent(trace, "  ")
         return line
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found.group().encode("unicode_escape").decode()
 
 
 class JsonFormatter(logging.Formatter):
