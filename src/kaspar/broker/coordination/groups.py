@@ -4,9 +4,11 @@ What takes long (resolving patterns, large assignments) runs in threads. Its out
 and the shard decides anew, for the group may have changed meanwhile.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from kaspar.base.log import get_log
 from kaspar.broker.coordination.internal_topics import consumer_offsets
 from kaspar.broker.coordination.runtime import Runtime
 from kaspar.broker.coordination.topics import ImageTopics
@@ -20,9 +22,13 @@ from kaspar.metadata import ClusterImage
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
+log = get_log(__name__)
+
 E = TypeVar("E")
 
 CONSUMER_PROTOCOL = "consumer"
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
 
 
 class Groups:
@@ -95,10 +101,21 @@ class Groups:
     def _compute(
         self, partition: int, group_id: str, work: Callable[[], E], then: Callable[[GroupShard, E, Now], Decision]
     ) -> None:
-        """In a thread; its outcome is an event of the shard that asked for it."""
+        """In a thread; its outcome is an event of the shard that asked for it, which waits for it. So a bug met by one
+        attempt is told, and the next attempt comes later.
+        """
 
         async def compute() -> None:
-            event = await self._broker.run_blocking(work)
+            pause_s = FIRST_PAUSE_S
+            while True:
+                try:
+                    event = await self._broker.run_blocking(work)
+                    break
+                except Exception as problem:
+                    log.exception("work for a group failed", group=group_id)
+                    self._broker.request_failed(problem)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             self.runtime.run(partition, lambda shard, now: then(shard, event, now))
 
         self._broker.spawn(compute(), name=f"work for group {group_id}")

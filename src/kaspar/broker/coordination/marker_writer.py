@@ -88,13 +88,7 @@ class MarkerWriter:
         while self._is_ours(partition, action.coordinator_epoch):
             if not self._broker.image.has_partition(target):
                 return True
-            code = await self._give(
-                target,
-                action.producer,
-                committed=action.committed,
-                coordinator_epoch=action.coordinator_epoch,
-                transaction_version=action.transaction_version,
-            )
+            code = await self._try_to_give(action, target)
             if code is ErrorCode.NONE:
                 return True
             self._say(action, target, code)
@@ -103,6 +97,21 @@ class MarkerWriter:
             await self._pause(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return False
+
+    async def _try_to_give(self, action: WriteMarkers, target: TopicPartition) -> ErrorCode:
+        """A bug met by one attempt is told, and does not leave the transaction without its end."""
+        try:
+            return await self._give(
+                target,
+                action.producer,
+                committed=action.committed,
+                coordinator_epoch=action.coordinator_epoch,
+                transaction_version=action.transaction_version,
+            )
+        except Exception as problem:
+            log.exception("a marker could not be written", partition=target, transactional_id=action.transactional_id)
+            self._broker.request_failed(problem)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
 
     async def _pause(self, seconds: float) -> None:
         self.waiting_count += 1

@@ -7,6 +7,7 @@ like the state.
 """
 
 import asyncio
+import contextlib
 import functools
 import time
 from collections import deque
@@ -36,6 +37,9 @@ S = TypeVar("S", bound=Shard)
 REMEMBERED_KEYS: Final = 1 << 14
 """For so many keys it is remembered which partition they belong to: Java's hash takes longer than a heartbeat."""
 
+RETRY_LOAD_S: Final = 1.0
+RETRY_LOAD_AT_MOST_S: Final = 30.0
+
 
 class LoadTimes:
     """How long partitions took to load, of the last WINDOW_S seconds."""
@@ -57,11 +61,27 @@ class LoadTimes:
 
 
 class _Loading:
-    __slots__ = ("cancelled", "partition")
+    __slots__ = ("_cancelled", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.cancelled = False
+        self._cancelled = asyncio.Event()
+
+    @property
+    def index(self) -> int:
+        return self.partition.topic_partition.partition
+
+    @property
+    def cancelled(self) -> bool:
+        """From any thread."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    async def pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._cancelled.wait(), seconds)
 
 
 class Runtime(Generic[S]):
@@ -185,7 +205,7 @@ class Runtime(Generic[S]):
                 self._give_up(index)
         for index, loading in tuple(self._loading.items()):
             if led.get(index) is not loading.partition:
-                loading.cancelled = True
+                loading.cancel()
                 del self._loading[index]
         for index, partition in led.items():
             if index not in self._active and index not in self._loading:
@@ -211,19 +231,33 @@ class Runtime(Generic[S]):
         task.add_done_callback(self._loads.discard)
 
     async def _load(self, loading: _Loading) -> None:
-        partition = loading.partition
+        """A bug met by one attempt may not be met by the next (memory is short, files are out): as long as the
+        partition is ours to load, its clients are told to come again, so it must be loaded some time.
+        """
+        pause_s = RETRY_LOAD_S
+        while not await self._try_to_load(loading):
+            await loading.pause(pause_s)
+            pause_s = min(2 * pause_s, RETRY_LOAD_AT_MOST_S)
+            if loading.cancelled:
+                return
+
+    async def _try_to_load(self, loading: _Loading) -> bool:
+        """Load it; whether there is nothing more to load here."""
         try:
             await self._load_or_raise(loading)
         except LoadCancelled:
-            pass
+            return True
         except StorageFailure as failure:
             self._broker.log_directory_failed(failure)
+            return True
         except Exception as problem:  # the edge of the task
-            log.exception("a coordinator could not be loaded", partition=partition.topic_partition)
+            log.exception("a coordinator could not be loaded", partition=loading.partition.topic_partition)
             self._broker.request_failed(problem)
+            return self._loading.get(loading.index) is not loading
+        return True
 
     async def _load_or_raise(self, loading: _Loading) -> None:
-        partition, index = loading.partition, loading.partition.topic_partition.partition
+        partition, index = loading.partition, loading.index
         leader_epoch = partition.state.leadership.leader_epoch
         started = time.perf_counter()
         shard = self._new_shard(index, leader_epoch)
@@ -274,7 +308,7 @@ class Runtime(Generic[S]):
         """The broker stops: whoever waits is told to look for another coordinator. Safe to call twice."""
         self._stopped = True
         for loading in self._loading.values():
-            loading.cancelled = True
+            loading.cancel()
         self._loading.clear()
         for index in tuple(self._active):
             self._give_up(index)

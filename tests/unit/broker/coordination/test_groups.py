@@ -1,6 +1,7 @@
 """The group coordinator hears of what changes around it: topics, settings, and what ran in a thread for it."""
 
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from kaspar.broker.coordination.loading import ShardLoader
 from kaspar.broker.server import Broker
+from kaspar.coordination import Decision, Now
+from kaspar.groups.patterns import PatternsResolved, ResolvePatterns
 from kaspar.groups.shard import GroupShard
 from kaspar.metadata.events import (
     AlterConfigs,
@@ -135,5 +138,30 @@ def test_the_consumer_protocol_is_served_where_the_settings_have_it(tmp_path: Pa
     async def scenario() -> None:
         async with running(tmp_path, group_coordinator_rebalance_protocols="classic") as broker:
             assert not broker.groups.serves_consumer_protocol
+
+    run(scenario())
+
+
+def test_work_for_a_group_that_meets_a_bug_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        bugs = [MemoryError(), ZeroDivisionError()]
+        heard: list[PatternsResolved] = []
+
+        def resolve(patterns: Iterable[str], names: Iterable[str]) -> dict[str, frozenset[str]]:
+            if bugs:
+                raise bugs.pop()
+            return {}
+
+        def resolved(shard: GroupShard, event: PatternsResolved, now: Now) -> Decision:
+            heard.append(event)
+            return Decision()
+
+        monkeypatch.setattr("kaspar.broker.coordination.groups.FIRST_PAUSE_S", 0.001)
+        monkeypatch.setattr("kaspar.groups.patterns.resolve", resolve)
+        monkeypatch.setattr(GroupShard, "patterns_resolved", resolved)
+        async with running(tmp_path, **ONE) as broker:
+            shard = await coordinator(broker)
+            broker.groups._perform(0, ResolvePatterns("group", frozenset(), shard.surroundings.topics, 7))
+            await until(lambda: heard == [PatternsResolved("group", {}, 7)])
 
     run(scenario())

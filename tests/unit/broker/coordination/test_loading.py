@@ -246,6 +246,47 @@ def test_while_a_partition_is_loaded_requests_are_told_so_and_never_that_there_i
     run(scenario())
 
 
+def test_a_load_that_meets_a_bug_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        bugs = [MemoryError(), ZeroDivisionError()]
+        real = ShardLoader.load_up_to
+
+        def load_up_to(loader: ShardLoader, end: int) -> None:
+            if bugs:
+                raise bugs.pop()
+            real(loader, end)
+
+        async with toys(tmp_path) as made:
+            made.put(a="1")
+            monkeypatch.setattr(ShardLoader, "load_up_to", load_up_to)
+            monkeypatch.setattr("kaspar.broker.coordination.runtime.RETRY_LOAD_S", 0.001)
+            made.elect(made.broker.broker_id, epoch=1)
+            assert made.ask("a") == Said(code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            await until(lambda: made.runtime.loading_count == 0)
+            assert made.ask("a") == Said("1")
+
+    run(scenario())
+
+
+def test_a_stop_does_not_wait_for_the_next_attempt_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        failed = threading.Event()
+
+        def load_up_to(loader: ShardLoader, end: int) -> None:
+            failed.set()
+            raise ZeroDivisionError
+
+        async with toys(tmp_path) as made:
+            made.put(a="1")
+            monkeypatch.setattr(ShardLoader, "load_up_to", load_up_to)
+            monkeypatch.setattr("kaspar.broker.coordination.runtime.RETRY_LOAD_S", 3600.0)
+            made.elect(made.broker.broker_id, epoch=1)
+            await asyncio.to_thread(failed.wait, 10)
+            await made.runtime.stop()
+
+    run(scenario())
+
+
 def test_what_comes_into_the_log_while_it_is_loaded_is_loaded_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,13 +35,16 @@ class Cluster:
 
     def __init__(self) -> None:
         self.existing = {A0, A1, B0}
-        self.says: dict[TopicPartition, deque[ErrorCode | asyncio.Event]] = {}
+        self.says: dict[TopicPartition, deque[ErrorCode | asyncio.Event | Exception]] = {}
+        self.bugs: list[Exception] = []
         self.given: list[TopicPartition] = []
         self.reported: list[WriteMarkers] = []
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_ours = True
         broker = SimpleNamespace(
-            image=SimpleNamespace(has_partition=lambda each: each in self.existing), spawn=self.spawn
+            image=SimpleNamespace(has_partition=lambda each: each in self.existing),
+            spawn=self.spawn,
+            request_failed=self.bugs.append,
         )
         self.writer = MarkerWriter(
             cast(Broker, broker),
@@ -73,6 +76,8 @@ class Cluster:
         if isinstance(answer, asyncio.Event):
             await answer.wait()
             return ErrorCode.NONE
+        if isinstance(answer, Exception):
+            raise answer
         return answer
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -103,6 +108,19 @@ def play(scene: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
             await cluster.end()
 
     asyncio.run(run())
+
+
+def test_a_bug_met_on_the_way_is_told_and_the_marker_written_all_the_same() -> None:
+    async def scene(cluster: Cluster) -> None:
+        bug = ZeroDivisionError()
+        cluster.says[A0] = deque([bug])
+        cluster.writer.write(SHARD, markers(A0, A1))
+        await cluster.until(lambda: not cluster.tasks)
+        assert sorted(cluster.given) == [A0, A0, A1]
+        assert cluster.reported == [markers(A0, A1)]
+        assert cluster.bugs == [bug]
+
+    play(scene)
 
 
 def test_it_is_reported_once_when_every_partition_has_its_marker() -> None:
