@@ -43,7 +43,6 @@ class Stage:
         settings = {"spark.driver.memory": HEAP, "spark.log.level": "OFF", **connector_settings()}
         side = our_broker()
         broker = side.make(folder / "broker")
-        broker.overrides["transaction.two.phase.commit.enable"] = "true"
         # Spark's connector keeps its producers, which ask for the metadata of topics that are deleted by then.
         broker.overrides["auto.create.topics.enable"] = "false"
         broker.overrides["log.segment.delete.delay.ms"] = "0"  # a measurement waits until the last one's files are gone

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 WARM_UP_SECONDS = 120.0
 _LOOK_SECONDS = 0.2
 _SHORTEST_WAIT_SECONDS = 0.001
-# Lets a transaction wait for its decision however long that takes: what "exactly once" is best with.
-BROKER_CONFIG = {"transaction.two.phase.commit.enable": "true"}
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def stage(name: str, arguments: argparse.Namespace) -> Iterator[Stage]:
         bootstrap = arguments.bootstrap
         suffix = "" if bootstrap is None else f"-{secrets.token_hex(3)}"
         if bootstrap is None:
-            broker = open_here.enter_context(Broker(process=True, overrides=BROKER_CONFIG))
+            broker = open_here.enter_context(Broker(process=True))
             bootstrap = broker.bootstrap_servers
             say(f"a broker of its own runs at {bootstrap}")
         folder = Path(open_here.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-")))

@@ -36,8 +36,10 @@ def version(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def client(version: int) -> Iterator[Client]:
-    overrides = {"transaction.two.phase.commit.enable": "true", "transaction.max.timeout.ms": "300000"}
-    with Broker(overrides=overrides) as broker, Client(broker.bootstrap_servers) as client:
+    with (
+        Broker(overrides={"transaction.max.timeout.ms": "300000"}) as broker,
+        Client(broker.bootstrap_servers) as client,
+    ):
         topic = CreatableTopic(name=TOPIC, num_partitions=2, replication_factor=1, assignments=(), configs=())
         made = client.request_controller(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
         assert made.topics[0].error_code == ErrorCode.NONE

@@ -27,7 +27,7 @@ from tests.peers.raw_transactions import RawProducer, find_coordinator, until_se
 ID = "orders-17"
 TOPIC = "orders"
 NO_TIMEOUT_MS = 2**31 - 1
-SETTINGS = {"transaction.state.log.num.partitions": "3", "transaction.two.phase.commit.enable": "true"}
+SETTINGS = {"transaction.state.log.num.partitions": "3"}
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 

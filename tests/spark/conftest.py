@@ -24,7 +24,6 @@ from tests.peers.spark_connector import connector_settings
 from tests.spark.topics import Topics
 
 SETTINGS = {
-    "transaction.two.phase.commit.enable": "true",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",

@@ -17,7 +17,6 @@ from kaspar.spark.java import find_java
 from kaspar.testing import Broker
 
 PORT = 9092
-SETTINGS = {"transaction.two.phase.commit.enable": "true"}  # lets the query's transactions wait for its decision
 
 
 def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> int:
@@ -31,7 +30,7 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
         if seconds is not None and seconds <= 0:
             raise KasparError(f"the demo needs some time to show anything, not {seconds:g} seconds")
         obstacle = _obstacle_to_spark() if with_spark else None
-        with Broker(process=True, port=PORT if _is_free(PORT) else 0, overrides=SETTINGS) as broker:
+        with Broker(process=True, port=PORT if _is_free(PORT) else 0) as broker:
             print(f"The broker is up on {broker.bootstrap_servers} after {time.perf_counter() - started:.2f} s.")
             print(f"Its data is in {broker.data_dir}, and is removed when the demo ends.\n")
             print("Connect with any Kafka client, for example:")

@@ -74,6 +74,13 @@ _ANNOUNCED = [
         ["step * / supported_features / metadata.version / min_version"],
         versions=(3, 4),
     ),
+    Known(
+        "InitProducerId is announced up to version 6; Kafka's last is 5.",
+        "Prepared transactions (KIP-939), which exactly once from Spark needs, are asked for with it. "
+        "`transaction.two.phase.commit.enable=false` leaves it out.",
+        _SHOW_APIS,
+        ["step * / api_keys / InitProducerId / max_version"],
+    ),
 ]
 
 _SETTINGS = [
@@ -94,6 +101,14 @@ _SETTINGS += [
     )
     for name in ("socket.send.buffer.bytes", "socket.receive.buffer.bytes")
 ]
+_SETTINGS.append(
+    Known(
+        "`transaction.two.phase.commit.enable` is true by default, not false.",
+        "Exactly once from Spark needs it, and must not depend on a setting that nobody knows of.",
+        _SHOW_BROKER,
+        [f"{_OF_BROKER} / transaction.two.phase.commit.enable / *"],
+    )
+)
 _SETTINGS.append(
     Known(
         "There are settings that begin with `kaspar.`.",

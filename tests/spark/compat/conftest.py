@@ -15,9 +15,6 @@ from tests.spark.compat.menagerie import Menagerie
 from tests.spark.conftest import SETTINGS
 from tests.spark.topics import Topics
 
-# Of the settings of our broker, those that matter here and that Apache Kafka has too.
-KAFKA_SETTINGS = {name: value for name, value in SETTINGS.items() if name != "transaction.two.phase.commit.enable"}
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "side" in metafunc.fixturenames:
@@ -27,7 +24,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
     unless_missing(kafka_jars)
-    with ApacheKafka(tmp_path_factory.mktemp("kafka"), overrides=KAFKA_SETTINGS) as running:
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), overrides=SETTINGS) as running:
         yield running
 
 

@@ -22,7 +22,7 @@ QUICK_TIMEOUTS = {
     "transaction.state.log.num.partitions": "2",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }
-PREPARES = {**QUICK_TIMEOUTS, "transaction.two.phase.commit.enable": "true"}
+TIMES_OUT = {**QUICK_TIMEOUTS, "transaction.two.phase.commit.enable": "false"}
 MOST_STEPS = 30
 _numbers = itertools.count()
 
@@ -35,14 +35,14 @@ def any_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         unless_missing(kafka_jars)
         running = ApacheKafka(folder, overrides=QUICK_TIMEOUTS)
     else:
-        running = KasparProcess(folder, overrides=PREPARES if request.param == "prepared" else QUICK_TIMEOUTS)
+        running = KasparProcess(folder, overrides=QUICK_TIMEOUTS if request.param == "prepared" else TIMES_OUT)
     with running:
         yield running
 
 
 @pytest.fixture
 def preparing(tmp_path: Path) -> Iterator[KasparProcess]:
-    with KasparProcess(tmp_path, overrides=PREPARES) as running:
+    with KasparProcess(tmp_path, overrides=QUICK_TIMEOUTS) as running:
         yield running
 
 

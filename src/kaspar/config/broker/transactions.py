@@ -37,9 +37,12 @@ class TransactionSettings(Settings):
     )
     transaction_two_phase_commit_enable: bool = setting(
         BOOLEAN,
-        False,
+        True,
         importance=Importance.LOW,
-        doc="Whether prepared transactions, which wait for their owner's decision, are allowed.",
+        doc="Whether transactions without a timeout, which wait for their owner's decision, are allowed (KIP-939): "
+        "exactly once from Spark needs them. Kafka's default is false. Any client that may write can leave one open, "
+        "which holds up `read_committed` readers of its partitions for up to `kaspar.transaction.prepared.max.age.ms`: "
+        "set it to false where clients are not trusted with that.",
     )
     transaction_state_log_load_buffer_size: int = setting(
         INT,
