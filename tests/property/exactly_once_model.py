@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
-from kaspar.client.transactions import DescribedTransaction, Ending
+from kaspar.client.transactions import ANY_AGE, NO_TIMEOUT_MS, DescribedTransaction, Ending
 from kaspar.spark.exactly_once.attempt import Slots
 from kaspar.spark.exactly_once.decisions import Decision, Judge, LogRecord, QueryState
 from kaspar.spark.exactly_once.names import TransactionName
@@ -19,6 +19,7 @@ from kaspar.spark.exactly_once.parties import NotPublished, Parties
 
 Row = tuple[int, int]
 """What a task writes: its batch, and its number."""
+TIMEOUT_MS = 60_000
 
 
 class Killed(Exception):
@@ -42,6 +43,7 @@ class ModelTransaction:
     epoch: int = -1
     state: str = "Empty"
     is_prepared: bool = False
+    start_ms: int = 0
     rows: list[Row] = field(default_factory=list)
 
     @property
@@ -62,6 +64,8 @@ class Cluster:
         self.on_their_way: list[list[LogRecord]] = []
         self.transactions: dict[str, ModelTransaction] = {}
         self.visible: Counter[Row] = Counter()
+        self.now_ms = 0
+        """By the coordinators' clocks: nobody else has one."""
 
     def store(self, records: Sequence[LogRecord]) -> None:
         for record in records:
@@ -108,7 +112,8 @@ class ModelProcess:
         transaction = self.cluster.transactions[transactional_id]
         if transaction.epoch != producer.producer_epoch or transaction.is_prepared:
             raise Refused(ErrorCode.PRODUCER_FENCED, "fenced")
-        transaction.state = "Ongoing"
+        if not transaction.is_open:
+            transaction.state, transaction.start_ms = "Ongoing", self.cluster.now_ms
         transaction.rows.append(row)
         self.fuse.step()
 
@@ -154,6 +159,14 @@ class ModelCoordinator:
     def prepares(self) -> bool:
         return self._cluster.prepares
 
+    @property
+    def timeout_ms(self) -> int:
+        return TIMEOUT_MS
+
+    @property
+    def max_timeout_ms(self) -> int:
+        return TIMEOUT_MS
+
     def begin(self, transactional_id: str) -> ProducerIdAndEpoch:
         self._fuse.step()
         transaction = self._cluster.transactions.setdefault(transactional_id, ModelTransaction())
@@ -197,16 +210,28 @@ class ModelCoordinator:
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]:
         self._fuse.step()
         found = {name: self._cluster.transactions[name] for name in transactional_ids}
-        return {
-            name: DescribedTransaction(name, each.state, 0, 0, ProducerIdAndEpoch(1, each.epoch), ())
-            for name, each in found.items()
-        }
+        return {name: _described(name, each) for name, each in found.items()}
 
-    def open_transactions(self, query: str) -> list[str]:
+    def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
         self._fuse.step()
         names = {name: TransactionName.of(name) for name in self._cluster.open_ids()}
-        return [text for text, name in names.items() if name is not None and name.query == query]
+        return [
+            text
+            for text, name in names.items()
+            if name is not None
+            and name.query == query
+            and self._cluster.now_ms - self._cluster.transactions[text].start_ms > older_than_ms
+        ]
 
     def fence(self, transactional_ids: Collection[str]) -> None:
         for transactional_id in transactional_ids:
             self.begin(transactional_id)
+
+
+def _described(name: str, transaction: ModelTransaction) -> DescribedTransaction:
+    """With the pair of its records, as brokers do."""
+    epoch = transaction.epoch - 1 if transaction.is_prepared else transaction.epoch
+    timeout_ms = NO_TIMEOUT_MS if transaction.is_prepared else TIMEOUT_MS
+    return DescribedTransaction(
+        name, transaction.state, timeout_ms, transaction.start_ms, ProducerIdAndEpoch(1, epoch), ()
+    )

@@ -42,7 +42,11 @@ _FROM_CLIENTS = 3  # of AddPartitionsToTxn: later versions are for brokers
 _PREPARES = 6  # of InitProducerId: the first version that keeps a transaction (KIP-939)
 _END_TXN = {True: 5, False: 4}  # by transactions v2 or the older rules
 _BROKER_RESOURCE = 4
+_LEVEL = "transaction.version"
 TRANSACTIONS_V2 = 2
+NO_TIMEOUT_MS = 2**31 - 1
+"""What DescribeTransactions says of a transaction that waits for its owner's decision."""
+ANY_AGE = -1
 
 
 class InitializedProducer(NamedTuple):
@@ -57,7 +61,7 @@ class TransactionSupport(NamedTuple):
     version: int
     """The finalised level of `transaction.version`. 2 is KIP-890: leaders add partitions, an end raises the epoch."""
     prepares: bool
-    """Whether a transaction can be prepared: InitProducerId 6 is announced."""
+    """Whether a transaction can be prepared: every broker announces InitProducerId 6, and allows what it is for."""
 
 
 class Ending(NamedTuple):
@@ -88,31 +92,51 @@ class ListedTransaction(NamedTuple):
 
 def transaction_support(client: Client) -> TransactionSupport:
     request = ApiVersionsRequest(client_software_name="kaspar", client_software_version="1")
-    answer = _insist(client, lambda: client.request(request, ApiVersionsResponse))
-    levels = {each.name: each.max_version_level for each in answer.finalized_features}
-    last = {each.api_key: each.max_version for each in answer.api_keys}
-    return TransactionSupport(levels.get("transaction.version", 0), last.get(ApiKey.INIT_PRODUCER_ID, 0) >= _PREPARES)
+    answers = _of_every_broker(client, lambda _: request, ApiVersionsResponse).values()
+    levels = [each.max_version_level for answer in answers for each in answer.finalized_features if each.name == _LEVEL]
+    announced = [
+        each.max_version >= _PREPARES
+        for answer in answers
+        for each in answer.api_keys
+        if each.api_key == ApiKey.INIT_PRODUCER_ID
+    ]
+    return TransactionSupport(min(levels, default=0), all(announced) and _allows_two_phase_commit(client))
+
+
+def _allows_two_phase_commit(client: Client) -> bool:
+    """A broker may know prepared transactions, and not allow them."""
+    try:
+        values = _broker_settings(client, "transaction.two.phase.commit.enable")
+    except Refused as refused:
+        if refused.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return True  # a client that may not read settings finds out when it prepares
+    return bool(values) and all(value == "true" for value in values)
 
 
 def max_timeout_ms(client: Client) -> int:
     """`transaction.max.timeout.ms`: the smallest of the brokers that are there."""
-    limits = []
-    for broker_id, answer in _of_every_broker(client, _max_timeout_request, DescribeConfigsResponse).items():
-        found = answer.results[0]
-        _refuse(found.error_code, found.error_message or f"reading transaction.max.timeout.ms of broker {broker_id}")
-        limits += [int(each.value) for each in found.configs if each.value is not None]
+    limits = _broker_settings(client, "transaction.max.timeout.ms")
     if not limits:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "no broker tells its transaction.max.timeout.ms")
-    return min(limits)
+    return min(int(limit) for limit in limits)
 
 
-def _max_timeout_request(broker_id: int) -> DescribeConfigsRequest:
-    asked = DescribeConfigsResource(
-        resource_type=_BROKER_RESOURCE,
-        resource_name=str(broker_id),
-        configuration_keys=("transaction.max.timeout.ms",),
-    )
-    return DescribeConfigsRequest(resources=(asked,))
+def _broker_settings(client: Client, name: str) -> list[str]:
+    """The value that each broker has; those that do not know the setting are left out."""
+
+    def request_to(broker_id: int) -> DescribeConfigsRequest:
+        asked = DescribeConfigsResource(
+            resource_type=_BROKER_RESOURCE, resource_name=str(broker_id), configuration_keys=(name,)
+        )
+        return DescribeConfigsRequest(resources=(asked,))
+
+    values = []
+    for broker_id, answer in _of_every_broker(client, request_to, DescribeConfigsResponse).items():
+        found = answer.results[0]
+        _refuse(found.error_code, found.error_message or f"reading {name} of broker {broker_id}")
+        values += [each.value for each in found.configs if each.value is not None]
+    return values
 
 
 # --- a producer's questions -------------------------------------------------------------------------------------------
@@ -323,9 +347,15 @@ def _described(state: describe_transactions.TransactionState) -> DescribedTransa
     )
 
 
-def list_transactions(client: Client, *, prefix: str, states: tuple[str, ...] = ()) -> list[ListedTransaction]:
-    """The transactions whose ids begin so, of every broker; `states` are Kafka's names of them, and none means any."""
-    request = listing.ListTransactionsRequest(state_filters=states, transactional_id_pattern=_pattern_of(prefix) + ".*")
+def list_transactions(
+    client: Client, *, prefix: str, states: tuple[str, ...] = (), older_than_ms: int = ANY_AGE
+) -> list[ListedTransaction]:
+    """The transactions whose ids begin so, of every broker; `states` are Kafka's names of them, and none means any.
+    Their age is measured by the clocks of their coordinators; brokers before 3.8 list those of any age.
+    """
+    request = listing.ListTransactionsRequest(
+        state_filters=states, duration_filter=older_than_ms, transactional_id_pattern=_pattern_of(prefix) + ".*"
+    )
     listed = []
     answers = _of_every_broker(client, lambda _: request, listing.ListTransactionsResponse)
     for broker_id, answer in answers.items():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once import ExactlyOnce
-from kaspar.spark.exactly_once.driver import tell_of_repetition, tell_of_timeouts
+from kaspar.spark.exactly_once.driver import announce, tell_of_repetition
 from kaspar.spark.exactly_once.names import BatchName
 from kaspar.spark.exactly_once.ownership import claim
 from kaspar.spark.exactly_once.parties import Parties
@@ -136,7 +136,7 @@ def _publish(process: Process, writes: Batch, claimed: tuple[str, str | None]) -
     if writes.is_published:
         tell_of_repetition(writes.name, "its rows are")
         return
-    tell_of_timeouts(process, writes.name)
+    announce(process, writes.name)
     transactions = [each.transaction for each in writes.written if each.transaction is not None]
     try:
         publish(process.parties, writes.name, transactions)

@@ -9,7 +9,7 @@ from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client import Client
 from kaspar.client.producing import RawProducer
-from kaspar.client.transactions import DescribedTransaction, Ending
+from kaspar.client.transactions import ANY_AGE, DescribedTransaction, Ending
 from kaspar.records import Record, build_batch
 from kaspar.spark.exactly_once.attempt import Attempt, Slots
 from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
@@ -69,8 +69,8 @@ class _FusedCoordinator:
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]:
         return self._coordinator.describe(transactional_ids)
 
-    def open_transactions(self, query: str) -> list[str]:
-        return self._coordinator.open_transactions(query)
+    def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
+        return self._coordinator.open_transactions(query, older_than_ms=older_than_ms)
 
     def fence(self, transactional_ids: Collection[str]) -> None:
         self._fuse.step()
@@ -83,8 +83,8 @@ class RealProcess:
         self.fuse = Fuse()
         self.slots = Slots(worker)
         log = _FusedLog(DecisionLog(self.client), self.fuse)
-        coordinator = _FusedCoordinator(BrokerCoordinator(self.client, timeout_ms=timeout_ms), self.fuse)
-        self.parties = Parties(log, coordinator, worker)
+        self.coordinator = _FusedCoordinator(BrokerCoordinator(self.client, timeout_ms=timeout_ms), self.fuse)
+        self.parties = Parties(log, self.coordinator, worker)
 
 
 class RealRun:

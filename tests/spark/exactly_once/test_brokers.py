@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kaspar.cli.main import main
-from kaspar.spark.exactly_once.parties import DecidedButAborted, Superseded
+from kaspar.spark.exactly_once.deadlines import latest_age_ms
+from kaspar.spark.exactly_once.parties import DecidedButAborted, NotPublished, Superseded
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
@@ -24,6 +25,7 @@ QUICK_TIMEOUTS = {
 }
 TIMES_OUT = {**QUICK_TIMEOUTS, "transaction.two.phase.commit.enable": "false"}
 MOST_STEPS = 30
+SHORT_TIMEOUT_MS = 3_000  # two thirds of it are enough to write and decide a batch
 _numbers = itertools.count()
 
 
@@ -104,11 +106,11 @@ def test_of_two_drivers_on_one_checkpoint_the_newer_one_publishes(any_broker: Br
 
 def test_a_decided_transaction_that_timed_out_stops_the_query(any_broker: BrokerProcess) -> None:
     topics, topic, start = new_runs(any_broker)
-    first = start("first", timeout_ms=500)
+    first = start("first", timeout_ms=SHORT_TIMEOUT_MS)
     first.go(0)
     assert first.is_killed_in_commit(2, 1, first.write(1)), "after its decision"
-    last = start("last", timeout_ms=500)
-    coordinator = last.committer.parties.coordinator
+    last = start("last", timeout_ms=SHORT_TIMEOUT_MS)
+    coordinator = last.committer.coordinator
     if coordinator.prepares:
         topics.transact(topic, [b"later"], commit=True)  # whatever else happens, they wait
         last.go(1, 2)
@@ -130,6 +132,27 @@ def test_a_decided_transaction_that_timed_out_stops_the_query(any_broker: Broker
         wait_for(topics, topic, rows_of(last.query, 0, 2))
         another.close()
     last.close()
+
+
+def test_a_batch_is_not_decided_when_its_timeout_is_nearly_over(any_broker: BrokerProcess) -> None:
+    topics, topic, start = new_runs(any_broker)
+    run = start("run", timeout_ms=SHORT_TIMEOUT_MS)
+    written = run.write(0)
+    coordinator = run.committer.coordinator
+    age_ms = latest_age_ms(SHORT_TIMEOUT_MS)
+    wait_until(lambda: len(coordinator.open_transactions(run.query, older_than_ms=age_ms)) == TASKS, "they are old")
+    if coordinator.prepares:
+        run.commit(0, written)
+    else:
+        with pytest.raises(NotPublished, match=r"tasks 0, 1 .* larger kafka.transaction.timeout.ms"):
+            run.commit(0, written)
+        assert run.committer.parties.log.look(run.query).last is None
+        assert topics.values(topic) == []
+        again = start("again", timeout_ms=60_000)
+        again.go(0)
+        again.close()
+    wait_for(topics, topic, rows_of(run.query, 0))
+    run.close()
 
 
 def test_a_broker_killed_after_the_decision_commits_it_when_it_is_back(preparing: KasparProcess) -> None:

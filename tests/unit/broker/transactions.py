@@ -27,7 +27,7 @@ class Question(NamedTuple):
 
 
 class Coordinator:
-    """Stands in for `Transactions.verify`."""
+    """Stands in for `Transactions.verify`, and for the shard that knows which producers are fenced."""
 
     def __init__(self, broker: Broker) -> None:
         self.asked: list[Question] = []
@@ -36,6 +36,11 @@ class Coordinator:
         self._may_answer = asyncio.Event()
         self._may_answer.set()
         broker.transactions.verify = self.verify  # type: ignore[method-assign]
+        broker.transactions.runtime.shard_of = lambda transactional_id: self  # type: ignore[method-assign, assignment, return-value]
+
+    def is_fenced(self, transactional_id: str, producer: ProducerIdAndEpoch) -> bool:
+        """Nothing is prepared here."""
+        return False
 
     def hold(self) -> None:
         """Questions from now on wait for `answer`."""

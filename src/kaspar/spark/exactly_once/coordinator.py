@@ -12,6 +12,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.cluster import Client
 from kaspar.client.transactions import (
+    ANY_AGE,
     TRANSACTIONS_V2,
     DescribedTransaction,
     Ending,
@@ -75,6 +76,13 @@ class BrokerCoordinator:
                 producer=producer,
             )
         except Refused as refused:
+            self.__dict__.pop("support", None)  # brokers that were restarted may have other settings: ask anew
+            if refused.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                raise NotPublished(
+                    f"the transaction {transactional_id} may not be prepared: the brokers do not allow it any more "
+                    "(transaction.two.phase.commit.enable), or its owner may not do it (the operation TwoPhaseCommit "
+                    "on the transactional id)"
+                ) from None
             if refused.code not in ENDED_OTHERWISE:
                 raise
             prepared = None
@@ -92,8 +100,10 @@ class BrokerCoordinator:
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]:
         return describe(self._client, transactional_ids)
 
-    def open_transactions(self, query: str) -> list[str]:
-        listed = list_transactions(self._client, prefix=prefix_of(query), states=("Ongoing",))
+    def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
+        listed = list_transactions(
+            self._client, prefix=prefix_of(query), states=("Ongoing",), older_than_ms=older_than_ms
+        )
         return [each.transactional_id for each in listed]
 
     def fence(self, transactional_ids: Collection[str]) -> None:

@@ -1,16 +1,21 @@
 """The driver's processes: from the messages of tasks to what publishing.py decides."""
 
+import logging
 import sys
 from collections.abc import Sequence
 
 from pyspark.sql.datasource import WriterCommitMessage
 
+from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
+from kaspar.spark.exactly_once.deadlines import latest_age_ms
 from kaspar.spark.exactly_once.leftovers import finish_jobs_beside
 from kaspar.spark.exactly_once.names import BatchName, is_unnamed_job
 from kaspar.spark.exactly_once.process import Process, this_process
 from kaspar.spark.exactly_once.publishing import forget, give_up, publish
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.write_options import WriteOptions
+
+log = logging.getLogger(__name__)
 
 
 def publish_messages(
@@ -23,7 +28,7 @@ def publish_messages(
             return
         batch = written[0].batch
     process = this_process(options)
-    tell_of_timeouts(process, batch)
+    announce(process, batch)
     transactions = [each.transaction for each in written if each.transaction is not None]
     publish(process.parties, batch, transactions)
     if not transactions and (rows := sum(each.rows for each in written)):
@@ -49,20 +54,27 @@ def tell_of_repetition(batch: BatchName, what: str) -> None:
     print(f"kaspar: {batch} was published before: {what} not written again.", file=sys.stderr, flush=True)
 
 
-def tell_of_timeouts(process: Process, batch: BatchName) -> None:
-    """Once for each run, where brokers cannot prepare transactions; once for all jobs of a name in this process."""
-    if process.coordinator.prepares or batch.query in process.told_of_timeouts:
+def announce(process: Process, batch: BatchName) -> None:
+    """Tell once for each run how its batches are kept to be published once: on the terminal, and in the log."""
+    if batch.query in process.announced:
         return
-    process.told_of_timeouts.add(batch.query)
+    process.announced.add(batch.query)
     last = process.log.state(batch.query).last
     if last is not None and last.batch.claim == batch.claim:
         return
-    limit_ms = process.coordinator.max_timeout_ms
-    print(
-        f"kaspar: query {batch.query} is exactly once unless its driver is away for longer than "
-        f"{process.coordinator.timeout_ms} ms between a decision and its end: these brokers do not prepare "
-        f"transactions, and their transaction.max.timeout.ms is {limit_ms}. A Kaspar broker with "
-        "transaction.two.phase.commit.enable=true has no such limit.",
-        file=sys.stderr,
-        flush=True,
+    way = way_of(process.coordinator)
+    log.info(f"Query {batch.query} publishes exactly once, {way}.")
+    print(f"kaspar: query {batch.query} publishes exactly once, {way}.", file=sys.stderr, flush=True)
+
+
+def way_of(coordinator: BrokerCoordinator) -> str:
+    if coordinator.prepares:
+        return "with prepared transactions, which wait for their decision without a timeout"
+    timeout_ms = coordinator.timeout_ms
+    return (
+        f"with transactions that have a timeout of {timeout_ms} ms: these brokers do not prepare transactions. A batch "
+        f"fails if it is not decided within {latest_age_ms(timeout_ms)} ms of its first record, and if its driver dies "
+        "after that, the query must be running again before the timeout is over. kafka.transaction.timeout.ms sets "
+        f"another, up to the brokers' transaction.max.timeout.ms of {coordinator.max_timeout_ms}. A Kaspar broker "
+        "prepares transactions, unless its transaction.two.phase.commit.enable is false"
     )

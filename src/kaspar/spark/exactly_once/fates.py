@@ -9,7 +9,7 @@ from enum import Enum
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch
-from kaspar.client.transactions import DescribedTransaction
+from kaspar.client.transactions import NO_TIMEOUT_MS, DescribedTransaction
 
 COMMITTING = frozenset({"PrepareCommit", "CompleteCommit"})
 ENDED_OTHERWISE = frozenset(
@@ -42,5 +42,17 @@ def fate_of(described: DescribedTransaction | None) -> Fate:
 
 
 def is_still_open(described: DescribedTransaction | None, producer: ProducerIdAndEpoch) -> bool:
-    """Whether a transaction that was not prepared is as its task has left it."""
-    return described is not None and described.state == "Ongoing" and described.producer == producer
+    """Whether a transaction is as its task has left it. `producer` is the pair that ends it: that of its records or, of
+    a prepared one, the next."""
+    if described is None or described.state != "Ongoing":
+        return False
+    return described.producer == producer or (
+        described.timeout_ms == NO_TIMEOUT_MS and _follows(described.producer, producer)
+    )
+
+
+def _follows(before: ProducerIdAndEpoch, after: ProducerIdAndEpoch) -> bool:
+    """A producer whose epochs are exhausted goes on under a new id."""
+    if before.producer_id == after.producer_id:
+        return after.producer_epoch == before.producer_epoch + 1
+    return after.producer_epoch == 0

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.base.ids import ProducerIdAndEpoch
-from kaspar.client.transactions import DescribedTransaction, Ending
+from kaspar.client.transactions import ANY_AGE, DescribedTransaction, Ending
 from kaspar.spark.exactly_once.decisions import Decision, LogRecord, QueryState
 
 
@@ -41,10 +41,6 @@ class Log(Protocol):
 
 
 class Coordinator(Protocol):
-    @property
-    def prepares(self) -> bool:
-        """Whether a transaction can wait for its decision without a timeout."""
-
     def begin(self, transactional_id: str) -> ProducerIdAndEpoch:
         """A pair to write with."""
 
@@ -56,8 +52,9 @@ class Coordinator(Protocol):
 
     def describe(self, transactional_ids: Collection[str]) -> Mapping[str, DescribedTransaction]: ...
 
-    def open_transactions(self, query: str) -> list[str]:
-        """The ids of the query's transactions that are open, prepared or not."""
+    def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
+        """The ids of the query's transactions that are open, prepared or not; those that began longer ago than that, by
+        the clocks of their coordinators."""
 
     def fence(self, transactional_ids: Collection[str]) -> None:
         """Abort whatever is open under these ids; whoever has them cannot go on."""

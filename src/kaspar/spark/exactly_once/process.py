@@ -28,8 +28,8 @@ class Process:
     slots: Slots
     idle_producer: RawProducer | None = None
     """That of this process's last task, with its connections."""
-    told_of_timeouts: set[str] = field(default_factory=set)
-    """The queries for which it was said that these brokers cannot prepare transactions."""
+    announced: set[str] = field(default_factory=set)
+    """The queries for which this process has published."""
 
     @property
     def parties(self) -> Parties:

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Sequence
 
 from kaspar.base.errors import KasparError
+from kaspar.spark.exactly_once.deadlines import check_open
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, Decision, QueryState, Standing
-from kaspar.spark.exactly_once.fates import is_still_open
 from kaspar.spark.exactly_once.names import BatchName, TransactionName
 from kaspar.spark.exactly_once.ownership import claim, superseded, take_over
 from kaspar.spark.exactly_once.parties import NotPublished, Parties, Superseded
@@ -98,8 +98,7 @@ def _enter(parties: Parties, batch: BatchName, *, is_written: bool) -> None:
 
 def _decide(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction], generation: int) -> None:
     _check_generation(batch, transactions, generation)
-    if not parties.coordinator.prepares:
-        _check_open(parties, batch, transactions)
+    check_open(parties, batch, transactions)
     decision = Decision(batch, generation, parties.nonce, tuple(transactions))
     state = parties.log.append(batch.query, [decision.record()])
     if state.last is None or state.last.key != decision.key:
@@ -114,22 +113,4 @@ def _check_generation(batch: BatchName, transactions: Sequence[DecidedTransactio
         raise NotPublished(
             f"other runs came between the tasks of {batch}, and what tasks {', '.join(map(str, gone))} wrote was "
             "aborted. Nothing of it is published, and it is written again when the query is started again."
-        )
-
-
-def _check_open(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> None:
-    """Where transactions have timeouts, none may have been aborted before the decision: then the batch is whole, or is
-    not published and is written again."""
-    described = parties.coordinator.describe([each.transactional_id for each in transactions])
-    gone = [
-        each.task for each in transactions if not is_still_open(described.get(each.transactional_id), each.producer)
-    ]
-    if gone:
-        state = parties.log.look(batch.query)
-        if state.standing(batch.claim) is not Standing.OWNER:
-            raise superseded(batch, state)
-        raise NotPublished(
-            f"{batch} took longer than transaction.timeout.ms: what tasks {', '.join(map(str, gone))} wrote was "
-            "aborted. Nothing of the batch is published, and it is written again when the query is started again. A "
-            "larger transaction.max.timeout.ms of the brokers, or smaller batches, give it the time it needs."
         )

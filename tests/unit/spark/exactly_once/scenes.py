@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from kaspar.spark.exactly_once.attempt import Attempt
@@ -60,6 +60,7 @@ class DriverProcess:
     """What exactly_once/process.py keeps, for a driver against the model."""
 
     model: ModelProcess
+    announced: set[str] = field(default_factory=set)
 
     @property
     def parties(self) -> Parties:

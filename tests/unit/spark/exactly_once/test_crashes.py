@@ -128,7 +128,7 @@ def test_a_run_that_takes_over_leaves_alone_what_its_other_tasks_write_meanwhile
         second.begin(0, 1, other_worker)
         return find(query)
 
-    second.worker.parties.coordinator.open_transactions = find_late  # type: ignore[method-assign]
+    second.worker.parties.coordinator.open_transactions = find_late  # type: ignore[method-assign, assignment]
     second.begin(0, 0)
     assert len(cluster.open_ids()) == 2
     assert all(":2:" in name for name in cluster.open_ids())
@@ -253,7 +253,7 @@ def test_an_old_driver_whose_decision_arrives_after_the_new_one_has_claimed_has_
     cluster = Cluster()
     old, new = Run(cluster, "old"), Run(cluster, "new")
     written = old.write(0)
-    assert is_killed(old.committer, 1, lambda: old.commit(0, written)), "at the append of its decision"
+    assert is_killed(old.committer, 2, lambda: old.commit(0, written)), "at the append of its decision"
     assert len(cluster.on_their_way) == 1
     new_written = new.write(0)
     cluster.store(cluster.on_their_way.pop())
@@ -389,7 +389,7 @@ def test_a_batch_that_is_complete_does_not_fail_because_nothing_can_be_cleared_a
         coordinator.open_transactions = find  # type: ignore[method-assign]
         raise ConnectionRefusedError("broker 2 is away")
 
-    coordinator.open_transactions = broker_is_away  # type: ignore[method-assign]
+    coordinator.open_transactions = broker_is_away  # type: ignore[method-assign, assignment]
     run.go(0)
     assert cluster.visible == published(0)
     assert cluster.open_ids() == [stray.transactional_id]
@@ -479,7 +479,7 @@ def test_a_transaction_that_times_out_before_the_decision_keeps_the_whole_batch_
     run = Run(cluster, "run")
     written = run.write(0)
     cluster.time_out(written[0].transactional_id)
-    with pytest.raises(NotPublished, match="tasks 0 wrote"):
+    with pytest.raises(NotPublished, match="tasks 0 of batch 0"):
         run.commit(0, written)
     assert not cluster.visible
     Run(cluster, "next").go(0)
