@@ -5,11 +5,22 @@
 - `StorageFailure`: a log directory that can no longer be trusted; takes that directory offline.
 - `InvalidSetting` and other `KasparError`s: a sentence for a person; the command ends with it.
 - A broken invariant is an AssertionError and stops the broker.
+
+Inside a broker an invariant is an `assert`: the broker refuses to start under `python -O`, which would remove them
+(broker/server.py). Code that also runs in other people's processes (the wire client, Spark's tasks) cannot choose how
+Python was started, and refusing there would fail what has nothing to do with us. So there `assert` only tells mypy a
+type, and what must hold is checked with `invariant`. A test keeps both rules (tests/unit/base/test_assertions.py).
 """
 
 from kaspar.base.error_codes import ErrorCode
 
-__all__ = ["ErrorCode", "InvalidSetting", "KasparError", "MalformedBytes", "Refused", "StorageFailure"]
+__all__ = ["ErrorCode", "InvalidSetting", "KasparError", "MalformedBytes", "Refused", "StorageFailure", "invariant"]
+
+
+def invariant(holds: bool, sentence: str) -> None:
+    """An assertion that no option of Python removes."""
+    if not holds:
+        raise AssertionError(sentence)
 
 
 class KasparError(Exception):

@@ -15,6 +15,8 @@ Rules:
 from collections.abc import Sequence
 from typing import Final
 
+from kaspar.base.errors import invariant
+
 WINDOW_SECONDS: Final = 60.0
 """How often histograms are rotated."""
 
@@ -80,7 +82,7 @@ class Distribution:
         self.window_count = sum(buckets)
 
     def __add__(self, other: "Distribution") -> "Distribution":
-        assert self._scale == other._scale, "distributions of different units cannot be added"
+        invariant(self._scale == other._scale, "distributions of different units cannot be added")
         return Distribution(
             [mine + others for mine, others in zip(self._buckets, other._buckets, strict=True)],
             count=self.count + other.count,

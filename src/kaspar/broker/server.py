@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
@@ -156,6 +157,11 @@ class Broker:
 
     async def start(self) -> None:
         """Return when clients are served. Raises KasparError with a sentence where that cannot be."""
+        if sys.flags.optimize:
+            raise KasparError(
+                "Python runs with -O or PYTHONOPTIMIZE, which removes the assertions that stop a broker before it "
+                "harms its data: start it without"
+            )
         started = time.perf_counter()
         self.state = BrokerState.STARTING
         self._monitor.start()

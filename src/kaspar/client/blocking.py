@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from kaspar.base.errors import invariant
 from kaspar.client.core import MAX_FRAME_BYTES, Answer, ClientCore, UnsupportedByPeer
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.api_versions import ApiVersionsResponse
@@ -44,7 +45,7 @@ class Connection:
 
     def request(self, message: Message, version: int | None = None) -> Message:
         """Send the request and wait for its answer; in the newest version that both sides know, if none is given."""
-        assert not self.core.open_requests, "answers of requests sent before are still to be received"
+        invariant(not self.core.open_requests, "answers of requests sent before are still to be received")
         self.send(message, version)
         return self.receive().message
 

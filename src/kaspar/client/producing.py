@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from kaspar.base.error_codes import RETRIABLE
-from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused, invariant
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client.blocking import Connection
 from kaspar.client.cluster import Client
@@ -147,8 +147,8 @@ class RawProducer:
         before_first: BeforeFirst | None = None,
     ) -> None:
         """Go on as another producer, in another transaction, over the same connections. All that was sent is stored."""
-        assert self._delivery.is_empty, "batches of the producer before are not stored yet"
-        assert (before_first is None) == (self._before_first is None), "the version of transactions stays"
+        invariant(self._delivery.is_empty, "batches of the producer before are not stored yet")
+        invariant((before_first is None) == (self._before_first is None), "the version of transactions stays")
         self._transactional_id = transactional_id
         self._before_first = before_first
         self._delivery = Delivery(producer, self.terms, transactional=transactional_id is not None)

@@ -104,7 +104,8 @@ def _deal_evenly(spec: GroupSpec) -> GroupAssignment:
             extra -= 1
         if size < limit:
             assignment[member_id] = _with(assignment[member_id], islice(unassigned, limit - size))
-    assert next(unassigned, None) is None
+    left_over = next(unassigned, None)
+    assert left_over is None, "the quotas add up to the number of partitions"
     return assignment
 
 

@@ -13,7 +13,7 @@ aborted.
 import logging
 from collections.abc import Sequence
 
-from kaspar.base.errors import KasparError
+from kaspar.base.errors import KasparError, invariant
 from kaspar.spark.exactly_once.deadlines import check_open
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, Decision, QueryState, Standing
 from kaspar.spark.exactly_once.names import BatchName, TransactionName
@@ -71,7 +71,7 @@ def give_up(parties: Parties, batch: BatchName) -> None:
 def forget(parties: Parties, batch: BatchName) -> None:
     """Delete what the log has of a job that is complete and has no name to come back under."""
     state = parties.log.state(batch.query)
-    assert state.is_complete, "what is decided is finished first"
+    invariant(state.is_complete, "what is decided is finished first")
     known = [owner.key for owner in state.owners] + ([state.last.key] if state.last is not None else [])
     parties.log.append(batch.query, [(key, None) for key in known])
 
