@@ -18,6 +18,7 @@ from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import BrokerId
 from kaspar.base.log import get_log
 from kaspar.broker.appends import AppendQueues
+from kaspar.broker.auto_creation import AutoCreation
 from kaspar.broker.cleaning import Cleaning
 from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.fetch_sessions import FetchSessions
@@ -50,8 +51,6 @@ from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterConfigs,
     ConfigChange,
-    CreateTopics,
-    NewTopic,
     Outcome,
     ProducerIdBlock,
     ResourceOutcome,
@@ -109,6 +108,7 @@ class Broker:
         self.requests = Requests(self)
         self.hosting = Hosting(self)
         self.coordinators = Coordinators(self)
+        self.auto_creation = AutoCreation(self)
         self.cleaning = Cleaning(self)
         self._limits = ConnectionLimits(
             max_connections=self.config.max_connections,
@@ -399,15 +399,6 @@ class Broker:
             return -1, -1
         partition = found.partitions[index]
         return partition.leader, partition.leader_epoch
-
-    async def auto_create_topics(self, names: list[str]) -> None:
-        """Make topics with the broker's defaults. A name that is no topic's is passed over: the client is told
-        elsewhere.
-        """
-        try:
-            await self.controller.submit(CreateTopics(tuple(NewTopic(name) for name in dict.fromkeys(names))))
-        except Refused as refusal:
-            log.warning("topics could not be created", topics=",".join(names), reason=refusal.message)
 
     async def alter_configs(
         self, changes: tuple[ConfigChange, ...], *, validate_only: bool

@@ -93,7 +93,7 @@ def _describe_partition(index: int, partition: PartitionImage, image: ClusterIma
     )
 
 
-async def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> PartlyEncoded:
+def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> PartlyEncoded:
     version = context.version
     if version < FIRST_WITH_ID_ALONE and _names_topics_by_id(request):
         return _refuse_all(request)
@@ -103,7 +103,7 @@ async def handle(broker: "Broker", context: RequestContext, request: MetadataReq
         topics = [broker.encoded_topics.entry(topic, image, version, operations) for topic in image.topics.values()]
     else:
         if request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            await _create_missing(broker, image, request.topics)
+            _create_missing(broker, image, request.topics)
         topics = [_named(broker, image, wanted, version, operations) for wanted in dict.fromkeys(request.topics)]
     response = MetadataResponse(
         brokers=tuple(
@@ -146,20 +146,18 @@ def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
     return PartlyEncoded(response, {}, {})
 
 
-async def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...]) -> None:
-    """Make the topics that do not exist. The answer says that they do not, as Kafka's does: whoever has deleted a
-    topic, and asks until it is gone, makes it anew by asking, and would never see it gone.
+def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...]) -> None:
+    """Have the topics created that do not exist. The response says that they do not, as Kafka's does: a client that has
+    deleted a topic, and asks until it is gone, recreates it by asking, and would never see it gone.
     """
-    missing = [
+    broker.auto_creation.want(
         topic.name
         for topic in wanted
         if topic.name
         and topic.topic_id == ZERO_UUID
         and topic.name not in image.topics
         and not is_internal(topic.name)  # what makes those knows how many partitions they must have
-    ]
-    if missing:
-        await broker.auto_create_topics(missing)
+    )
 
 
 def _named(

@@ -1,0 +1,122 @@
+"""Topics that Metadata brings about: unknown in the response, created once, a moment later."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kaspar.base.errors import ErrorCode
+from kaspar.broker import auto_creation
+from kaspar.broker.auto_creation import AutoCreation
+from kaspar.broker.server import Broker
+from kaspar.metadata.events import CreateTopics, NewTopic
+from kaspar.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.unit.broker.running import Client, create_topic, run, running, until
+from tests.unit.storage.logs import make_batch
+
+
+class Pause:
+    """The moment before creations, which lasts until the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._over = asyncio.Event()
+        monkeypatch.setattr(AutoCreation, "_pause", self._wait)
+
+    async def _wait(self) -> None:
+        await self._over.wait()
+
+    def end(self) -> None:
+        self._over.set()
+
+
+async def ask(client: Client, *names: str, create: bool = True) -> list[tuple[int, int]]:
+    """The error and the number of partitions of each topic."""
+    wanted = tuple(MetadataRequestTopic(name=name) for name in names)
+    client.send(MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
+    answer = await client.answer(MetadataResponse)
+    return [(topic.error_code, len(topic.partitions)) for topic in answer.topics]
+
+
+UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
+
+
+def test_a_topic_stays_unknown_for_a_moment_and_is_there_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, num_partitions="3") as broker:
+            client = Client(broker)
+            submitted, pause = count_creations(broker, monkeypatch), Pause(monkeypatch)
+            # As kafka-go does: its leader finds the topic unknown, and so must its watcher, a round trip later.
+            assert await ask(client, "t") == [UNKNOWN]
+            assert await ask(client, "t") == [UNKNOWN]
+            assert await ask(Client(broker), "t", "u", "bad name", "__consumer_offsets") == [
+                UNKNOWN,
+                UNKNOWN,
+                (ErrorCode.INVALID_TOPIC_EXCEPTION, 0),
+                UNKNOWN,
+            ]
+            client.produce(("t", 0, make_batch()))
+            (refused,) = await client.produced()
+            assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            pause.end()
+            await until(lambda: set(broker.image.topics) == {"t", "u"})
+            assert await ask(client, "t", "u") == [(0, 3), (0, 3)]
+            assert [{topic.name for topic in event.topics} for event in submitted] == [{"t", "u", "bad name"}]
+            assert await ask(client, "v") == [UNKNOWN]
+            await until(lambda: "v" in broker.image.topics)
+            assert await ask(client, "w", create=False) == [UNKNOWN]
+
+    run(scenario())
+
+
+def count_creations(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[CreateTopics]:
+    seen: list[CreateTopics] = []
+    submit = broker.controller.submit
+
+    async def counted(event: CreateTopics) -> object:
+        seen.append(event)
+        return await submit(event)
+
+    monkeypatch.setattr(broker.controller, "submit", counted)
+    return seen
+
+
+def test_what_is_created_explicitly_meanwhile_is_left_as_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            client = Client(broker)
+            submitted, pause = count_creations(broker, monkeypatch), Pause(monkeypatch)
+            assert await ask(client, "t") == [UNKNOWN]
+            await create_topic(broker, "t", 5)
+            assert await ask(client, "t") == [(0, 5)]
+            assert await ask(client, "other") == [UNKNOWN]
+            pause.end()
+            await until(lambda: "other" in broker.image.topics)
+            assert len(broker.image.topics["t"].partitions) == 5
+            assert submitted[1:] == [CreateTopics((NewTopic("other"),))]
+
+    run(scenario())
+
+
+def test_a_broker_that_stops_meanwhile_creates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        Pause(monkeypatch)
+        async with running(tmp_path) as broker:
+            assert await ask(Client(broker), "t") == [UNKNOWN]
+        async with running(tmp_path) as broker:
+            assert not broker.image.topics
+
+    run(scenario())
+
+
+def test_how_many_names_may_wait_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(auto_creation, "MOST_WAITING", 2)
+        async with running(tmp_path) as broker:
+            client = Client(broker)
+            assert await ask(client, "a", "b", "c") == [UNKNOWN] * 3
+            await until(lambda: bool(broker.image.topics))
+            assert set(broker.image.topics) == {"a", "b"}
+
+    run(scenario())
