@@ -29,7 +29,13 @@ def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentP
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="with --end: go on where a decided transaction was aborted, without what it had written",
+        help="with --end: go on where a decided transaction was aborted, without what it had written, and where the "
+        "program was changed to write more than was published of its last batch",
+    )
+    parser.add_argument(
+        "--release",
+        action="store_true",
+        help="with --end and --query: let another streaming query have the name, and count batches anew",
     )
     parser.set_defaults(run=_run)
 
@@ -39,8 +45,10 @@ def _run(arguments: argparse.Namespace) -> int:
     from kaspar.spark.exactly_once.decision_log import DecisionLog
     from kaspar.spark.exactly_once.leftovers import find_left_overs
 
-    if (arguments.all or arguments.accept_loss) and not arguments.end:
-        raise KasparError("--all and --accept-loss go with --end")
+    if (arguments.all or arguments.accept_loss or arguments.release) and not arguments.end:
+        raise KasparError("--all, --accept-loss and --release go with --end")
+    if arguments.release and not arguments.query:
+        raise KasparError("--release needs --query ID: which name is to be free for another query")
     if arguments.end and not (arguments.query or arguments.all):
         raise KasparError("--end needs --query ID, or --all: a run of the query that is still there will stop")
     try:
@@ -55,7 +63,10 @@ def _run(arguments: argparse.Namespace) -> int:
             for each in wanted:
                 _show(each)
             if arguments.end:
-                _end(client, log, [each.query for each in wanted], accept_loss=arguments.accept_loss)
+                queries = [each.query for each in wanted]
+                if arguments.query and (arguments.accept_loss or arguments.release):
+                    queries = [query for query in log.queries() if query in arguments.query]
+                _end(client, log, queries, accept_loss=arguments.accept_loss, releases=arguments.release)
             elif not wanted:
                 print("No query has left anything.")
     except OSError as problem:
@@ -77,9 +88,10 @@ def _show(left: "QueryLeftOvers") -> None:
         print(f"  {each.transactional_id}  {fate}, open for {(now_ms - each.start_ms) / 1000:.0f} s: {topics}")
 
 
-def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_loss: bool) -> None:
+def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_loss: bool, releases: bool) -> None:
     from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
     from kaspar.spark.exactly_once.leftovers import end_left_overs
+    from kaspar.spark.exactly_once.ownership import release
     from kaspar.spark.exactly_once.parties import Parties
 
     parties = Parties(log, BrokerCoordinator(client), secrets.token_hex(6))
@@ -88,5 +100,8 @@ def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_los
         if ended.loss is not None:
             print(f"accepted: {ended.loss}")
         print(f"query {query}: {ended.committed} transactions committed, {ended.aborted} aborted")
+        if releases:
+            release(parties, query)
+            print(f"query {query}: released; the next stream of that name counts its batches anew")
     if not queries:
         print("There is nothing to end.")

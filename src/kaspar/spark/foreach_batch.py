@@ -14,15 +14,16 @@ writes.
 
 import pickle
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once import ExactlyOnce
+from kaspar.spark.exactly_once.blocks import Blocks, Writes
+from kaspar.spark.exactly_once.decisions import QueryState
 from kaspar.spark.exactly_once.driver import announce, tell_of_repetition
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.names import BatchName, Origin
 from kaspar.spark.exactly_once.ownership import claim
 from kaspar.spark.exactly_once.parties import Parties
 from kaspar.spark.exactly_once.process import Process, this_process
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _publishing = threading.Lock()  # queries of one program call from threads of their own, and share a connection
-_claims: dict[tuple[str, str | None], str] = {}
-"""Under which name this process publishes for a streaming query, in each of its runs. Elsewhere each batch is a run."""
+_blocks = Blocks()
 
 
 def write_batch(
@@ -56,7 +56,8 @@ def write_batch(
 
 @contextmanager
 def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]) -> Iterator["Batch"]:
-    """The writes of one batch. They are published when the block ends, all of them, or none if it raises.
+    """The writes of one batch. They are published when the block ends, all of them, or none if it raises. A batch has
+    one block under each name.
 
     `query` is the name under which batches are counted, by default the id of the streaming query that this is called
     in. A query with a new checkpoint counts from 0, so it needs a new name. `options` are those of the data source's
@@ -68,20 +69,27 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         raise KasparError("batch() and write_batch() are called inside foreachBatch, or with a query name of your own")
     given = {**options, "guarantee": EXACTLY_ONCE, "txnAppId": name, "txnVersion": str(batch_id)}
     process = this_process(WriteOptions.of(given))
-    claim_name = str(uuid.uuid4())
-    if run_id is not None:
-        claim_name = _claims.setdefault((name, run_id), claim_name)
-    writes = Batch(given, BatchName(name, claim_name, batch_id))
+    claim_name = _blocks.begin(name, run_id, batch_id)
+    writes = Batch(given, BatchName(name, claim_name, batch_id, Origin(query_id)))
+    is_decided = is_published = False
     try:
         with _publishing:
-            writes.is_published = _is_published(process.parties, writes.name, is_stream=run_id is not None)
+            writes.begin(_entered(process.parties, writes.name))
         yield writes
+        writes.writes.close()
+        writes.writes.check_done(writes.name)
+        with _publishing:
+            _blocks.check(name, run_id)
+            is_decided = True
+            _publish(process, writes)
+        is_published = True
     except BaseException:
         with _publishing, suppress(KasparError, OSError):  # the next run aborts it otherwise
-            clear_own(process.parties, writes.name, process.log.look(name))
+            _clean_up(process, writes.name, is_decided=is_decided)
         raise
-    with _publishing:
-        _publish(process, writes, (name, run_id))
+    finally:
+        writes.writes.close()
+        _blocks.end(name, run_id, is_published=is_published, is_in_doubt=is_decided and not is_published)
 
 
 class Batch:
@@ -92,16 +100,23 @@ class Batch:
         self.is_published = False
         """Whether an earlier run has published it: then nothing is written."""
         self.written: list[TaskWritten] = []
+        self.writes = Writes(None)
         self._options = options
+
+    def begin(self, state: QueryState) -> None:
+        self.is_published = state.is_decided(self.name.batch_id)
+        if state.last is not None and state.last.batch.batch_id == self.name.batch_id:
+            self.writes = Writes(state.last)
 
     def write(self, rows: "DataFrame", *, topic: str | None = None) -> None:
         """Write the rows, as the data source would; without `topic` to the topics of their `topic` column."""
         given = dict(self._options) if topic is None else {**self._options, "topic": topic}
         options = WriteOptions.of(given)
         check_schema(rows.schema, options.topic)
-        if not self.is_published:
-            messages = rows.mapInArrow(_writer(ExactlyOnce(options, self.name)), "message binary").collect()
-            self.written += [pickle.loads(each.message) for each in messages]
+        with self.writes.one(self.name, options.topic):
+            if not self.is_published:
+                messages = rows.mapInArrow(_writer(ExactlyOnce(options, self.name)), "message binary").collect()
+                self.written += [pickle.loads(each.message) for each in messages]
 
 
 def _writer(guarantee: ExactlyOnce) -> Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]:
@@ -118,33 +133,32 @@ def _writer(guarantee: ExactlyOnce) -> Callable[[Iterator["pa.RecordBatch"]], It
     return write
 
 
-def _is_published(parties: Parties, name: BatchName, *, is_stream: bool) -> bool:
-    """Spark repeats the last batch of a stream, and none before it."""
+def _entered(parties: Parties, name: BatchName) -> QueryState:
+    """The query is this run's, and what was decided before is complete. Spark repeats the last batch of a stream, and
+    none before it."""
     claim(parties, name)
     state = finish_pending(parties, name.query)
-    if is_stream:
+    if name.origin.stream is not None:
         refuse_late_comer(name, state)
-    if state.last is not None and state.last.batch == name:
-        raise KasparError(
-            f"{name} was written and published by this run already: put all writes of a batch into one "
-            "`with kaspar.spark.batch(...)` block"
-        )
-    return state.is_decided(name.batch_id)
+    return state
 
 
-def _publish(process: Process, writes: Batch, claimed: tuple[str, str | None]) -> None:
+def _publish(process: Process, writes: Batch) -> None:
     if writes.is_published:
         tell_of_repetition(writes.name, "its rows are")
         return
     announce(process, writes.name)
     transactions = [each.transaction for each in writes.written if each.transaction is not None]
-    try:
-        publish(process.parties, writes.name, transactions)
-    except BaseException:
-        _claims.pop(claimed, None)  # whether the decision is in the log may not be known: another name decides anew
-        with suppress(KasparError, OSError):
-            give_up(process.parties, writes.name)
-        raise
+    publish(process.parties, writes.name, transactions, covers=writes.writes.covers)
+
+
+def _clean_up(process: Process, name: BatchName, *, is_decided: bool) -> None:
+    """Abort what the block wrote. Where its decision may be on its way to the log, no such decision may come to be
+    valid any more."""
+    if is_decided:
+        give_up(process.parties, name)
+    else:
+        clear_own(process.parties, name, process.log.look(name.query))
 
 
 def _running_query() -> tuple[str | None, str | None]:

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import kaspar.spark
+from kaspar.cli.main import main
 from kaspar.client import Client
 from kaspar.client.transactions import list_transactions
 from kaspar.spark.exactly_once.decision_log import DecisionLog
@@ -127,6 +128,72 @@ def test_all_writes_of_a_foreach_batch_are_published_together_and_once(
     wait_for(topics, plain, numbered(0, 7))
     wait_for(topics, marked, [b"m" + value for value in numbered(0, 7)])
     assert open_transactions(broker) == []
+
+
+def test_a_second_block_of_a_batch_stops_the_query_however_often_it_is_started(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, first, second = topics.create(), topics.create(), topics.create()
+    topics.produce(source, numbered(0, 3))
+
+    def publish(rows: DataFrame, batch_id: int) -> None:
+        kaspar.spark.write_batch(rows, batch_id=batch_id, topic=first, options=servers(broker))
+        kaspar.spark.write_batch(rows, batch_id=batch_id, topic=second, options=servers(broker))
+
+    def publish_together(rows: DataFrame, batch_id: int) -> None:
+        with kaspar.spark.batch(batch_id, options=servers(broker)) as batch:
+            batch.write(rows, topic=first)
+            batch.write(rows, topic=second)
+
+    def publish_under_two_names(rows: DataFrame, batch_id: int) -> None:
+        kaspar.spark.write_batch(rows, batch_id=batch_id, topic=first, options=servers(broker))
+        kaspar.spark.write_batch(rows, batch_id=batch_id, query=second, topic=second, options=servers(broker))
+
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="put all writes of a batch into one"):
+            run_stream(spark, broker, tmp_path, source, publish=publish)
+    with pytest.raises(PySparkException, match=f"now the program writes to {second}, too"):
+        run_stream(spark, broker, tmp_path, source, publish=publish_together)
+    run_stream(spark, broker, tmp_path, source, publish=publish_under_two_names)
+    for topic in (first, second):
+        wait_for(topics, topic, numbered(0, 3))
+
+
+def test_a_name_is_refused_to_a_new_checkpoint_until_it_is_released(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create()
+    topics.produce(source, numbered(0, 3))
+
+    def publish(rows: DataFrame, batch_id: int) -> None:
+        kaspar.spark.write_batch(rows, query=f"to {target}", batch_id=batch_id, topic=target, options=servers(broker))
+
+    run_stream(spark, broker, tmp_path / "old", source, publish=publish)
+    with pytest.raises(PySparkException, match="belongs to the streaming query"):
+        run_stream(spark, broker, tmp_path / "new", source, publish=publish)
+    wait_for(topics, target, numbered(0, 3))
+    command = ["spark", "transactions", "--bootstrap-server", broker.bootstrap, "--query", f"to {target}", "--end"]
+    assert main([*command, "--release"]) == 0
+    run_stream(spark, broker, tmp_path / "new", source, publish=publish)
+    wait_for(topics, target, numbered(0, 3) * 2)
+
+
+def test_writers_with_one_name_and_version_in_a_batch_stop_the_query_however_often_it_is_started(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create()
+    topics.produce(source, numbered(0, 3))
+
+    def publish(rows: DataFrame, batch_id: int, *names: str) -> None:
+        for name in names:
+            named = {"txnAppId": f"{name} {target}", "txnVersion": str(batch_id), "topic": target}
+            rows.write.format("kaspar").options(**servers(broker), **EXACTLY_ONCE, **named).mode("append").save()
+
+    for _ in range(2):
+        with pytest.raises(PySparkException, match="give each write of a batch a txnAppId of its own"):
+            run_stream(spark, broker, tmp_path, source, publish=lambda rows, batch: publish(rows, batch, "one", "one"))
+    run_stream(spark, broker, tmp_path, source, publish=lambda rows, batch: publish(rows, batch, "one", "other"))
+    wait_for(topics, target, numbered(0, 3) * 2)
 
 
 def test_a_batch_that_is_repeated_by_hand_is_written_once(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import WriterCommitMessage
 
-from kaspar.spark.exactly_once.names import BatchName, named_job, unnamed_job
+from kaspar.spark.exactly_once.names import BatchName, Origin, in_stream, named_job, unnamed_job
 from kaspar.spark.guarantee import TaskWriter
 from kaspar.spark.kafka_settings import InvalidOption
 from kaspar.spark.write_options import WriteOptions
@@ -72,10 +72,10 @@ class ExactlyOnce:
                     "A write with guarantee = exactly-once inside foreachBatch must say which batch it is, or it would "
                     "be repeated with its batch: use kaspar.spark.write_batch, or the options txnAppId and txnVersion."
                 )
-            return self.batch, context.partitionId()
+            return in_stream(self.batch, query, run), context.partitionId()
         if not (query and run and batch_id):
             raise InvalidOption(
                 f"This version of Spark does not tell its tasks {_QUERY_ID}, {_RUN_ID} and {_BATCH_ID}, without which "
                 "guarantee = exactly-once cannot be kept."
             )
-        return BatchName(query, run, int(batch_id)), context.partitionId()
+        return BatchName(query, run, int(batch_id), Origin(query)), context.partitionId()

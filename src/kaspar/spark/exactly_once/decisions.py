@@ -6,6 +6,8 @@ The log's order is the judge, so every reader comes to the same verdict:
 - A *decision* is valid if it is of the generation and claim in force where it stands, and its batch is later than all
   that are decided. It names the transactions to commit: all of them, and of that batch no others.
 - A *completion* says that all of a decision's transactions were committed. It is a fact, whoever wrote it.
+- An owner record may count anew from its own generation: what was decided before that is forgotten. It carries on what
+  the one before it said of that, and of who numbers the batches (names.Origin).
 
 Batches of a query have rising ids, so the last decision tells of all before it. What compaction does to the log changes
 no verdict: keys are unique to a record (a completion takes the place of its own decision), owners keep their order, and
@@ -13,17 +15,20 @@ only what a later record makes meaningless is ever deleted: a completion when a 
 OWNERS_KEPT others have followed, unless a decision of theirs is not complete yet.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import ProducerIdAndEpoch
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.names import BatchName, Origin
 
 OWNERS_KEPT = 16
+ANY_TOPIC = "*"
+"""What a write covers whose rows have a `topic` column."""
 _FORMAT = 1
 _OWNER, _DECISION = "owner", "decision"
 
@@ -47,13 +52,22 @@ class Owner:
     claim: str
     nonce: str
     """Makes the record unique: several tasks of a run may claim for it."""
+    origin: Origin | None = None
+    """None: not known, so whoever claims the query next says it. So it is in records of before it was kept."""
+    counts_since: int = 0
+    """The generation from which on decisions count."""
 
     @property
     def key(self) -> bytes:
         return _text([_OWNER, self.query, self.generation, self.claim, self.nonce])
 
     def record(self) -> LogRecord:
-        return self.key, _text({"format": _FORMAT})
+        content: dict[str, object] = {"format": _FORMAT}
+        if self.origin is not None:
+            content["origin"] = self.origin
+        if self.counts_since:
+            content["counts_since"] = self.counts_since
+        return self.key, _text(content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +76,30 @@ class Decision:
     generation: int
     nonce: str
     transactions: tuple[DecidedTransaction, ...]
+    covers: tuple[str, ...] | None = None
+    """The topic of each write that it publishes, also of those without rows; None: not known."""
+
+    @classmethod
+    def of(
+        cls,
+        batch: BatchName,
+        generation: int,
+        nonce: str,
+        transactions: Sequence[DecidedTransaction],
+        covers: Sequence[str] | None,
+    ) -> "Decision":
+        """One whose key tells what it decides: no other decision may ever take its place in the log."""
+        nonce = f"{nonce}.{_fingerprint(transactions)}"
+        return cls(batch, generation, nonce, tuple(transactions), None if covers is None else tuple(covers))
 
     @property
     def key(self) -> bytes:
-        query, claim, batch_id = self.batch
-        return _text([_DECISION, query, batch_id, self.generation, claim, self.nonce])
+        batch = self.batch
+        return _text([_DECISION, batch.query, batch.batch_id, self.generation, batch.claim, self.nonce])
+
+    def is_about(self, transactions: Sequence[DecidedTransaction]) -> bool:
+        """Whether these are what it decided, also when it is complete and does not name them any more."""
+        return self.nonce.endswith(f".{_fingerprint(transactions)}")
 
     @property
     def transactional_ids(self) -> frozenset[str]:
@@ -74,10 +107,16 @@ class Decision:
 
     def record(self) -> LogRecord:
         named = [[each.transactional_id, *each.producer, each.task, each.topics] for each in self.transactions]
-        return self.key, _text({"format": _FORMAT, "complete": False, "transactions": named})
+        return self.key, self._content(is_complete=False, transactions=named)
 
     def completion(self) -> LogRecord:
-        return self.key, _text({"format": _FORMAT, "complete": True, "transactions": []})
+        return self.key, self._content(is_complete=True, transactions=[])
+
+    def _content(self, *, is_complete: bool, transactions: list[list[object]]) -> bytes:
+        content: dict[str, object] = {"format": _FORMAT, "complete": is_complete, "transactions": transactions}
+        if self.covers is not None:
+            content["covers"] = self.covers
+        return _text(content)
 
 
 class Standing(Enum):
@@ -112,6 +151,15 @@ class QueryState:
     def owner(self) -> str | None:
         """The claim in force."""
         return None if self.in_force is None else self.in_force.claim
+
+    @property
+    def origin(self) -> Origin | None:
+        """Who numbers the batches, where that is known."""
+        return None if self.in_force is None else self.in_force.origin
+
+    @property
+    def counts_since(self) -> int:
+        return 0 if self.in_force is None else self.in_force.counts_since
 
     @property
     def pending(self) -> Decision | None:
@@ -150,18 +198,21 @@ class QueryState:
         if owner.generation > self.generation:
             self.in_force = owner
             self.generations[owner.claim] = owner.generation
+            if self.last is not None and self.last.generation < owner.counts_since:
+                self._forget_decisions()
 
     def owner_deleted(self, owner: Owner) -> None:
-        self.owners = [each for each in self.owners if each != owner]
+        self.owners = [each for each in self.owners if each.key != owner.key]
         if self.generations.get(owner.claim) == owner.generation:
             del self.generations[owner.claim]
-        if self.in_force == owner:  # of a job that is over and has no name to come back under
+        if self.in_force is not None and self.in_force.key == owner.key:
+            # Of a job that is over and has no name to come back under.
             self.in_force = None
 
     def completion_deleted(self, key: bytes) -> None:
         """Of a batch that is not the last, of a decision that never was valid, or of a job as above."""
         if self.last is not None and self.last.key == key:
-            self.last, self.is_complete, self.before_last = None, True, None
+            self._forget_decisions()
 
     def decision_read(self, decision: Decision) -> None:
         is_valid = decision.generation == self.generation and decision.batch.claim == self.owner
@@ -169,6 +220,8 @@ class QueryState:
             self._take(decision, is_complete=False)
 
     def completion_read(self, decision: Decision) -> None:
+        if decision.generation < self.counts_since:
+            return
         if self.last is not None and decision.key == self.last.key:
             self.last, self.is_complete = decision, True  # without its transactions, as who comes later reads it
         elif not self.is_decided(decision.batch.batch_id):
@@ -178,6 +231,9 @@ class QueryState:
         if self.last is not None:
             self.before_last = self.last.key
         self.last, self.is_complete = decision, is_complete
+
+    def _forget_decisions(self) -> None:
+        self.last, self.is_complete, self.before_last = None, True, None
 
 
 class Judge:
@@ -212,10 +268,13 @@ class Judge:
                 del self._states[query]
             return
         if kind == _OWNER:
-            state.owner_read(Owner(query, *rest))
+            origin = Origin(*content["origin"]) if "origin" in content else None
+            owner = replace(Owner(query, *rest), origin=origin, counts_since=content.get("counts_since", 0))
+            state.owner_read(owner)
             return
         batch_id, generation, claim, nonce = rest
-        decision = Decision(BatchName(query, claim, batch_id), generation, nonce, _transactions(content))
+        covers = tuple(content["covers"]) if "covers" in content else None
+        decision = Decision(BatchName(query, claim, batch_id), generation, nonce, _transactions(content), covers)
         if content["complete"]:
             state.completion_read(decision)
         else:
@@ -227,6 +286,11 @@ def _transactions(content: dict[str, list[list[object]]]) -> tuple[DecidedTransa
         DecidedTransaction(str(name), ProducerIdAndEpoch(producer_id, epoch), task, tuple(topics))  # type: ignore[arg-type]
         for name, producer_id, epoch, task, topics in content["transactions"]
     )
+
+
+def _fingerprint(transactions: Sequence[DecidedTransaction]) -> str:
+    ended_by = sorted((each.transactional_id, *each.producer) for each in transactions)
+    return hashlib.sha256(_text(ended_by)).hexdigest()[:16]
 
 
 def _text(value: object) -> bytes:

@@ -8,6 +8,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
 from kaspar.spark.exactly_once.deadlines import latest_age_ms
+from kaspar.spark.exactly_once.decisions import ANY_TOPIC, Decision
 from kaspar.spark.exactly_once.leftovers import finish_jobs_beside
 from kaspar.spark.exactly_once.names import BatchName, is_unnamed_job
 from kaspar.spark.exactly_once.process import Process, this_process
@@ -21,18 +22,20 @@ log = logging.getLogger(__name__)
 def publish_messages(
     options: WriteOptions, batch: BatchName | None, messages: Sequence[WriterCommitMessage | None]
 ) -> None:
-    """`batch` is None for a streaming query, whose tasks tell it."""
+    """`batch` is None for a streaming query. Tasks know more of it: whether it is of a stream, and of which."""
     written = [message for message in messages if isinstance(message, TaskWritten)]
-    if batch is None:
-        if not written:
-            return
+    if written:
         batch = written[0].batch
+    if batch is None:
+        return
     process = this_process(options)
     announce(process, batch)
     transactions = [each.transaction for each in written if each.transaction is not None]
-    publish(process.parties, batch, transactions)
+    target = options.topic or ANY_TOPIC
+    publish(process.parties, batch, transactions, covers=[target])
     if not transactions and (rows := sum(each.rows for each in written)):
-        tell_of_repetition(batch, f"its {rows} rows are")
+        last = process.log.state(batch.query).last
+        tell_of_repetition(batch, f"its {rows} rows are", elsewhere=_other_topics(last, batch, target))
     if is_unnamed_job(batch):
         forget(process.parties, batch)
         finish_jobs_beside(process.parties, batch.query)
@@ -49,9 +52,17 @@ def give_up_messages(
         give_up(this_process(options).parties, batch)
 
 
-def tell_of_repetition(batch: BatchName, what: str) -> None:
+def _other_topics(last: Decision | None, batch: BatchName, target: str) -> str:
+    """Where the batch went, if the program was changed since to write to another topic."""
+    if last is None or last.covers is None or last.batch.batch_id != batch.batch_id or target in last.covers:
+        return ""
+    return ", ".join(last.covers)
+
+
+def tell_of_repetition(batch: BatchName, what: str, *, elsewhere: str = "") -> None:
     """Nothing is written of a batch that was published before: that is right, and must not go unnoticed."""
-    print(f"kaspar: {batch} was published before: {what} not written again.", file=sys.stderr, flush=True)
+    where = f" to {elsewhere}" if elsewhere else ""
+    print(f"kaspar: {batch} was published before{where}: {what} not written again.", file=sys.stderr, flush=True)
 
 
 def announce(process: Process, batch: BatchName) -> None:

@@ -11,7 +11,7 @@ is ended by hand.
 
 import logging
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaspar.base.errors import KasparError
 from kaspar.client.cluster import Client
@@ -77,7 +77,16 @@ def end_left_overs(parties: Parties, query: str, *, accept_loss: bool = False) -
         loss = str(problem)
         state = parties.log.append(query, parties.log.state(query).completion())
         clear_away(parties, query, state, generations_before=state.generation)
+    if accept_loss:
+        _accept_other_writes(parties, query)
     return Ended(decided, max(left - decided, 0), loss)
+
+
+def _accept_other_writes(parties: Parties, query: str) -> None:
+    """Whatever the program writes now for the last batch, that counts as published."""
+    state = parties.log.state(query)
+    if state.is_complete and (last := state.last) is not None and last.covers is not None:
+        parties.log.append(query, [replace(last, covers=None).completion()])
 
 
 def finish_jobs_beside(parties: Parties, query: str) -> None:

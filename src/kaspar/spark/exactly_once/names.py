@@ -6,11 +6,29 @@ superseded run left behind is known by its name; a random worker, so that no att
 a slot, which is used again when its last transaction is complete, so that there are few.
 """
 
+import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 PREFIX = "kaspar-spark:"
 UNNAMED = "job-"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Origin(NamedTuple):
+    """Who numbers a query's batches: the ids of one mean nothing to another."""
+
+    stream: str | None = None
+    """The id of a streaming query, which its checkpoint keeps. None: the program gives numbers of its own."""
+    once: str | None = None
+    """Of a writer that is all of a batch in a run of a stream: which run and batch. Another with the same would never
+    be written, since its batch is decided."""
+    is_released: bool = False
+    """Whether the name is free for any other: not for this one, whose last batch is not known any more."""
+
+    def kept(self) -> "Origin":
+        """What stays where the query is taken over in nobody's name."""
+        return self._replace(once=None)
 
 
 class BatchName(NamedTuple):
@@ -21,6 +39,7 @@ class BatchName(NamedTuple):
     claim: str
     """Which run: a streaming query's run id, or a random name for anything else."""
     batch_id: int
+    origin: Origin = Origin()
 
     def __str__(self) -> str:
         return f"batch {self.batch_id} of query {self.query}"
@@ -29,6 +48,17 @@ class BatchName(NamedTuple):
 def unnamed_job(claim: str) -> BatchName:
     """The one batch of a job that was given no name: nobody will ever ask for it again."""
     return BatchName(f"{UNNAMED}{claim}", claim, 0)
+
+
+def in_stream(batch: BatchName, query: str | None, run: str | None) -> BatchName:
+    """A batch that was named, as tasks see it: where it is written inside foreachBatch, for which stream that is.
+
+    Spark gives its jobs the run's id as their group, unless the program gives them another.
+    """
+    if query is None or batch.origin != Origin():
+        return batch
+    once = f"{run} {batch.batch_id}" if run is not None and _UUID.fullmatch(run) else None
+    return batch._replace(origin=Origin(query, once))
 
 
 def named_job(app_id: str, topic: str | None) -> str:

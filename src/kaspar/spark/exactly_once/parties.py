@@ -4,6 +4,7 @@ The protocol (ownership.py, settling.py, publishing.py) knows nothing of sockets
 against a model that crashes at every step.
 """
 
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,10 @@ from kaspar.spark.exactly_once.decisions import Decision, LogRecord, QueryState
 
 class Superseded(KasparError):
     """Another run has taken the query over: this one may publish nothing more."""
+
+
+class NameTaken(KasparError):
+    """The query's name belongs to another stream, or this write is the second of a batch under that name."""
 
 
 class DecidedButAborted(KasparError):
@@ -64,5 +69,12 @@ class Coordinator(Protocol):
 class Parties:
     log: Log
     coordinator: Coordinator
-    nonce: str
-    """Random, of this process: makes what it appends unique."""
+    process: str
+    """A random name of this process."""
+
+    @property
+    def nonce(self) -> str:
+        """Another each time: makes a record unique. A record that is appended again, because its first append was not
+        answered, and then is in the log twice, must not take its own place: what stands between would be judged
+        otherwise when the first is compacted away."""
+        return f"{self.process}.{secrets.token_hex(4)}"

@@ -6,8 +6,8 @@
     complete    note that in the log, before the next batch begins: only then are transactional ids used again
     clear away  abort what losing attempts and earlier runs have left open
 
-A batch that an earlier run has decided is not decided again: what was decided is finished, and what was written anew is
-aborted.
+A batch that is decided is not decided again: what was decided is finished, and whoever wrote something else for it is
+told that this was not published.
 """
 
 import logging
@@ -24,13 +24,20 @@ from kaspar.spark.exactly_once.settling import clear_away, finish_pending
 log = logging.getLogger(__name__)
 
 
-def publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> None:
-    """All tasks of the batch have finished: make what they wrote visible, once, all of it or nothing.
+def publish(
+    parties: Parties,
+    batch: BatchName,
+    transactions: Sequence[DecidedTransaction],
+    covers: Sequence[str] | None = None,
+) -> None:
+    """All tasks of the batch have finished: make what they wrote visible, once, all of it or nothing. `covers` are the
+    topics of its writes.
 
-    Raises Superseded if another run owns the query, DecidedButAborted if a decision cannot be carried out any more.
+    Raises Superseded if another run owns the query, NotPublished if the batch was published without these, and
+    DecidedButAborted if a decision cannot be carried out any more.
     """
     try:
-        state = _publish(parties, batch, transactions)
+        state = _publish(parties, batch, transactions, covers)
     except Superseded:
         state = parties.log.state(batch.query)
         _clear_if_possible(parties, batch.query, state, generations_before=state.generation)
@@ -76,15 +83,29 @@ def forget(parties: Parties, batch: BatchName) -> None:
     parties.log.append(batch.query, [(key, None) for key in known])
 
 
-def _publish(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction]) -> QueryState:
+def _publish(
+    parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction], covers: Sequence[str] | None
+) -> QueryState:
     state = parties.log.state(batch.query)
     if state.standing(batch.claim) is not Standing.OWNER:
         _enter(parties, batch, is_written=bool(transactions))
     state = finish_pending(parties, batch.query)
-    if state.is_decided(batch.batch_id) or not transactions:
+    if not transactions:
         return state
-    _decide(parties, batch, transactions, state.generation)
+    if state.is_decided(batch.batch_id):
+        _check_published(batch, state, transactions)
+        return state
+    _decide(parties, batch, transactions, state.generation, covers)
     return finish_pending(parties, batch.query)
+
+
+def _check_published(batch: BatchName, state: QueryState, transactions: Sequence[DecidedTransaction]) -> None:
+    """A commit may be repeated. Other writes of the batch, or of one before it, were not published, and never will."""
+    if state.last is None or state.last.batch.batch_id != batch.batch_id or not state.last.is_about(transactions):
+        raise NotPublished(
+            f"{batch} or one after it was published without what was written now, which is aborted: all writes of a "
+            "batch are published together, and batches one after the other"
+        )
 
 
 def _enter(parties: Parties, batch: BatchName, *, is_written: bool) -> None:
@@ -96,10 +117,16 @@ def _enter(parties: Parties, batch: BatchName, *, is_written: bool) -> None:
         raise superseded(batch, state)
 
 
-def _decide(parties: Parties, batch: BatchName, transactions: Sequence[DecidedTransaction], generation: int) -> None:
+def _decide(
+    parties: Parties,
+    batch: BatchName,
+    transactions: Sequence[DecidedTransaction],
+    generation: int,
+    covers: Sequence[str] | None,
+) -> None:
     _check_generation(batch, transactions, generation)
     check_open(parties, batch, transactions)
-    decision = Decision(batch, generation, parties.nonce, tuple(transactions))
+    decision = Decision.of(batch, generation, parties.nonce, transactions, covers)
     state = parties.log.append(batch.query, [decision.record()])
     if state.last is None or state.last.key != decision.key:
         raise superseded(batch, state)

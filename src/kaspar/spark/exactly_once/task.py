@@ -77,7 +77,7 @@ class ExactlyOnceTask:
         process, terms = self._process, self._options.producer.terms
         attempt = Attempt.begin(process.parties, process.slots, self._batch)
         if attempt is None:
-            if self._is_stream:
+            if self._is_stream or self._batch.origin.stream is not None:
                 refuse_late_comer(self._batch, process.log.state(self._batch.query))
             self._producer = RawProducer(process.client, producer=None, terms=terms)
             return self._producer
@@ -88,7 +88,7 @@ class ExactlyOnceTask:
 
 def refuse_late_comer(batch: BatchName, state: QueryState) -> None:
     """A stream never goes back behind the last batch that was published, unless someone sets its checkpoint back. A job
-    with an earlier version is one that was repeated, and has nothing to write."""
+    outside of streams with an earlier version is one that was repeated, and has nothing to write."""
     if is_over(batch, state):
         raise Superseded(
             f"{batch} is over: a later batch was published. If the checkpoint was set back on purpose, start the query "

@@ -345,6 +345,32 @@ def test_what_was_decided_stays_decided_however_many_runs_die_before_it_is_carri
     assert len(cluster.log) <= OWNERS_KEPT + 2, "then its owner is forgotten as any other"
 
 
+def test_a_claim_that_lands_twice_does_not_make_void_what_was_decided_between() -> None:
+    """A process whose append is not answered appends again, and the first may be on its way all the same."""
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    assert is_killed(run.worker, 2, lambda: run.begin(0, 0)), "at the append of its claim"
+    (late,) = cluster.on_their_way
+    cluster.on_their_way.clear()
+    cluster = dead_after_its_decision(run, 0, run.write(0)).cluster
+    cluster.store(late)
+    cluster.compact(cluster.next_offset)
+    Run(cluster, "next").go(0, 1)
+    assert cluster.visible == published(0, 1)
+
+
+def test_writes_that_a_decision_does_not_name_are_never_taken_for_published() -> None:
+    cluster = Cluster()
+    run = Run(cluster, "run")
+    first, second = run.write(1), run.write(1)
+    of_before = run.write(0)
+    run.commit(1, first)
+    for batch_id, written in ((1, second), (0, of_before)):
+        with pytest.raises(NotPublished, match="published without what was written now"):
+            run.commit(batch_id, written)
+    assert cluster.visible == published(1)
+
+
 def test_a_driver_that_was_away_until_the_log_forgot_its_run_decides_nothing() -> None:
     cluster = Cluster()
     zombie = Run(cluster, "zombie")

@@ -1,5 +1,7 @@
 """The judge of the decision log: records in, a verdict out."""
 
+from dataclasses import replace
+
 import pytest
 
 from kaspar.base.errors import KasparError
@@ -14,7 +16,7 @@ from kaspar.spark.exactly_once.decisions import (
     QueryState,
     Standing,
 )
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.spark.exactly_once.names import BatchName, Origin
 
 QUERY = "query"
 
@@ -110,6 +112,41 @@ def test_the_owner_of_a_pending_decision_is_kept_however_far_back_it_is() -> Non
     records += [owner(generation, f"run{generation}").record() for generation in range(2, 40)]
     assert owner(1, "run1").key not in dict(verdict(*records).outdated())
     assert owner(1, "run1").key in dict(verdict(*records, wanted.completion()).outdated())
+
+
+def test_what_a_decision_covers_is_known_when_it_is_complete() -> None:
+    transaction = decision(1, "run", 5).transactions[0]
+    wanted = Decision.of(BatchName(QUERY, "run", 5), 1, "nonce", [transaction], ["orders", "*"])
+    state = verdict(owner(1, "run").record(), wanted.record())
+    assert state.pending == wanted
+    state = verdict(owner(1, "run").record(), wanted.record(), wanted.completion())
+    assert state.last is not None
+    assert state.last.covers == ("orders", "*")
+    assert state.last.is_about([transaction])
+    assert not state.last.is_about([transaction._replace(producer=ProducerIdAndEpoch(7, 4))])
+
+
+def test_a_log_of_before_streams_and_topics_were_kept_is_read() -> None:
+    state = verdict(
+        (b'["owner","query",1,"run","nonce"]', b'{"format":1}'),
+        (
+            b'["decision","query",5,1,"run","nonce"]',
+            b'{"format":1,"complete":false,"transactions":[["id-1-5",7,3,0,["orders","counts"]]]}',
+        ),
+    )
+    assert state.pending == decision(1, "run", 5)
+    assert (state.origin, state.counts_since) == (None, 0)
+
+
+def test_an_owner_that_counts_anew_makes_what_was_decided_before_it_forgotten() -> None:
+    old, new = decision(1, "old", 5), decision(3, "new", 0)
+    released = replace(owner(2, "released"), counts_since=2)
+    next_owner = replace(owner(3, "new"), origin=Origin("stream"), counts_since=2)
+    records = [owner(1, "old").record(), old.completion(), released.record()]
+    assert verdict(*records).last is None
+    records += [old.completion(), next_owner.record(), new.record()]
+    assert verdict(*records).pending == new
+    assert verdict(*records[2:]).pending == new, "also where compaction has deleted what was before"
 
 
 def test_queries_do_not_touch_each_other() -> None:

@@ -3,7 +3,15 @@
 import pytest
 
 from kaspar.spark.exactly_once.attempt import Slots
-from kaspar.spark.exactly_once.names import BatchName, TransactionName, is_unnamed_job, prefix_of, unnamed_job
+from kaspar.spark.exactly_once.names import (
+    BatchName,
+    Origin,
+    TransactionName,
+    in_stream,
+    is_unnamed_job,
+    prefix_of,
+    unnamed_job,
+)
 
 
 @pytest.mark.parametrize("query", ["7b1c", "a:b", "sales.daily", "Größe 100%", "../x"])
@@ -31,6 +39,16 @@ def test_a_slot_is_used_again_in_a_later_batch_and_never_in_the_same() -> None:
     assert [slots.take(second, 1), slots.take(second, 1)] == in_first
     assert slots.take(second, 1) not in in_first
     assert slots.take(first, 2) not in in_first
+
+
+def test_a_named_write_inside_foreach_batch_belongs_to_its_stream() -> None:
+    batch = BatchName("nightly/orders", "claim", 7)
+    run = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    assert in_stream(batch, None, None) == batch
+    assert in_stream(batch, "stream", run) == batch._replace(origin=Origin("stream", f"{run} 7"))
+    assert in_stream(batch, "stream", "a job group of the program's") == batch._replace(origin=Origin("stream"))
+    of_block = batch._replace(origin=Origin("stream"))
+    assert in_stream(of_block, "stream", run) == of_block, "which takes care of second blocks itself"
 
 
 def test_a_job_without_a_name_is_told_from_one_that_is_called_alike() -> None:

@@ -4,10 +4,10 @@ told; what cannot be a repetition is refused.
 
 import pytest
 
-from kaspar.base.errors import KasparError
 from kaspar.spark import foreach_batch
 from kaspar.spark.exactly_once import BatchName, ExactlyOnce, driver
 from kaspar.spark.exactly_once.attempt import Attempt
+from kaspar.spark.exactly_once.blocks import Blocks
 from kaspar.spark.exactly_once.parties import Superseded
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.write_options import WriteOptions
@@ -24,6 +24,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     process = DriverProcess(made.process("driver"))
     for module in (driver, foreach_batch):
         monkeypatch.setattr(module, "this_process", lambda _: process)
+    monkeypatch.setattr(foreach_batch, "_blocks", Blocks())
     return made
 
 
@@ -94,13 +95,6 @@ def test_a_stream_repeats_its_last_batch_and_stops_where_it_begins_to_count_anew
     with pytest.raises(Superseded, match="batch 0 of query orders is over"):
         run_batch(cluster, 0, (0, 1))
     assert set(cluster.visible) == {(0, 0), (1, 0), (2, 0)}
-
-
-def test_two_blocks_for_one_batch_of_a_stream_are_refused(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_run(monkeypatch, "run")
-    run_batch(cluster, 0, (0, 0))
-    with pytest.raises(KasparError, match="put all writes of a batch into one"):
-        run_batch(cluster, 0, (0, 1))
 
 
 def test_outside_a_stream_a_batch_is_written_once_however_often_it_is_repeated(
