@@ -85,9 +85,9 @@ def alive(kind: type) -> int:
 
 
 class Client:
-    def __init__(self, broker: Broker, listener: int = 0) -> None:
+    def __init__(self, broker: Broker, listener: int = 0, *, peer: str = "127.0.0.1:1") -> None:
         self.transport = RecordingTransport()
-        self.connection = Connection(broker.listeners[listener], "127.0.0.1:1")
+        self.connection = Connection(broker.listeners[listener], peer)
         self.connection.connection_made(self.transport)
         loop = asyncio.get_running_loop()
         self.transport.when_closed = lambda: loop.call_soon(self.connection.connection_lost, None)

@@ -16,17 +16,21 @@ from tests.unit.storage.logs import make_batch
 
 
 class Pause:
-    """The moment before creations, which lasts until the test says so."""
+    """The moments before and after creations, which last until the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._over = asyncio.Event()
+        self._over = asyncio.Semaphore(0)
         monkeypatch.setattr(AutoCreation, "_pause", self._wait)
 
     async def _wait(self) -> None:
-        await self._over.wait()
+        await self._over.acquire()
+
+    def end_one(self) -> None:
+        self._over.release()
 
     def end(self) -> None:
-        self._over.set()
+        for _ in range(100):
+            self._over.release()
 
 
 async def ask(client: Client, *names: str, create: bool = True) -> list[tuple[int, int]]:
@@ -59,11 +63,32 @@ def test_a_topic_stays_unknown_for_a_moment_and_is_there_then(tmp_path: Path, mo
             assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             pause.end()
             await until(lambda: set(broker.image.topics) == {"t", "u"})
+            await until(lambda: not broker.auto_creation.is_hidden_from("127.0.0.1:1", "u"))
             assert await ask(client, "t", "u") == [(0, 3), (0, 3)]
             assert [{topic.name for topic in event.topics} for event in submitted] == [{"t", "u", "bad name"}]
             assert await ask(client, "v") == [UNKNOWN]
             await until(lambda: "v" in broker.image.topics)
             assert await ask(client, "w", create=False) == [UNKNOWN]
+
+    run(scenario())
+
+
+def test_a_connection_that_was_told_unknown_is_told_so_for_a_moment_whenever_the_topic_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            monkeypatch.setattr(auto_creation, "DELAY_S", 3600.0)
+            pause = Pause(monkeypatch)
+            reader, other = Client(broker, peer="10.0.0.1:1"), Client(broker, peer="10.0.0.2:2")
+            assert await ask(reader, "t") == [UNKNOWN]
+            pause.end_one()
+            await until(lambda: "t" in broker.image.topics)
+            assert await ask(reader, "t") == [UNKNOWN]
+            assert await ask(other, "t") == [(0, 1)]
+            assert await ask(reader, "t", create=False) == [(0, 1)], "who creates nothing by asking waits for nothing"
+            monkeypatch.setattr(auto_creation, "DELAY_S", 0.0)
+            assert await ask(reader, "t") == [(0, 1)]
 
     run(scenario())
 

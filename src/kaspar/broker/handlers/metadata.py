@@ -103,7 +103,8 @@ def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) 
         topics = [broker.encoded_topics.entry(topic, image, version, operations) for topic in image.topics.values()]
     else:
         if request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            _create_missing(broker, image, request.topics)
+            _create_missing(broker, image, request.topics, context.peer)
+            image = _as_told_before(broker, image, request.topics, context.peer)
         topics = [_named(broker, image, wanted, version, operations) for wanted in dict.fromkeys(request.topics)]
     response = MetadataResponse(
         brokers=tuple(
@@ -146,11 +147,11 @@ def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
     return PartlyEncoded(response, {}, {})
 
 
-def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...]) -> None:
+def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str) -> None:
     """Have the topics created that do not exist. The response says that they do not, as Kafka's does: a client that has
     deleted a topic, and asks until it is gone, recreates it by asking, and would never see it gone.
     """
-    broker.auto_creation.want(
+    missing = (
         topic.name
         for topic in wanted
         if topic.name
@@ -158,6 +159,16 @@ def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[Metadat
         and topic.name not in image.topics
         and not is_internal(topic.name)  # what makes those knows how many partitions they must have
     )
+    broker.auto_creation.want(missing, peer)
+
+
+def _as_told_before(
+    broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str
+) -> ClusterImage:
+    """Without the topics that were created since this connection was told, a moment ago, that they are unknown."""
+    is_hidden_from = broker.auto_creation.is_hidden_from
+    hidden = [topic.name for topic in wanted if topic.name and is_hidden_from(peer, topic.name)]
+    return image.with_topics(dict.fromkeys(hidden)) if hidden else image
 
 
 def _named(
