@@ -146,7 +146,7 @@ def test_folder_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
         one.stop()
     properties = one.properties_file
     assert refusal(properties, "--override", "node.id=7") == (
-        f"{one.data_dir} belongs to the node 1, and this broker is node 7"
+        f"{one.data_dir} belongs to the node 1, and this broker is node 7: take it out of log.dirs, or set node.id"
     )
     with KasparProcess(tmp_path / "b") as other:
         other.stop()

@@ -8,6 +8,7 @@ or none.
 import asyncio
 import random
 import tempfile
+import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,12 +24,14 @@ from kaspar.metadata.controller import Controller
 from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterConfigs,
+    AssignDirectories,
     ConfigChange,
     ConfigOperation,
     ConfigResource,
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
+    LogsLost,
     LogsRemoved,
     MorePartitions,
     NewTopic,
@@ -88,7 +91,10 @@ events = st.one_of(
     st.just(AllocateProducerIds(BrokerId(1))),
 )
 steps = st.one_of(
-    events, st.sampled_from(["broker 2", "broker 3", "logs removed", "watches", "restart", "crash", "away"])
+    events,
+    st.sampled_from(
+        ["broker 2", "broker 3", "logs removed", "logs found", "logs lost", "watches", "restart", "crash", "away"]
+    ),
 )
 
 
@@ -166,9 +172,24 @@ class Cluster:
                 await self.store.close()
             case "logs removed":
                 await self.submit(LogsRemoved(BrokerId(1), tuple(self.shell.image.deleted_topics)))
+            case "logs found":
+                places = tuple(
+                    (*place, uuid.UUID(int=self.chance.getrandbits(128))) for place in self.some_partitions()
+                )
+                await self.submit(AssignDirectories(BrokerId(1), places))
+            case "logs lost":
+                await self.submit(LogsLost(BrokerId(1), tuple(self.some_partitions())))
             case _:
                 await self.submit(step)
         await self.check()
+
+    def some_partitions(self) -> list[tuple[uuid.UUID, int]]:
+        return [
+            (topic.topic_id, number)
+            for topic in self.shell.image.topics.values()
+            for number in range(len(topic.partitions))
+            if self.chance.random() < 0.5
+        ]
 
     async def toggle(self, broker_id: BrokerId) -> None:
         store = self.others.pop(broker_id, None)

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from kaspar.base.errors import KasparError, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
-from kaspar.broker.metrics import BrokerState
 from kaspar.broker.partitions import HostedTopic
 from kaspar.config import LogConfig
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.events import LogsRemoved
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Leadership
-from kaspar.storage import Expected, Log
+from kaspar.storage import Log
 
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
@@ -34,14 +33,6 @@ _OF_UNKNOWN_TOPICS = {"cleanup.policy": "compact"}
 def leadership_of(partition: PartitionImage) -> Leadership:
     return Leadership(
         partition.leader, partition.leader_epoch, partition.partition_epoch, partition.replicas, partition.isr
-    )
-
-
-def expected_logs(image: ClusterImage) -> Expected:
-    """What a start may find in the log directories."""
-    return Expected(
-        topic_ids={name: topic.topic_id for name, topic in image.topics.items()},
-        deleted=frozenset(image.deleted_topics),
     )
 
 
@@ -69,6 +60,15 @@ class Hosting:
             async with self._following:
                 names, self._without_space = self._without_space, set()
                 await self._follow(self._broker.image, names)
+        self._broker.places.report()
+
+    async def make_lost(self, topic: str, topic_id: uuid.UUID, lost: Collection[int]) -> None:
+        """Make logs for partitions that were lost, now that the controller has given them up."""
+        async with self._following:
+            hosted = self._broker.partitions.by_id.get(topic_id)
+            if hosted is not None:
+                hosted.lost.difference_update(lost)
+                await self._follow(self._broker.image, [topic])
 
     async def _follow(self, image: ClusterImage, changed: Collection[str]) -> None:
         broker = self._broker
@@ -84,6 +84,7 @@ class Hosting:
                 await self._host(topic)
         broker.encoded_topics.forget(changed)
         broker.leadership_changed(changed)
+        broker.places.report()
 
     def reconfigure(self, image: ClusterImage) -> None:
         """The broker's own settings changed, and with them the defaults of every topic. Most have no other settings, so
@@ -113,15 +114,22 @@ class Hosting:
             return
         hosted = broker.partitions.by_name.get(topic.name)
         without = mine.keys() - (hosted.partitions.keys() if hosted is not None else ())
-        starting = broker.state is not BrokerState.RUNNING
-        unseen = hosted.unseen if hosted is not None else self._unseen(topic.name, without) if starting else set()
-        missing = [TopicPartition(topic.name, index) for index in sorted(without - unseen)]
+        unseen, lost = (
+            (hosted.unseen, hosted.lost)
+            if hosted is not None
+            else broker.places.gone(topic.name, {index: mine[index] for index in sorted(without)})
+        )
+        missing = [TopicPartition(topic.name, index) for index in sorted(without - unseen - lost)]
         logs = await broker.run_blocking(self._find_or_create, missing, topic.topic_id, config) if missing else []
         if hosted is None:
             hosted = broker.partitions.add_topic(topic.name, topic.topic_id, broker.metrics.topics.of(topic.name))
-            hosted.unseen = unseen
+            hosted.unseen, hosted.lost = unseen, lost
         hosted.offline.update(without)
         hosted.offline.difference_update(one.topic_partition.partition for one in logs)
+        for one in logs:
+            broker.places.note(one, topic.topic_id, mine[one.topic_partition.partition])
+        if hosted.lost and config.unclean_leader_election_enable:
+            broker.places.begin_anew(topic.name, topic.topic_id, hosted.lost)
         for one in logs:
             hosted.partitions[one.topic_partition.partition] = Partition(
                 one.topic_partition, topic.topic_id, one, broker.broker_id
@@ -131,20 +139,6 @@ class Hosting:
             if partition is not None:
                 partition.log.config = config
                 partition.lead_or_follow(leadership_of(state))
-
-    def _unseen(self, topic: str, without: Collection[int]) -> set[int]:
-        """Those of `without` a log that may have one where we cannot look: a new one would give its offsets to other
-        records. Asked at the start; what is new later is nowhere.
-        """
-        offline = [directory.path for directory in self._broker.logs.directories if directory.offline is not None]
-        unseen = {index for index in without if offline and self._broker.logs.get(TopicPartition(topic, index)) is None}
-        for index in sorted(unseen):
-            log.error(
-                "a partition has no log",
-                partition=TopicPartition(topic, index),
-                reason=f"it may be in a log directory that is offline: {', '.join(offline)}",
-            )
-        return unseen
 
     def _find_or_create(self, wanted: list[TopicPartition], topic_id: uuid.UUID, config: LogConfig) -> list[Log]:
         """In a thread. A partition whose log cannot be made is left out, and tried again later or at the next start."""
@@ -204,7 +198,7 @@ class Hosting:
             log.warning("deleted logs cannot be removed yet", reason=refusal.message)
             self._removal_is_due = True
             return
-        if any(directory.offline is not None for directory in broker.logs.directories):
+        if broker.places.away or any(directory.offline is not None for directory in broker.logs.directories):
             # Some of them may be where we cannot look: the topics are not forgotten until a start that can.
             return
         self._removed |= due

@@ -17,7 +17,7 @@ from kaspar.replication.partition import Partition
 class HostedTopic:
     """One topic's partitions on this broker."""
 
-    __slots__ = ("is_internal", "metrics", "name", "offline", "one_written", "partitions", "topic_id", "unseen")
+    __slots__ = ("is_internal", "lost", "metrics", "name", "offline", "one_written", "partitions", "topic_id", "unseen")
 
     def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
         self.name = name
@@ -27,9 +27,11 @@ class HostedTopic:
         self.one_written: dict[int, OneWritten] = {}
         self.partitions: dict[int, Partition] = {}
         self.offline: set[int] = set()
-        """Partitions without a log: there is no space for one, or they are unseen."""
+        """Partitions without a log: there is no space for one, or they are unseen or lost."""
         self.unseen: set[int] = set()
         """Those whose log may be in a log directory that was offline when the broker started. None is made for them."""
+        self.lost: set[int] = set()
+        """Those that had a log, which is not there any more. They get one when somebody gives the old one up."""
 
 
 def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:
@@ -43,7 +45,7 @@ def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int)
 def unknown_partition(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Refused:
     """Why there is no such partition here, with Kafka's code for it."""
     if hosted is not None and index in hosted.offline:
-        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {hosted.name}-{index} is offline")
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {hosted.name}-{index} cannot be used now")
     if hosted is None and not isinstance(topic, str):
         return Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
     return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from kaspar import __version__
@@ -23,9 +22,10 @@ from kaspar.broker.cleaning import Cleaning
 from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.handlers.metadata import EncodedTopics
-from kaspar.broker.hosting import Hosting, expected_logs
+from kaspar.broker.hosting import Hosting
 from kaspar.broker.http import HttpServer
 from kaspar.broker.listener import ConnectionLimits, Listener
+from kaspar.broker.log_places import LogPlaces, claim_directories, expected_logs
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 from kaspar.broker.partitions import Partitions
 from kaspar.broker.producer_ids import ProducerIds
@@ -47,6 +47,7 @@ from kaspar.metadata import (
     Store,
     register_broker,
 )
+from kaspar.metadata.directories import store_folder
 from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterConfigs,
@@ -106,6 +107,7 @@ class Broker:
         )
         self.timers = Timers(self.clock, met_a_bug=self._timer_met_a_bug)
         self.requests = Requests(self)
+        self.places = LogPlaces(self)
         self.hosting = Hosting(self)
         self.coordinators = Coordinators(self)
         self.auto_creation = AutoCreation(self)
@@ -166,9 +168,10 @@ class Broker:
         self.state = BrokerState.STARTING
         self._monitor.start()
         self._bind()
-        cluster_id = await self.run_blocking(self.logs.open)
-        store = await self._open_metadata(cluster_id)
+        store = await self._open_metadata(await self.run_blocking(self.logs.look))
         image = await load_image(store)
+        trusted = not image.topics and not image.deleted_topics
+        self.places.away = await claim_directories(store, image, self.logs, self.broker_id, trusted=trusted)
         self._apply_dynamic_settings(image)
         self.state = BrokerState.RECOVERY
         await self._load_logs(image)
@@ -177,7 +180,7 @@ class Broker:
         self._controller = ControllerShell(
             store,
             Controller(self.settings),
-            cluster_id=cluster_id,
+            cluster_id=image.cluster_id,
             reconnect=self._reconnect,
             met_a_bug=self.request_failed,
         )
@@ -229,8 +232,9 @@ class Broker:
         if address is not None:
             self._http = HttpServer(self.metrics, RunningBroker(self), host=address[0], port=address[1])
 
-    async def _open_metadata(self, cluster_id: str) -> Any:
-        folder = Path(self.config.metadata_log_dir or self.config.log_dirs[0])
+    async def _open_metadata(self, cluster_id: str | None) -> Store:
+        config = self.config
+        folder = store_folder(config.metadata_log_dir, config.log_dirs, self.logs.formatted_directories)
         self._metadata = await SqliteMetadata.open(folder)
         store = self._metadata.connect()
         await prepare_store(store, cluster_id)
@@ -263,7 +267,7 @@ class Broker:
                 self.logs.load,
                 lambda topic: self.hosting.config_of(topic, image),
                 self._say_progress,
-                expected_logs(image),
+                expected_logs(image, self.broker_id),
             )
         )
         try:
@@ -295,6 +299,7 @@ class Broker:
             endpoints=tuple(self._advertised()),
             rack=self.config.broker_rack,
             clean_start=self._clean_start,
+            log_dirs=tuple(self.logs.directory_ids),
         )
 
     def _advertised(self) -> Iterator[AdvertisedEndpoint]:

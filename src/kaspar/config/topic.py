@@ -261,8 +261,8 @@ class LogConfig(Settings):
         BOOLEAN,
         False,
         synonyms=_from("unclean.leader.election.enable"),
-        not_honoured=NO_REPLICATION,
-        doc="Whether a replica that is not in sync may lead when no other is left, at the price of lost records.",
+        doc="Whether a replica that lacks committed records may lead when no other is left. With one replica: whether "
+        "a partition whose log is lost begins anew, empty.",
     )
 
     @classmethod

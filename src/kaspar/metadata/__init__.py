@@ -3,6 +3,7 @@
 - `store`: the interface to the store; `sqlite`: the embedded one; `faults`: one that misbehaves, for tests
 - `image`: the state at one moment; `layout` and `loading`: how it is kept in the store; `topic_names`: their rules
 - `events`, `decision`, `controller` with `topics`, `configs`, `brokers`, `placement`: the pure core
+- `directories`: which log directories the cluster knows, and where the embedded store is
 - `shell`: runs the controller over a store and publishes images; `fence`: its hold on the store
 """
 

@@ -1,18 +1,21 @@
 """Decisions about brokers and the partitions they lead: who comes and goes, elections, in-sync replicas."""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import BrokerId, LeaderEpoch, ProducerId
+from kaspar.base.ids import ZERO_UUID, BrokerId, LeaderEpoch, ProducerId
 from kaspar.metadata.decision import Decision, Draft
 from kaspar.metadata.events import (
     DONE,
     AllocateProducerIds,
     AlterPartitions,
+    AssignDirectories,
     BrokersSeen,
     IsrChange,
     IsrOutcome,
+    LogsLost,
     LogsRemoved,
     Outcome,
     ProducerIdBlock,
@@ -83,6 +86,60 @@ def logs_removed(image: ClusterImage, event: LogsRemoved) -> Decision[None]:
         if deleted is not None and event.broker_id in deleted.brokers:
             draft.logs_removed(deleted, event.broker_id)
     return draft.decide(None)
+
+
+def assign_directories(image: ClusterImage, event: AssignDirectories) -> Decision[None]:
+    """Says nothing of who leads or is in sync, so no epoch changes."""
+    draft = Draft(image)
+    places = {(topic_id, number): directory for topic_id, number, directory in event.directories}
+    _change_partitions(
+        draft, event.broker_id, places, lambda one, place: one.with_directory(event.broker_id, places[place])
+    )
+    return draft.decide(None)
+
+
+def logs_lost(image: ClusterImage, event: LogsLost) -> Decision[None]:
+    """Whatever leads then does so in a new epoch, for offsets may be given to other records: by that readers notice."""
+    draft = Draft(image)
+
+    def without_log(partition: PartitionImage, place: tuple[uuid.UUID, int]) -> PartitionImage:
+        unplaced = partition.with_directory(event.broker_id, ZERO_UUID)
+        if event.broker_id not in partition.isr:
+            return unplaced
+        isr = tuple(one for one in partition.isr if one != event.broker_id) or (event.broker_id,)
+        up = [one for one in isr if one in image.brokers]
+        return unplaced._replace(
+            isr=isr,
+            leader=partition.leader if partition.leader in up else next(iter(up), NO_LEADER),
+            leader_epoch=LeaderEpoch(partition.leader_epoch + 1),
+            partition_epoch=partition.partition_epoch + 1,
+        )
+
+    _change_partitions(draft, event.broker_id, event.partitions, without_log)
+    return draft.decide(None)
+
+
+def _change_partitions(
+    draft: Draft,
+    broker_id: BrokerId,
+    places: Iterable[tuple[uuid.UUID, int]],
+    change: Callable[[PartitionImage, tuple[uuid.UUID, int]], PartitionImage],
+) -> None:
+    """Change those of the partitions that there still are, and that the broker has a replica of."""
+    image = draft.image()
+    by_topic: dict[uuid.UUID, list[int]] = {}
+    for topic_id, number in places:
+        by_topic.setdefault(topic_id, []).append(number)
+    for topic_id, numbers in by_topic.items():
+        topic = image.topic_by_id(topic_id)
+        if topic is None:
+            continue
+        changed = list(topic.partitions)
+        for number in numbers:
+            if number < len(changed) and broker_id in changed[number].replicas:
+                changed[number] = change(changed[number], (topic_id, number))
+        if tuple(changed) != topic.partitions:
+            _put_partitions(draft, topic, tuple(changed))
 
 
 def allocate_producer_ids(image: ClusterImage, event: AllocateProducerIds) -> Decision[ProducerIdBlock]:

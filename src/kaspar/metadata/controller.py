@@ -18,6 +18,7 @@ from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterConfigs,
     AlterPartitions,
+    AssignDirectories,
     BrokersSeen,
     CreatedTopic,
     CreatePartitions,
@@ -26,6 +27,7 @@ from kaspar.metadata.events import (
     Event,
     FeatureOutcome,
     IsrOutcome,
+    LogsLost,
     LogsRemoved,
     NamedOutcome,
     ProducerIdBlock,
@@ -67,7 +69,9 @@ class Controller:
     @overload
     def decide(self, image: ClusterImage, event: AlterPartitions) -> Decision[tuple[IsrOutcome, ...]]: ...
     @overload
-    def decide(self, image: ClusterImage, event: BrokersSeen | LogsRemoved) -> Decision[None]: ...
+    def decide(
+        self, image: ClusterImage, event: BrokersSeen | LogsRemoved | AssignDirectories | LogsLost
+    ) -> Decision[None]: ...
     @overload
     def decide(self, image: ClusterImage, event: Event) -> Decision[Any]: ...
 
@@ -92,6 +96,10 @@ class Controller:
                 return brokers.brokers_seen(image, event)
             case LogsRemoved():
                 return brokers.logs_removed(image, event)
+            case AssignDirectories():
+                return brokers.assign_directories(image, event)
+            case LogsLost():
+                return brokers.logs_lost(image, event)
             case _:
                 assert_never(event)
 

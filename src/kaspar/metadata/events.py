@@ -194,6 +194,22 @@ class LogsRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class AssignDirectories:
+    """In which of its log directories a broker has the logs of these partitions: topic id, partition, directory id."""
+
+    broker_id: BrokerId
+    directories: tuple[tuple[uuid.UUID, int, uuid.UUID], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogsLost:
+    """A broker gives up its logs of these partitions (topic id, partition), and will begin them anew, empty."""
+
+    broker_id: BrokerId
+    partitions: tuple[tuple[uuid.UUID, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class IsrChange:
     """What the leader of a partition asks for, and the state it believes the partition to be in."""
 
@@ -227,5 +243,7 @@ Event: TypeAlias = (
     | AllocateProducerIds
     | BrokersSeen
     | LogsRemoved
+    | AssignDirectories
+    | LogsLost
     | AlterPartitions
 )

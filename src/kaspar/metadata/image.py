@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from kaspar.base.ids import BrokerId, LeaderEpoch, TopicPartition
+from kaspar.base.ids import ZERO_UUID, BrokerId, LeaderEpoch, TopicPartition
 
 NO_LEADER = BrokerId(-1)
 NO_BROKER = BrokerId(-1)
@@ -24,7 +24,9 @@ TRANSACTION_VERSION = "transaction.version"
 
 
 class PartitionImage(NamedTuple):
-    """`elr` and `last_known_elr` are the eligible leader replicas of KIP-966."""
+    """`elr` and `last_known_elr` are the eligible leader replicas of KIP-966; `directories` has the id of the log
+    directory of each replica (KIP-858), ZERO_UUID where it is not known, or nothing if none is.
+    """
 
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
@@ -33,6 +35,19 @@ class PartitionImage(NamedTuple):
     partition_epoch: int
     elr: tuple[BrokerId, ...] = ()
     last_known_elr: tuple[BrokerId, ...] = ()
+    directories: tuple[uuid.UUID, ...] = ()
+
+    def directory_of(self, broker_id: BrokerId) -> uuid.UUID | None:
+        """The log directory that has the replica of this broker, as far as it is known."""
+        if not self.directories or broker_id not in self.replicas:
+            return None
+        directory = self.directories[self.replicas.index(broker_id)]
+        return directory if directory.int else None
+
+    def with_directory(self, broker_id: BrokerId, directory: uuid.UUID) -> "PartitionImage":
+        directories = list(self.directories or (ZERO_UUID,) * len(self.replicas))
+        directories[self.replicas.index(broker_id)] = directory
+        return self._replace(directories=tuple(directories) if any(each.int for each in directories) else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +83,16 @@ class AdvertisedEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A broker that is up. `epoch` is higher each time it comes up; `clean_start`: its logs had been closed well."""
+    """A broker that is up. `epoch` is higher each time it comes up; `clean_start`: its logs had been closed well;
+    `log_dirs` are the ids of the log directories that it can use.
+    """
 
     broker_id: BrokerId
     epoch: int
     endpoints: tuple[AdvertisedEndpoint, ...]
     rack: str | None = None
     clean_start: bool = False
+    log_dirs: tuple[uuid.UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
     /controller/fence              who controls, in which epoch, and the number of its last transaction
     /brokers/ids/<id>              ephemeral: a broker that is up
     /brokers/epochs                the last known epoch of each broker
+    /brokers/directories/<id>      the log directories of a broker, also while it is down: id -> path
     /topics/<name>                 a topic: its id, settings, and its first PARTITIONS_PER_NODE partitions
     /topics/<name>/<n>             its further partitions, PARTITIONS_PER_NODE in each, from n = 1
     /deleted/<topic id>            a deleted topic whose logs are not removed yet
@@ -36,6 +37,7 @@ CLUSTER_ID = "/cluster/id"
 FENCE = "/controller/fence"
 BROKER_IDS = "/brokers/ids"
 BROKER_EPOCHS = "/brokers/epochs"
+BROKER_DIRECTORIES = "/brokers/directories"
 TOPICS = "/topics"
 DELETED = "/deleted"
 BROKER_CONFIGS = "/configs/brokers"
@@ -65,6 +67,7 @@ def bootstrap_nodes() -> list[Create]:
         Create("/brokers"),
         Create(BROKER_IDS),
         Create(BROKER_EPOCHS, encode({})),
+        Create(BROKER_DIRECTORIES),
         Create(TOPICS),
         Create(DELETED),
         Create("/configs"),
@@ -202,16 +205,25 @@ def _row(partition: PartitionImage) -> list[object]:
         partition.leader_epoch,
         partition.partition_epoch,
     ]
-    if partition.elr or partition.last_known_elr:
+    if partition.elr or partition.last_known_elr or partition.directories:
         row += [partition.elr, partition.last_known_elr]
+    if partition.directories:
+        row.append([uuid_to_text(directory) for directory in partition.directories])
     return row
 
 
 def _partition(row: list[Any]) -> PartitionImage:
-    replicas, isr, leader, leader_epoch, partition_epoch, *eligible = row
-    elr, last_known_elr = eligible or ((), ())
+    replicas, isr, leader, leader_epoch, partition_epoch, *more = row
+    elr, last_known_elr = more[:2] or ((), ())
     return PartitionImage(
-        _ids(replicas), _ids(isr), leader, leader_epoch, partition_epoch, _ids(elr), _ids(last_known_elr)
+        _ids(replicas),
+        _ids(isr),
+        leader,
+        leader_epoch,
+        partition_epoch,
+        _ids(elr),
+        _ids(last_known_elr),
+        tuple(uuid_from_text(directory) for directory in more[2]) if len(more) > 2 else (),
     )
 
 
@@ -229,6 +241,7 @@ def encode_registration(registration: BrokerRegistration) -> bytes:
             ],
             "rack": registration.rack,
             "clean_start": registration.clean_start,
+            "log_dirs": [uuid_to_text(directory) for directory in registration.log_dirs],
         }
     )
 
@@ -236,7 +249,8 @@ def encode_registration(registration: BrokerRegistration) -> bytes:
 def decode_registration(broker_id: BrokerId, epoch: int, value: bytes) -> BrokerRegistration:
     fields = decode(value)
     endpoints = tuple(AdvertisedEndpoint(*endpoint) for endpoint in fields["endpoints"])
-    return BrokerRegistration(broker_id, epoch, endpoints, fields["rack"], fields["clean_start"])
+    log_dirs = tuple(uuid_from_text(directory) for directory in fields["log_dirs"])
+    return BrokerRegistration(broker_id, epoch, endpoints, fields["rack"], fields["clean_start"], log_dirs)
 
 
 def config_change(folder: str, resource: str, old: Configs | None, new: Configs) -> list[Operation]:

@@ -21,6 +21,9 @@ async def prepare_store(store: Store, cluster_id: str | None = None) -> None:
     with contextlib.suppress(VersionConflict):
         if await store.get(layout.FEATURES) is None:
             await store.transact([layout.first_features(FIRST_LEVELS)])
+    with contextlib.suppress(VersionConflict):
+        if await store.get(layout.BROKER_DIRECTORIES) is None:
+            await store.transact([Create(layout.BROKER_DIRECTORIES)])
 
 
 async def load_image(store: Store) -> ClusterImage:

@@ -30,6 +30,7 @@ from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterConfigs,
     AlterPartitions,
+    AssignDirectories,
     BrokersSeen,
     CreatedTopic,
     CreatePartitions,
@@ -38,6 +39,7 @@ from kaspar.metadata.events import (
     Event,
     FeatureOutcome,
     IsrOutcome,
+    LogsLost,
     LogsRemoved,
     NamedOutcome,
     ProducerIdBlock,
@@ -156,7 +158,7 @@ class ControllerShell:
     @overload
     async def submit(self, event: AlterPartitions) -> tuple[IsrOutcome, ...]: ...
     @overload
-    async def submit(self, event: BrokersSeen | LogsRemoved) -> None: ...
+    async def submit(self, event: BrokersSeen | LogsRemoved | AssignDirectories | LogsLost) -> None: ...
 
     async def submit(self, event: Event) -> Any:
         """The reply, once it is committed and every listener has seen it. Raises Refused."""

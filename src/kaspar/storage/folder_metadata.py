@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 
 from kaspar.base.errors import KasparError
-from kaspar.base.ids import random_uuid, uuid_from_text, uuid_to_text
+from kaspar.base.ids import uuid_from_text, uuid_to_text
 from kaspar.storage.checkpoints import DamagedCheckpoint, UnknownVersion
 from kaspar.storage.file_names import CLEAN_SHUTDOWN, META_PROPERTIES, PARTITION_METADATA
 from kaspar.storage.files import Files, read_file, unlink_if_there, write_file
@@ -21,7 +21,8 @@ from kaspar.storage.files import Files, read_file, unlink_if_there, write_file
 class MetaProperties:
     cluster_id: str
     node_id: int
-    directory_id: uuid.UUID
+    directory_id: uuid.UUID | None
+    """None in a file from before directories had ids."""
 
 
 def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
@@ -37,13 +38,14 @@ def read_meta_properties(files: Files, directory: str) -> MetaProperties | None:
     if node_id is None or "cluster.id" not in values:
         raise KasparError(f"{path} does not say both cluster.id and node.id")
     try:
-        directory_id = uuid_from_text(values["directory.id"]) if "directory.id" in values else random_uuid()
+        directory_id = uuid_from_text(values["directory.id"]) if "directory.id" in values else None
         return MetaProperties(values["cluster.id"], int(node_id), directory_id)
     except ValueError as error:
         raise KasparError(f"{path} is damaged: {error}") from None
 
 
 def write_meta_properties(files: Files, directory: str, meta: MetaProperties) -> None:
+    assert meta.directory_id is not None
     lines = [
         "#",
         f"cluster.id={meta.cluster_id}",

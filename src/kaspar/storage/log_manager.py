@@ -1,11 +1,12 @@
 """All logs of a broker, in all its log directories.
 
-Life: `open` (locks, whose directory it is), `load` (every partition, with progress), then use, then `close`, which
-leaves a mark that nothing needs recovery. A directory that fails goes offline with its partitions; the rest go on.
+Life: `look` (locks, whose directories they are), `claim` (which may be used), or `open` for both; `load` (every
+partition, with progress), then use, then `close`, which leaves a mark that nothing needs recovery. A directory that
+fails goes offline with its partitions; the rest go on.
 
-`get`, `logs`, `take_offline` and `expire_producers` are for the owner (the event loop). What touches the disk (`open`,
-`load`, `create`, `delete`, `checkpoint`, `maintain`, `close`) waits for it and is called in a thread, while nobody else
-uses the partitions that it creates or deletes.
+`get`, `logs`, `take_offline` and `expire_producers` are for the owner (the event loop). What touches the disk (`look`,
+`claim`, `load`, `create`, `delete`, `checkpoint`, `maintain`, `close`) waits for it and is called in a thread, while
+nobody else uses the partitions that it creates or deletes.
 """
 
 import contextlib
@@ -13,26 +14,24 @@ import os
 import resource
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from kaspar.base.clock import Clock
-from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
+from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import Offset, TopicPartition, random_uuid, uuid_to_text
 from kaspar.base.log import get_log
 from kaspar.base.patient_clock import PatientClock
 from kaspar.config import BrokerConfig, LogConfig
 from kaspar.storage import checkpoints, folder_metadata
-from kaspar.storage.directory_lock import DirectoryLock
 from kaspar.storage.file_names import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
 from kaspar.storage.files import DISK_FULL, Files, OsFiles, remove_folder
-from kaspar.storage.folder_metadata import MetaProperties
 from kaspar.storage.log import Log
+from kaspar.storage.log_directories import LogDirectories
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_loader import DirectoryLoader, LoadProgress
 from kaspar.storage.open_files import ReadHandles, WriteHandles
@@ -45,13 +44,6 @@ log = get_log(__name__)
 _CLOSING_THREADS = 16
 
 ConfigOf = Callable[[str], LogConfig]
-
-
-@dataclass(slots=True)
-class _Opened:
-    directory: LogDirectory
-    lock: DirectoryLock | None
-    meta: MetaProperties | None
 
 
 class LogManager:
@@ -70,8 +62,7 @@ class LogManager:
         most = most_open_files or _share_of_open_files()
         self._readers = ReadHandles(self._files, most_files=most)
         self._writers = WriteHandles(most_files=most)
-        self._lock_directories = lock_directories
-        self._opened: dict[str, _Opened] = {}
+        self._directories = LogDirectories(self._files, self._readers, self._writers, lock=lock_directories)
         self._logs: dict[TopicPartition, Log] = {}
         self._retired = RetiredFolders()
         self._changing = threading.Lock()
@@ -85,53 +76,19 @@ class LogManager:
     # Life
 
     def open(self, cluster_id: str | None = None) -> str:
-        """Lock every log directory and see whose it is. The id of the cluster: stored, given, or a new one."""
-        for path in self._config.log_dirs:
-            directory = LogDirectory(path, self._files, self._readers, self._writers)
-            opened = self._opened[path] = _Opened(directory, None, None)
-            try:
-                self._files.mkdir(path)
-                if self._lock_directories:
-                    opened.lock = DirectoryLock(path)
-                opened.meta = folder_metadata.read_meta_properties(self._files, path)
-            except OSError as error:
-                log.error("a log directory cannot be used", directory=path, error=error)
-                directory.take_offline(str(error))
-            except KasparError:
-                self._release_locks()
-                raise
-        try:
-            self._refuse_without_directory()
-            return self._agree_on_cluster(cluster_id)
-        except KasparError:
-            self._release_locks()
-            raise
-
-    def _agree_on_cluster(self, cluster_id: str | None) -> str:
-        node_id = self._config.node_id
-        for path, opened in self._opened.items():
-            if opened.meta is None:
-                continue
-            cluster_id = cluster_id or opened.meta.cluster_id
-            if opened.meta.cluster_id != cluster_id:
-                raise KasparError(
-                    f"{path} belongs to the cluster {opened.meta.cluster_id}, and this broker to {cluster_id}"
-                )
-            if opened.meta.node_id != node_id:
-                raise KasparError(
-                    f"{path} belongs to the node {opened.meta.node_id}, and this broker is node {node_id}"
-                )
-        cluster_id = cluster_id or uuid_to_text(random_uuid())
-        for path, opened in self._opened.items():
-            if opened.meta is None and opened.directory.offline is None:
-                opened.meta = MetaProperties(cluster_id, node_id, random_uuid())
-                try:
-                    folder_metadata.write_meta_properties(self._files, path, opened.meta)
-                except OSError as error:
-                    log.error("a log directory cannot be used", directory=path, error=error)
-                    opened.directory.take_offline(str(error))
-        self._refuse_without_directory()
+        """Lock every log directory and take it into use. The id of the cluster: stored, given, or a new one."""
+        found = self.look()
+        cluster_id = cluster_id or found or uuid_to_text(random_uuid())
+        self.claim(cluster_id)
         return cluster_id
+
+    def look(self) -> str | None:
+        """Lock every log directory. The id of the cluster that they belong to, if any of them says so."""
+        return self._directories.look(self._config.log_dirs, self._config.node_id)
+
+    def claim(self, cluster_id: str, known: Collection[uuid.UUID] | None = None, *, trusted: bool = True) -> None:
+        """Take the directories into use that may be; the others go offline. See `LogDirectories`."""
+        self._directories.claim(cluster_id, self._config.node_id, known, trusted=trusted)
 
     def load(
         self, config_of: ConfigOf, progress: LoadProgress | None = None, expected: Expected = NOTHING_KNOWN
@@ -139,7 +96,7 @@ class LogManager:
         """Load every partition of every directory, several at a time. After a crash this reads what was not synced."""
         self.patient_clock = PatientClock(self._clock, self._last_checkpoint_ms())
         threads = self._config.num_recovery_threads_per_data_dir
-        online = [opened.directory for opened in self._opened.values() if opened.directory.offline is None]
+        online = [directory for directory in self.directories if directory.offline is None]
         loaders = [
             DirectoryLoader(
                 directory,
@@ -162,7 +119,7 @@ class LogManager:
                         self._logs[loaded.topic_partition] = loaded
                 self._take_over(loader)
         self._drop_offline()
-        self._refuse_without_directory()
+        self._directories.refuse_without_any()
         self.checkpoint()
 
     def _take_over(self, loader: DirectoryLoader) -> None:
@@ -216,15 +173,13 @@ class LogManager:
 
     def close(self, broker_epoch: int = -1) -> None:
         """Stop cleanly. A directory where this fails is not marked, and is recovered at the next start. Safe twice."""
-        opened, self._opened = self._opened, {}
         logs = list(self._logs.values())
         self._logs = {}
-        for one in opened.values():
-            if one.directory.offline is None:
-                mine = [each for each in logs if each.directory is one.directory]
-                self._close_directory(one.directory, mine, broker_epoch)
-            if one.lock is not None:
-                one.lock.release()
+        for directory in self.directories:
+            if directory.offline is None:
+                mine = [each for each in logs if each.directory is directory]
+                self._close_directory(directory, mine, broker_epoch)
+        self._directories.release()
 
     def _close_directory(self, directory: LogDirectory, logs: list[Log], broker_epoch: int) -> None:
         try:
@@ -242,13 +197,7 @@ class LogManager:
         logs, self._logs = self._logs, {}
         for one in logs.values():
             one.abandon()
-        self._release_locks()
-
-    def _release_locks(self) -> None:
-        opened, self._opened = self._opened, {}
-        for one in opened.values():
-            if one.lock is not None:
-                one.lock.release()
+        self._directories.release()
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take over the settings that may change while the broker runs. For the owner."""
@@ -304,17 +253,18 @@ class LogManager:
 
     def _emptiest_directory(self) -> LogDirectory:
         cordoned = self._config.cordoned_log_dirs
-        counts = {
-            path: 0
-            for path, opened in self._opened.items()
-            if opened.directory.offline is None and path not in cordoned and "*" not in cordoned
+        usable = {
+            directory.path: directory
+            for directory in self.directories
+            if directory.offline is None and directory.path not in cordoned and "*" not in cordoned
         }
+        counts = dict.fromkeys(usable, 0)
         if not counts:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory takes new partitions")
         for one in self._logs.values():
             if one.directory.path in counts:
                 counts[one.directory.path] += 1
-        return self._opened[min(counts, key=counts.__getitem__)].directory
+        return usable[min(counts, key=counts.__getitem__)]
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Take partitions out of use: their folders are renamed now and removed by `maintain` later.
@@ -353,11 +303,19 @@ class LogManager:
 
     @property
     def directories(self) -> list[LogDirectory]:
-        return [opened.directory for opened in self._opened.values()]
+        return self._directories.all
+
+    @property
+    def directory_ids(self) -> dict[uuid.UUID, str]:
+        """The paths of the directories that can be used, by their ids."""
+        return self._directories.ids
+
+    @property
+    def formatted_directories(self) -> list[str]:
+        return self._directories.formatted
 
     def directory_id(self, path: str) -> uuid.UUID | None:
-        meta = self._opened[path].meta
-        return meta.directory_id if meta is not None else None
+        return self._directories.id_of(path)
 
     def space(self, path: str) -> tuple[int, int]:
         """All bytes of a directory's file system, and those that can still be used."""
@@ -365,12 +323,12 @@ class LogManager:
 
     def take_offline(self, path: str, reason: str) -> list[Log]:
         """A directory has failed: its partitions are given up, and returned. Only the owner calls this."""
-        opened = self._opened.get(path)
-        if opened is None:
+        directory = self._directories.find(path)
+        if directory is None:
             return []
-        if opened.directory.offline is None:
-            opened.directory.take_offline(reason)
-        log.error("a log directory is offline", directory=path, reason=opened.directory.offline)
+        if directory.offline is None:
+            directory.take_offline(reason)
+        log.error("a log directory is offline", directory=path, reason=directory.offline)
         return self._drop_offline()
 
     def _drop_offline(self) -> list[Log]:
@@ -379,12 +337,6 @@ class LogManager:
             del self._logs[one.topic_partition]
             one.abandon()
         return dropped
-
-    def _refuse_without_directory(self) -> None:
-        offline = [opened.directory.offline for opened in self._opened.values()]
-        if all(reason is not None for reason in offline):
-            paths = ", ".join(self._config.log_dirs)
-            raise StorageFailure(paths, f"no log directory can be used: {'; '.join(str(reason) for reason in offline)}")
 
     # Checkpoints
 

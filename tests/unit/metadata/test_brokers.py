@@ -1,5 +1,6 @@
 """Brokers come and go, leaders are elected, in-sync replicas change, producer ids are given out."""
 
+import uuid
 from collections.abc import Callable
 
 import pytest
@@ -10,10 +11,12 @@ from kaspar.metadata.brokers import PRODUCER_IDS_PER_BLOCK
 from kaspar.metadata.events import (
     AllocateProducerIds,
     AlterPartitions,
+    AssignDirectories,
     BrokersSeen,
     CreateTopics,
     DeleteTopics,
     IsrChange,
+    LogsLost,
     LogsRemoved,
     NewTopic,
     TopicReference,
@@ -159,3 +162,36 @@ def test_producer_id_blocks_follow_each_other() -> None:
         assert decision.reply.count == PRODUCER_IDS_PER_BLOCK
         image = after(decision, image)
     assert image.next_producer_id == 3 * PRODUCER_IDS_PER_BLOCK
+
+
+def test_the_directory_of_a_log_is_noted_and_no_epoch_changes() -> None:
+    image = three_replicas()
+    before, here, there = partition(image), uuid.UUID(int=7), uuid.UUID(int=8)
+    topic_id = image.topics["t"].topic_id
+    for broker_id, directory in ((ONE, here), (TWO, there)):
+        places = ((topic_id, 0, directory), (topic_id, 5, directory), (uuid.UUID(int=1), 0, directory))
+        image = after(controller().decide(image, AssignDirectories(broker_id, places)), image)
+    assert [partition(image).directory_of(each) for each in (ONE, TWO, THREE, BrokerId(9))] == [here, there, None, None]
+    assert partition(image)._replace(directories=()) == before
+    again = controller().decide(image, AssignDirectories(ONE, ((topic_id, 0, here),)))
+    assert not again.steps, "what is known is not written again"
+
+
+def lose(image: ClusterImage, broker_id: BrokerId) -> ClusterImage:
+    event = LogsLost(broker_id, ((image.topics["t"].topic_id, 0),))
+    return after(controller().decide(image, event), image)
+
+
+def test_the_only_in_sync_replica_that_gives_its_log_up_leads_in_a_new_epoch() -> None:
+    image = with_topic(cluster(broker(1)), "t")
+    places = ((image.topics["t"].topic_id, 0, uuid.UUID(int=7)),)
+    image = lose(after(controller().decide(image, AssignDirectories(ONE, places)), image), ONE)
+    assert partition(image) == PartitionImage((ONE,), (ONE,), ONE, LeaderEpoch(1), 1)
+
+
+def test_a_replica_that_lost_its_log_leaves_the_others_in_sync() -> None:
+    image = three_replicas()
+    assert partition(lose(image, ONE)) == PartitionImage((ONE, TWO, THREE), (TWO, THREE), TWO, LeaderEpoch(1), 1)
+    assert partition(lose(image, TWO)) == PartitionImage((ONE, TWO, THREE), (ONE, THREE), ONE, LeaderEpoch(1), 1)
+    last = seen(seen(image, broker(3)))
+    assert partition(lose(seen(last, broker(1)), ONE)) == partition(last), "it was not in sync, and decides nothing"

@@ -34,7 +34,7 @@ class LogSettings(Settings):
         STRING,
         None,
         importance=Importance.HIGH,
-        doc="The folder of the metadata store, where it is not the first data folder.",
+        doc="The folder of the metadata store, where it is not in a data folder: that which has it, or the first.",
     )
     log_segment_bytes: int = topic_default(TOPIC["segment.bytes"], Importance.HIGH)
     log_roll_ms: int | None = setting(

@@ -1,0 +1,99 @@
+"""The log directories that the cluster knows of each broker, and where the embedded store lies among them.
+
+The list is the broker's own: it, and `kafka-storage format` while it is down, are the only ones to read and write it.
+"""
+
+import uuid
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from kaspar.base.errors import KasparError
+from kaspar.base.ids import BrokerId, uuid_from_text, uuid_to_text
+from kaspar.metadata import layout
+from kaspar.metadata.image import ClusterImage
+from kaspar.metadata.sqlite import FILE_NAME
+from kaspar.metadata.store import Create, Put, Store, UnknownOutcome, VersionConflict
+
+_MAX_ATTEMPTS = 20
+
+
+async def known_directories(store: Store, broker_id: BrokerId) -> dict[uuid.UUID, str] | None:
+    """The paths of a broker's log directories by their ids; None of a broker that has never told."""
+    node = await store.get(_path(broker_id))
+    if node is None:
+        return None
+    return {uuid_from_text(directory): path for directory, path in layout.decode(node.value).items()}
+
+
+async def remember_directories(store: Store, broker_id: BrokerId, directories: Mapping[uuid.UUID, str]) -> None:
+    """Nothing is written if that is what the store has."""
+    path = _path(broker_id)
+    value = layout.encode({uuid_to_text(directory): place for directory, place in directories.items()})
+    for _ in range(_MAX_ATTEMPTS):
+        try:
+            node = await store.get(path)
+            if node is None:
+                await store.transact([Create(path, value)])
+            elif node.value != value:
+                await store.transact([Put(path, value, node.version)])
+            return
+        except (VersionConflict, UnknownOutcome):
+            continue
+    raise UnknownOutcome("the metadata store does not answer")
+
+
+def still_needed(
+    known: Mapping[uuid.UUID, str], image: ClusterImage, broker_id: BrokerId, unusable: Collection[str]
+) -> dict[uuid.UUID, str]:
+    """Those of a broker's `known` directories that may have a log of it, or are only `unusable` now: of these paths.
+
+    One that an operator took out of `log.dirs` is forgotten when no partition is in it any more. While there are
+    partitions of which nobody knows where they are, any may have them.
+    """
+    mine = [
+        partition.directory_of(broker_id)
+        for topic in image.topics.values()
+        for partition in topic.partitions
+        if broker_id in partition.replicas
+    ]
+    return {
+        directory: path for directory, path in known.items() if path in unusable or directory in mine or None in mine
+    }
+
+
+def _path(broker_id: BrokerId) -> str:
+    return f"{layout.BROKER_DIRECTORIES}/{broker_id}"
+
+
+def store_folder(configured: str | None, log_dirs: Collection[str], formatted: Collection[str]) -> Path:
+    """Where the embedded store is, or is to be made: in `metadata.log.dir`, or else in the log directory that has it,
+    in whatever order they are listed, or else in the first.
+
+    KasparError where there seems to be a store that cannot be found: a broker must not begin anew without it.
+    """
+    found = [folder for folder in log_dirs if (Path(folder) / FILE_NAME).exists()]
+    if configured is not None and (Path(configured) / FILE_NAME).exists():
+        return Path(configured)
+    if configured is not None and found:
+        raise KasparError(
+            f"the metadata store is in {found[0]}, and metadata.log.dir is {configured}: move {FILE_NAME} there, with "
+            f"the files beside it that begin with this name, or set metadata.log.dir to {found[0]}"
+        )
+    if len(found) > 1:
+        raise KasparError(
+            f"there are metadata stores in {' and in '.join(found)}: move {FILE_NAME} away where it is not in use"
+        )
+    if found:
+        return Path(found[0])
+    if formatted and (configured is not None or len(formatted) < len(log_dirs)):
+        raise KasparError(
+            f"there is no metadata store ({FILE_NAME}), and {', '.join(formatted)} belongs to a cluster. If a volume "
+            f"is to be mounted at {_others(configured, log_dirs, formatted)}, mount it and start the broker again. If "
+            "the store is lost, 'kafka-storage format --ignore-formatted -c FILE' makes an empty one: the logs stay, "
+            "but their topics are not known any more"
+        )
+    return Path(configured or next(iter(log_dirs)))
+
+
+def _others(configured: str | None, log_dirs: Collection[str], formatted: Collection[str]) -> str:
+    return configured or ", ".join(folder for folder in log_dirs if folder not in formatted)
