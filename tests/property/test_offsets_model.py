@@ -26,10 +26,12 @@ from tests.unit.groups.offset_requests import (
     commit_in_transaction_request,
     commit_request,
     delete_request,
+    expire,
     fetch,
     fetch_all,
     make_offsets,
     replay,
+    topics_deleted,
 )
 
 GROUPS = ("a", "b")
@@ -214,17 +216,17 @@ class OffsetsMachine(RuleBasedStateMachine):
     def forget_group(self, group: str) -> None:
         self.take_in(self.offsets.forget_group(group))
         assert not fetch_all(self.offsets, group=group)
-        assert self.offsets.expire(SomeGroup(group), self.now_ms).nothing_left
+        assert expire(self.offsets, SomeGroup(group), self.now_ms).nothing_left
 
     @rule(topic=topics)
     def delete_topic(self, topic: str) -> None:
-        self.take_in(self.offsets.topics_deleted({topic: ZERO_UUID}))
+        self.take_in(topics_deleted(self.offsets, {topic: ZERO_UUID}))
 
     @rule(group=groups, minutes=st.integers(0, RETENTION_MINUTES))
     def time_passes_and_offsets_expire(self, group: str, minutes: int) -> None:
         self.now_ms += minutes * MINUTE_MS
         model = Model(self.log)
-        records, *_ = self.offsets.expire(SomeGroup(group, expire_from=NOW_MS), self.now_ms)
+        records, *_ = expire(self.offsets, SomeGroup(group, expire_from=NOW_MS), self.now_ms)
         self.take_in(records)
         for place, (_, value) in model.committed.items():
             if place[0] != group or model.is_pending(place):

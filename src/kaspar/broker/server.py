@@ -420,8 +420,7 @@ class Broker:
     # -- services ----------------------------------------------------------------------------------------------------
 
     def now(self) -> Now:
-        clock = self.clock
-        return _new(Now, (clock.now_ms(), int(clock.monotonic() * 1000)))
+        return _new(Now, self.logs.patient_clock.moment())
 
     async def run_blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run what may wait for a disk in a thread."""

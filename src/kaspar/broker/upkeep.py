@@ -1,9 +1,9 @@
 """What a broker does from time to time, each on its own schedule, the slow parts in threads:
 checkpoints, syncs that `flush.ms` asks for, retention, segments that are to be compacted although nobody appends,
-removal of deleted files, forgetting idle producers.
+producer snapshots, removal of deleted files, forgetting idle producers.
 
-Retention goes by a clock that is slow to believe a jump ahead (base/patient_clock.py): what it deletes does not come
-back.
+Whatever expires goes by a clock that is slow to believe a jump ahead (base/patient_clock.py), for it does not come
+back; how long something has waited is measured by the steady clock.
 """
 
 import asyncio
@@ -28,6 +28,8 @@ PRODUCER_EXPIRY_INTERVAL_MS: Final = 600_000
 MOST_SLEEP_S: Final = 3600.0
 MOST_SEGMENTS_AT_ONCE: Final = 32
 """How many segments the event loop renames before others have their turn."""
+MOST_PRODUCERS_AT_ONCE: Final = 1000
+"""How many producers it looks at before others have their turn."""
 
 
 class Upkeep:
@@ -88,7 +90,7 @@ class Upkeep:
         return max(10, min(asked // 2, self._broker.config.log_flush_scheduler_interval_ms, 1000))
 
     async def _sync_by_time(self) -> None:
-        now_ms = self._broker.clock.now_ms()
+        now_ms = self._broker.now().steady_ms
         for partition in self._broker.partitions:
             one = partition.log
             since_ms = one.unflushed_since_ms
@@ -138,10 +140,11 @@ class Upkeep:
             partition.log.roll_if_overdue(now_ms=now_ms)
 
     async def _remove_files(self) -> None:
-        await self._broker.run_blocking(self._broker.logs.maintain, self._broker.clock.now_ms())
+        await self._broker.run_blocking(self._broker.logs.maintain, self._broker.now().steady_ms)
 
     async def _expire_producers(self) -> None:
-        self._broker.logs.expire_producers()
+        for _ in self._broker.logs.expire_producers(MOST_PRODUCERS_AT_ONCE):
+            await asyncio.sleep(0)
 
 
 async def drop_old_segments(partition: Partition) -> None:

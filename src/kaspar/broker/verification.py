@@ -71,7 +71,7 @@ async def verify_transaction(
     version_2 = support is TransactionSupport.VERSION_2
     asked: dict[Partition, Verification] = {}
     refused: dict[Partition, ErrorCode] = {}
-    now_ms = broker.clock.now_ms()
+    now_ms = broker.now().steady_ms
     for partition, base_sequence in base_sequences.items():
         try:
             verification = partition.log.producers.begin_verification(

@@ -10,10 +10,14 @@ from kaspar.protocol.schema import Message
 
 
 class Now(NamedTuple):
-    """The same moment on two clocks. `wall_ms` goes into records and may jump; `steady_ms` never goes back: timers."""
+    """The same moment on three clocks. `wall_ms` goes into records and may jump; `steady_ms` never goes back: timers,
+    and all that happened since the shard was loaded. The age of what the log told is judged by `believed_ms`, which is
+    slow to believe a jump ahead (base/patient_clock.py): what expires does not come back.
+    """
 
     wall_ms: int
     steady_ms: int
+    believed_ms: int
 
 
 class StoredRecord(NamedTuple):

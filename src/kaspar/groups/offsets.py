@@ -12,7 +12,7 @@ Offsets are many, so each is kept as one small `bytes` object: nothing that Pyth
 import struct
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Container, Iterator, Set
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -63,6 +63,8 @@ from kaspar.protocol.messages.txn_offset_commit import (
 
 NO_RETENTION_TIME: Final = -1
 _NO_METADATA: Final = ""
+PIECE: Final = 250
+"""So many partitions of a topic are looked at in one go."""
 
 _NO_EXPIRE_TIMESTAMP: Final = NO_TIMESTAMP.to_bytes(8, "big", signed=True)
 _NO_TOPIC_ID: Final = ZERO_UUID.bytes
@@ -98,6 +100,13 @@ def _unpack(packed: bytes) -> OffsetCommitValue:
 
 def _topic_id(packed: bytes) -> uuid.UUID:
     return topic_id_of(packed[_FIXED.size - 16 : _FIXED.size])
+
+
+class Piece(NamedTuple):
+    """Some of the partitions of a topic that a group has committed offsets for: what is looked at in one go."""
+
+    topic: str
+    partitions: list[int]
 
 
 class Expired(NamedTuple):
@@ -266,22 +275,38 @@ class Offsets:
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(partitions)))
         return records, OffsetDeleteResponse(topics=tuple(topics))
 
-    def expire(self, group: Group, now_ms: int) -> Expired:
+    def pieces_of(self, group_id: str, topics: Container[str] | None = None) -> list[Piece]:
+        """All that a group has committed, or has committed for these topics, in pieces. It may change while somebody
+        goes through them.
+        """
+        return [
+            Piece(topic, partitions)
+            for topic, committed in self._committed.get(group_id, {}).items()
+            if topics is None or topic in topics
+            for partitions in _pieces(list(committed))
+        ]
+
+    def expire(self, group: Group, pieces: list[Piece], now_ms: int, *, at_most: int) -> Expired:
+        """Of these pieces, which are taken off the list, until `at_most` offsets were looked at. `now_ms` is the time
+        that is believed: what is forgotten does not come back.
+        """
         group_id = group.group_id
-        nothing_left = not self._pending.has_group(group_id)
         records = []
         looked_at = 0
-        for topic, partitions in self._committed.get(group_id, {}).items():
+        while pieces and looked_at < at_most:
+            topic, partitions = pieces.pop()
             if group.is_subscribed_to(topic):
-                nothing_left = False
                 continue
+            committed = self._committed.get(group_id, {}).get(topic, {})
             looked_at += len(partitions)
-            for partition, packed in partitions.items():
+            for partition in partitions:
+                packed = committed.get(partition)
                 place = GroupTopicPartition(group_id, topic, partition)
-                if self._is_expired(group, topic, packed, now_ms) and place not in self._pending:
+                if packed and self._is_expired(group, topic, packed, now_ms) and place not in self._pending:
                     records.append(_tombstone(place))
-                else:
-                    nothing_left = False
+        nothing_left = not pieces and not self._pending.has_group(group_id)
+        if nothing_left:
+            nothing_left = len(records) == sum(map(len, self._committed.get(group_id, {}).values()))
         return Expired(records, nothing_left, looked_at)
 
     def _is_expired(self, group: Group, topic: str, packed: bytes, now_ms: int) -> bool:
@@ -303,19 +328,24 @@ class Offsets:
         places.update(dict.fromkeys(self._pending.places_of(group_id)))
         return [_tombstone(place) for place in places]
 
-    def topics_deleted(self, successors: Mapping[str, uuid.UUID]) -> list[StoredRecord]:
-        """Tombstones for what any group has committed for topics of these names, which are gone. A name may have been
-        given to another topic since, whose id is told: what was committed for that one stays.
+    def groups_with_offsets(self) -> list[str]:
+        """Those that have committed some, in open transactions too."""
+        return [*self._committed, *(group for group in self._pending.groups() if group not in self._committed)]
+
+    def topic_deleted(self, group_id: str, piece: Piece, successor: uuid.UUID) -> list[StoredRecord]:
+        """Tombstones for what a group has committed for a topic that is gone. Its name may have been given to another
+        topic since, whose id is told: what was committed for that one stays.
         """
-        places: dict[GroupTopicPartition, None] = {}
-        for group_id, topics in self._committed.items():
-            for name in topics.keys() & successors.keys():
-                for partition, packed in topics[name].items():
-                    if not ZERO_UUID != _topic_id(packed) == successors[name]:
-                        places[GroupTopicPartition(group_id, name, partition)] = None
-        for group_id in self._pending.groups():
-            places.update((place, None) for place in self._pending.places_of(group_id) if place.topic in successors)
-        return [_tombstone(place) for place in places]
+        committed = self._committed.get(group_id, {}).get(piece.topic, {})
+        return [
+            _tombstone(GroupTopicPartition(group_id, piece.topic, partition))
+            for partition in piece.partitions
+            if (packed := committed.get(partition)) and not ZERO_UUID != _topic_id(packed) == successor
+        ]
+
+    def pending_for(self, group_id: str, topics: Container[str]) -> list[StoredRecord]:
+        """Tombstones for what open transactions have committed for topics that are gone."""
+        return [_tombstone(place) for place in self._pending.places_of(group_id) if place.topic in topics]
 
     def _is_committed(self, place: GroupTopicPartition) -> bool:
         return place.partition in self._committed.get(place.group, {}).get(place.topic, ())
@@ -390,6 +420,11 @@ class Offsets:
             self._loading.clear()
         if not topics:
             del self._committed[place.group]
+
+
+def _pieces(partitions: list[int]) -> Iterator[list[int]]:
+    for first in range(0, len(partitions), PIECE):
+        yield partitions[first : first + PIECE]
 
 
 def _check_in_transaction(check: PartitionCheck, topic: str, partition: int) -> None:

@@ -7,7 +7,6 @@ the record that says so is in the log, and not before.
 """
 
 import uuid
-from collections import deque
 from collections.abc import Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -35,7 +34,7 @@ from kaspar.groups.counts import GroupCounts
 from kaspar.groups.frequent_commit import FrequentCommit
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
 from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
-from kaspar.groups.offsets import Offsets
+from kaspar.groups.offsets import PIECE, Offsets, Piece
 from kaspar.groups.patterns import PatternsResolved
 from kaspar.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -50,6 +49,7 @@ from kaspar.groups.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kaspar.groups.rounds import Round
 from kaspar.groups.surroundings import Surroundings
 from kaspar.groups.target import AssignmentComputed
 from kaspar.groups.topics import TopicsView
@@ -108,7 +108,8 @@ class GroupShard:
         self._coming: dict[str, ClassicGroup] = {}
         """Groups that have just been made, until their first record is in the log."""
         self._is_loading = True
-        self._to_sweep: deque[str] = deque()
+        self._sweeping = Round()
+        self._forgetting = Round()
         self._gone: dict[str, uuid.UUID] = {}
         """Topics that were deleted, of which not all offsets are forgotten yet; and who has their names now."""
 
@@ -324,20 +325,38 @@ class GroupShard:
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 group.topics_changed(changed)
+        if not successors:
+            return Decision()
         self._gone.update(successors)
-        return self._forget_topics(now) if successors else Decision()
+        self._forgetting.clear()  # what is gone by now is looked for in all groups
+        return Decision(timers=[Timer(FORGET_TOPICS, now.steady_ms)])
 
     def _forget_topics(self, now: Now) -> Decision:
-        """A slice of what was committed for topics that are gone. If the log refuses it, again after a while."""
-        gone = self._gone
-        tombstones = self.offsets.topics_deleted(gone)
+        """A slice of what was committed for topics that are gone. If the log refuses it, all again after a while."""
+        gone, groups = self._gone, self._forgetting
+        if not groups:
+            groups.begin(self.offsets.groups_with_offsets())
 
         def refused(code: ErrorCode, later: Now) -> Decision:
             self._gone = gone | self._gone
+            groups.clear()
             return Decision(timers=[Timer(FORGET_TOPICS, later.steady_ms + AGAIN_AFTER_MS)])
 
-        decision = Decision(records=tombstones[:FORGOTTEN_AT_ONCE], if_refused=refused)
-        if len(tombstones) > FORGOTTEN_AT_ONCE:
+        decision = Decision(if_refused=refused)
+        looked_at = 0
+        while groups and looked_at < LOOKED_AT_AT_ONCE and len(decision.records) < FORGOTTEN_AT_ONCE:
+            group_id, pieces = groups.take()
+            if pieces is None:
+                pieces = self.offsets.pieces_of(group_id, gone)
+                decision.records += self.offsets.pending_for(group_id, gone)
+            looked_at += 1
+            if pieces:
+                piece = pieces.pop()
+                looked_at += len(piece.partitions)
+                decision.records += self.offsets.topic_deleted(group_id, piece, gone[piece.topic])
+            if pieces:
+                groups.put_back(group_id, pieces)
+        if groups:
             decision.timers.append(Timer(FORGET_TOPICS, now.steady_ms))
         else:
             self._gone = {}
@@ -553,31 +572,34 @@ class GroupShard:
 
     def _sweep(self, now: Now) -> Decision:
         """Forget what has expired, and groups with nobody in them that have nothing left: a slice of the round."""
-        if not self._to_sweep:
-            self._to_sweep.extend(self._groups)
+        groups = self._sweeping
+        if not groups:
+            groups.begin(self._groups)
         decision = Decision(if_refused=self._sweep_refused)
         looked_at = 0
-        while self._to_sweep and looked_at < LOOKED_AT_AT_ONCE and len(decision.records) < FORGOTTEN_AT_ONCE:
-            group = self._groups.get(self._to_sweep.popleft())
+        while groups and looked_at < LOOKED_AT_AT_ONCE and len(decision.records) < FORGOTTEN_AT_ONCE:
+            group_id, pieces = groups.take()
+            group = self._groups.get(group_id)
             if group is not None:
-                looked_at += 1 + self._sweep_group(group, decision, now)
-        pause_ms = 0 if self._to_sweep else self.surroundings.settings.offsets_retention_check_interval_ms
+                pieces = self.offsets.pieces_of(group_id) if pieces is None else pieces
+                looked_at += 1 + self._sweep_group(group, pieces, decision, now)
+        pause_ms = 0 if groups else self.surroundings.settings.offsets_retention_check_interval_ms
         decision.timers.append(Timer(SWEEP, now.steady_ms + pause_ms))
         return decision
 
     def _sweep_refused(self, code: ErrorCode, now: Now) -> Decision:
         """What has expired is found again in the next round, and not before: a log that takes nothing is left alone."""
-        self._to_sweep.clear()
+        self._sweeping.clear()
         interval_ms = self.surroundings.settings.offsets_retention_check_interval_ms
         return Decision(timers=[Timer(SWEEP, now.steady_ms + interval_ms)])
 
-    def _sweep_group(self, group: AnyGroup, decision: Decision, now: Now) -> int:
+    def _sweep_group(self, group: AnyGroup, pieces: list[Piece], decision: Decision, now: Now) -> int:
         """How many offsets were looked at."""
-        expired, nothing_left, looked_at = self.offsets.expire(group, now.wall_ms)
-        decision.records += expired[:FORGOTTEN_AT_ONCE]
-        self.counts.offset_expirations += min(len(expired), FORGOTTEN_AT_ONCE)
-        if len(expired) > FORGOTTEN_AT_ONCE:
-            self._to_sweep.appendleft(group.group_id)
+        expired, nothing_left, looked_at = self.offsets.expire(group, pieces, now.believed_ms, at_most=PIECE)
+        decision.records += expired
+        self.counts.offset_expirations += len(expired)
+        if pieces:
+            self._sweeping.put_back(group.group_id, pieces)
         elif nothing_left and group.is_empty:
             decision.records += group.tombstones()
         return looked_at

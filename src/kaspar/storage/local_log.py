@@ -78,7 +78,7 @@ class LocalLog:
         self.topic_partition = topic_partition
         self.log_end_offset = log_end_offset
         self.recovery_point = recovery_point
-        # When the oldest append that no sync has covered came; -1 if there is none.
+        # When the oldest append that no sync has covered came, on the steady clock; -1 if there is none.
         self.unflushed_since_ms = -1
         self.deleted = False
         self._pwrite = directory.files.pwrite
@@ -445,7 +445,7 @@ class LocalLog:
         self.directory.readers.forget(segment)
 
     def maintain(self, now_ms: int) -> int:
-        """Remove files whose `file.delete.delay.ms` is over: how many. Any thread."""
+        """Remove files whose `file.delete.delay.ms` is over, by the steady clock: how many. Any thread."""
         if self.deleted:
             return 0
         return self._doomed.remove_due(self.directory.files, now_ms, self._config.file_delete_delay_ms)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import NO_PRODUCER_ID, LeaderEpoch, Offset, TopicPartition
 from kaspar.base.log import get_log
+from kaspar.base.patient_clock import Moment
 from kaspar.config import LogConfig
 from kaspar.records import (
     BatchHeader,
@@ -151,7 +152,7 @@ class Log(ShrinkingLog):
         self.log_end_offset = last_offset + 1
         segment.size = position + size
         if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = now_ms
+            self.unflushed_since_ms = self.directory.steady_ms()
         return _new(Appended, (base_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
 
     def append_marker(
@@ -258,7 +259,7 @@ class Log(ShrinkingLog):
         self.log_end_offset = batches[-1][1].next_offset
         segment.size = at + len(data)
         if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = now_ms
+            self.unflushed_since_ms = self.directory.steady_ms()
 
     # Reads
 
@@ -383,9 +384,9 @@ class Log(ShrinkingLog):
     def active_producers(self) -> list[ProducerEntry]:
         return list(self.producers.entries.values())
 
-    def expire_producers(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers idle for `producer.id.expiration.ms`: how many."""
-        return self.producers.expire(now_ms, expiration_ms)
+    def expire_producers(self, now: Moment, expiration_ms: int, at_most: int | None = None) -> Iterator[int]:
+        """Forget producers idle for `producer.id.expiration.ms`: how many, each time that `at_most` were looked at."""
+        return self.producers.expire(now, expiration_ms, at_most)
 
     # Durability
 
@@ -420,11 +421,13 @@ class Log(ShrinkingLog):
         files = self.directory.files
         try:
             self._active.complete_indexes(files)
-            if self.log_end_offset > 0 and self.log_end_offset not in self.snapshots:
-                self._write_snapshot(self.log_end_offset)
-                if self.log_end_offset in self.snapshots:
-                    sync_file(files, os.path.join(self.folder, numbered(self.log_end_offset, SNAPSHOT)))
+            end = self.log_end_offset
+            if end > 0 and end not in self.snapshots.written:
+                self.snapshots.take(end, self.producers.taken())
                 self._folder_dirty = True
+            self.write_snapshots()
+            if self._folder_dirty and end in self.snapshots.written:
+                sync_file(files, os.path.join(self.folder, numbered(end, SNAPSHOT)))
             dirty = self._unsynced_indexes or self._unsynced_aborted or self._folder_dirty
             if self.recovery_point < self.log_end_offset or dirty:
                 self._unsynced_indexes.append(self._active)

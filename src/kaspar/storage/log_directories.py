@@ -7,7 +7,7 @@ by `kafka-storage format`.
 """
 
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from kaspar.base.errors import KasparError, StorageFailure
@@ -33,7 +33,16 @@ class _Opened:
 
 
 class LogDirectories:
-    def __init__(self, files: Files, readers: ReadHandles, writers: WriteHandles, *, lock: bool) -> None:
+    def __init__(
+        self,
+        files: Files,
+        readers: ReadHandles,
+        writers: WriteHandles,
+        monotonic: Callable[[], float],
+        *,
+        lock: bool,
+    ) -> None:
+        self._monotonic = monotonic
         self._files = files
         self._readers = readers
         self._writers = writers
@@ -52,7 +61,7 @@ class LogDirectories:
             raise
 
     def _look_at(self, path: str) -> None:
-        directory = LogDirectory(path, self._files, self._readers, self._writers)
+        directory = LogDirectory(path, self._files, self._readers, self._writers, self._monotonic)
         opened = self._opened[path] = _Opened(directory)
         try:
             self._files.mkdir(path)

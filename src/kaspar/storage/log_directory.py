@@ -6,6 +6,7 @@ says why, and everything that would write to the directory afterwards meets it a
 
 import errno
 import os
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,18 +29,41 @@ class Source(NamedTuple):
 
 
 class LogDirectory:
-    __slots__ = ("_in_memory", "_tells_cached", "cached", "files", "offline", "path", "readers", "waiting", "writers")
+    __slots__ = (
+        "_in_memory",
+        "_monotonic",
+        "_tells_cached",
+        "cached",
+        "files",
+        "offline",
+        "path",
+        "readers",
+        "waiting",
+        "writers",
+    )
 
-    def __init__(self, path: str, files: Files, readers: ReadHandles, writers: WriteHandles) -> None:
+    def __init__(
+        self,
+        path: str,
+        files: Files,
+        readers: ReadHandles,
+        writers: WriteHandles,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.path = path
         self.files = files
         self.readers = readers
         self.writers = writers
         self.offline: str | None = None
+        self._monotonic = monotonic
         self._in_memory: bool | None = None
         self._tells_cached = True
         self.waiting = Source(files.pread, waits=True)
         self.cached = Source(self.pread_now, waits=False)
+
+    def steady_ms(self) -> int:
+        """The time by which its logs measure how long something has waited."""
+        return int(self._monotonic() * 1000)
 
     @property
     def online(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kaspar.base.errors import StorageFailure
 from kaspar.base.ids import Offset, TopicPartition
 from kaspar.base.log import get_log
+from kaspar.base.patient_clock import Moment
 from kaspar.config import LogConfig
 from kaspar.storage import checkpoints, folder_metadata
 from kaspar.storage.file_names import (
@@ -48,6 +49,7 @@ class DirectoryLoader:
         config_of: Callable[[str], LogConfig],
         *,
         now_ms: int,
+        moment: Moment,
         producer_expiration_ms: int,
         progress: LoadProgress | None,
         deleted_topics: Collection[uuid.UUID] = (),
@@ -62,6 +64,7 @@ class DirectoryLoader:
         self._deleted_topics = deleted_topics
         self._config_of = config_of
         self._now_ms = now_ms
+        self._moment = moment
         self._producer_expiration_ms = producer_expiration_ms
         self._progress = progress
         self._counting = threading.Lock()
@@ -135,6 +138,7 @@ class DirectoryLoader:
                 self._config_of(partition.topic),
                 known,
                 now_ms=self._now_ms,
+                moment=self._moment,
                 producer_expiration_ms=self._producer_expiration_ms,
                 progress=self._checked,
             )

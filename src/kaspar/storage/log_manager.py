@@ -14,7 +14,7 @@ import os
 import resource
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kaspar.base.clock import Clock
@@ -62,7 +62,9 @@ class LogManager:
         most = most_open_files or _share_of_open_files()
         self._readers = ReadHandles(self._files, most_files=most)
         self._writers = WriteHandles(most_files=most)
-        self._directories = LogDirectories(self._files, self._readers, self._writers, lock=lock_directories)
+        self._directories = LogDirectories(
+            self._files, self._readers, self._writers, clock.monotonic, lock=lock_directories
+        )
         self._logs: dict[TopicPartition, Log] = {}
         self._retired = RetiredFolders()
         self._changing = threading.Lock()
@@ -102,6 +104,7 @@ class LogManager:
                 directory,
                 config_of,
                 now_ms=self._clock.now_ms(),
+                moment=self.patient_clock.moment(),
                 producer_expiration_ms=self._config.producer_id_expiration_ms,
                 progress=progress,
                 deleted_topics=expected.deleted,
@@ -283,14 +286,27 @@ class LogManager:
         if failure is not None:
             raise failure
 
-    def expire_producers(self) -> int:
-        """Forget idle producers of every partition: how many."""
-        now_ms = self._clock.now_ms()
+    def expire_producers(self, at_most: int) -> Iterator[int]:
+        """Forget idle producers of every partition: how many, each time that `at_most` were looked at, or somewhat
+        more. Whoever goes through it may do something else in between.
+        """
+        now = self.patient_clock.moment()
         expiration_ms = self._config.producer_id_expiration_ms
-        return sum(one.expire_producers(now_ms, expiration_ms) for one in list(self._logs.values()))
+        looked_at = forgotten = 0
+        for one in list(self._logs.values()):
+            slice_size = min(at_most, 1 + len(one.producers.entries))
+            for number in one.expire_producers(now, expiration_ms, at_most):
+                looked_at += slice_size
+                forgotten += number
+                if looked_at >= at_most:
+                    yield forgotten
+                    looked_at = forgotten = 0
+        yield forgotten
 
     def maintain(self, now_ms: int) -> None:
-        """Remove files and folders whose time to wait is over."""
+        """Write what logs have yet to write, and remove files and folders whose time to wait is over, by the steady
+        clock.
+        """
         for one in list(self._logs.values()):
             if one.directory.offline is None:
                 try:

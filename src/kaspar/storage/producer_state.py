@@ -12,15 +12,17 @@ questioned. The rules are Kafka 4's:
   last marker (storage/verification.py).
 
 Open transactions hold back the last stable offset, and decided ones do until the high watermark has passed their
-marker. Changed by the log's owner alone.
+marker. Changed by the log's owner alone. An entry that was taken for a snapshot is never changed again: the next batch
+of its producer makes another one.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.base.patient_clock import Moment
 from kaspar.storage.transaction_index import AbortedTransaction
 from kaspar.storage.verification import Verification, Verifications
 
@@ -29,6 +31,8 @@ LAST_SEQUENCE = 0x7FFF_FFFF
 NO_SEQUENCE = -1
 NO_EPOCH = -1
 LAST_EPOCH = 0x7FFF
+SINCE_THE_LAST_ROUND = -1
+BEFORE_THE_START = -2
 EPOCH_BUMPED_BY_MARKERS = 2
 """The version of transactions since which every transaction ends with an epoch of its own."""
 
@@ -53,18 +57,33 @@ class ProducerEntry:
         "batches",
         "coordinator_epoch",
         "current_txn_first_offset",
+        "generation",
         "last_timestamp",
         "producer_epoch",
         "producer_id",
+        "seen_ms",
     )
 
-    def __init__(self, producer_id: int, producer_epoch: int = NO_EPOCH) -> None:
+    def __init__(self, producer_id: int, producer_epoch: int = NO_EPOCH, generation: int = 0) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.current_txn_first_offset = -1
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
+        self.seen_ms = BEFORE_THE_START
+        """When it last wrote, on the steady clock: not before that, and at most a round of `expire` later."""
+        self.generation = generation
+        """How often the entries had been taken for a snapshot when it was made: older ones belong to snapshots too."""
+
+    def copied(self, generation: int) -> "ProducerEntry":
+        copied = ProducerEntry(self.producer_id, self.producer_epoch, generation)
+        copied.coordinator_epoch = self.coordinator_epoch
+        copied.last_timestamp = self.last_timestamp
+        copied.current_txn_first_offset = self.current_txn_first_offset
+        copied.batches.extend(self.batches)
+        copied.seen_ms = self.seen_ms
+        return copied
 
     @property
     def last_sequence(self) -> int:
@@ -106,11 +125,20 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerState:
-    __slots__ = ("_ongoing", "_verifications", "decided", "entries", "first_unstable_offset", "topic_partition")
+    __slots__ = (
+        "_generation",
+        "_ongoing",
+        "_verifications",
+        "decided",
+        "entries",
+        "first_unstable_offset",
+        "topic_partition",
+    )
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self.topic_partition = topic_partition
         self.entries: dict[int, ProducerEntry] = {}
+        self._generation = 0
         # First offset of a transaction -> producer id. What begins later has a larger one, so the first is the least.
         self._ongoing: dict[int, int] = {}
         self.decided: dict[int, int] = {}
@@ -210,12 +238,7 @@ class ProducerState:
         transactional: bool,
     ) -> None:
         """A data batch is in the log."""
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
-        elif epoch != entry.producer_epoch:
-            entry.producer_epoch = epoch
-            entry.batches.clear()
+        entry = self._entry_to_change(producer_id, epoch)
         last_sequence = NO_SEQUENCE if base_sequence < 0 else (base_sequence + offset_delta) & LAST_SEQUENCE
         entry.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
         entry.last_timestamp = timestamp
@@ -225,6 +248,20 @@ class ProducerState:
                 entry.current_txn_first_offset = first_offset = last_offset - offset_delta
                 self._ongoing[first_offset] = producer_id
                 self._find_first_unstable_offset()
+
+    def _entry_to_change(self, producer_id: int, epoch: int) -> ProducerEntry:
+        """The producer's entry, at this epoch: a copy, if a snapshot has the one that there was."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch, self._generation)
+        else:
+            if entry.generation != self._generation:
+                entry = self.entries[producer_id] = entry.copied(self._generation)
+            if epoch != entry.producer_epoch:
+                entry.producer_epoch = epoch
+                entry.batches.clear()
+        entry.seen_ms = SINCE_THE_LAST_ROUND
+        return entry
 
     # Transactions
 
@@ -311,12 +348,7 @@ class ProducerState:
     ) -> CompletedTransaction | None:
         """A transaction marker is in the log. What it decided; None if there was no transaction here."""
         decided = self.decided_by(producer_id, offset, aborted=aborted)
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            entry = self.entries[producer_id] = ProducerEntry(producer_id, epoch)
-        elif epoch != entry.producer_epoch:
-            entry.producer_epoch = epoch
-            entry.batches.clear()
+        entry = self._entry_to_change(producer_id, epoch)
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = timestamp
         self._verifications.marker_written(producer_id, epoch)
@@ -372,17 +404,37 @@ class ProducerState:
         self._verifications = Verifications()
         self.first_unstable_offset = None
 
-    def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were idle for too long; one with an open transaction stays. How many went."""
-        expired = [
-            producer_id
-            for producer_id, entry in self.entries.items()
-            if entry.current_txn_first_offset < 0 and now_ms - entry.last_timestamp >= expiration_ms
-        ]
-        for producer_id in expired:
-            del self.entries[producer_id]
-        self._verifications.expire(now_ms, expiration_ms)
-        return len(expired)
+    def taken(self) -> list[ProducerEntry]:
+        """All entries as they are now, for a snapshot that is written later: these objects do not change any more."""
+        self._generation += 1
+        return list(self.entries.values())
+
+    def expire(self, now: Moment, expiration_ms: int, at_most: int | None = None) -> Iterator[int]:
+        """Forget producers that were idle for too long; one with an open transaction stays. How many went, each time
+        that `at_most` were looked at, and at the end.
+
+        Idleness is measured on the steady clock. Only what was before the start can be told by nothing but the time of
+        the last batch, which is the producer's own; that is judged by a clock that is slow to believe a jump.
+        """
+        self._verifications.expire(now.steady_ms, expiration_ms)
+        ids = list(self.entries)
+        step = at_most or max(1, len(ids))
+        for first in range(0, max(1, len(ids)), step):
+            yield sum(self._maybe_expire(producer_id, now, expiration_ms) for producer_id in ids[first : first + step])
+
+    def _maybe_expire(self, producer_id: int, now: Moment, expiration_ms: int) -> bool:
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            return False
+        idle_ms = now.believed_ms - entry.last_timestamp
+        if entry.seen_ms == SINCE_THE_LAST_ROUND or (entry.seen_ms == BEFORE_THE_START and idle_ms < 0):
+            entry.seen_ms = now.steady_ms
+        if entry.seen_ms >= 0:
+            idle_ms = now.steady_ms - entry.seen_ms
+        if entry.current_txn_first_offset >= 0 or idle_ms < expiration_ms:
+            return False
+        del self.entries[producer_id]
+        return True
 
     def _out_of_order(self, producer_id: int, offset: int, sequence: int, expected: str) -> Refused:
         return Refused(

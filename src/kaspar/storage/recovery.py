@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
+from kaspar.base.patient_clock import Moment
 from kaspar.config import LogConfig
 from kaspar.records import BatchHeader
 from kaspar.storage import producer_replay
@@ -70,13 +71,17 @@ def load_log(
     known: KnownOffsets,
     *,
     now_ms: int,
+    moment: Moment,
     producer_expiration_ms: int,
     progress: Progress | None = None,
 ) -> Log:
-    """May wait for the disk: in a thread. OSError is for the caller, who knows which directory fails."""
+    """May wait for the disk: in a thread. OSError is for the caller, who knows which directory fails. `now_ms` is the
+    wall clock's time, `moment` the one by which idle producers are forgotten.
+    """
     loading = _Loading(directory.files, folder, topic_partition, config, known, now_ms, progress)
     loading.run()
-    loading.producers.expire(now_ms, producer_expiration_ms)
+    for _ in loading.producers.expire(moment, producer_expiration_ms):
+        pass
     loaded = Log(
         directory,
         folder,

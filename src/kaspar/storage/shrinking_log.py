@@ -17,9 +17,8 @@ the log or drops one of the old segments between the second step and the third t
 would bring back what is gone.
 """
 
-import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
@@ -28,14 +27,14 @@ from kaspar.base.log import get_log
 from kaspar.config import LogConfig
 from kaspar.storage import producer_replay, retention
 from kaspar.storage.cleaning.errors import CleaningStopped
-from kaspar.storage.file_names import CLEANED, SNAPSHOT, SWAP, numbered
-from kaspar.storage.files import DISK_FULL, unlink_if_there
+from kaspar.storage.file_names import CLEANED, SWAP
+from kaspar.storage.files import DISK_FULL
 from kaspar.storage.leader_epochs import LeaderEpochCache
 from kaspar.storage.local_log import LocalLog
 from kaspar.storage.log_directory import LogDirectory
-from kaspar.storage.producer_snapshot import write_snapshot
 from kaspar.storage.producer_state import ProducerState
 from kaspar.storage.segment import Segment
+from kaspar.storage.taken_snapshots import TakenSnapshots
 
 log = get_log(__name__)
 
@@ -82,8 +81,7 @@ class ShrinkingLog(LocalLog):
         self.log_start_offset = log_start_offset
         self.leader_epochs = leader_epochs
         self.producers = producers
-        # The offsets of the producer snapshots in the folder.
-        self.snapshots = snapshots
+        self.snapshots = TakenSnapshots(directory.files, folder, snapshots)
         # The replacement that is under way between `begin_swap` and `replace_segments`, and how many there were.
         self._swapping: Replacement | None = None
         # The segment that was last complained about for its timestamps.
@@ -99,18 +97,37 @@ class ShrinkingLog(LocalLog):
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
         super()._roll(base_offset, now_ms)
-        self._write_snapshot(base_offset)
+        self.snapshots.take(base_offset, self.producers.taken())
+        self._write_snapshots(self.snapshots.write_if_small)
 
-    def _write_snapshot(self, offset: int) -> None:
-        """The state of the producers at `offset`. On a full disk there is none: recovery then reads more of the log."""
+    def write_snapshots(self) -> None:
+        """Write the producer snapshots that were taken. In a thread."""
+        self._write_snapshots(self.snapshots.write)
+
+    def _write_snapshots(self, write: Callable[[], None]) -> None:
+        """On a full disk they are left out: recovery then reads more of the log."""
         try:
-            write_snapshot(self.directory.files, self.folder, offset, self.producers.entries.values())
+            write()
         except OSError as error:
+            if self.deleted:
+                return
             if error.errno not in DISK_FULL:
                 raise self.directory.fail(error, f"writing a producer snapshot of {self.topic_partition}") from error
-            log.warning("no space is left for a producer snapshot", partition=self.topic_partition, offset=offset)
-        else:
-            self.snapshots.add(offset)
+            offsets = self.snapshots.give_up()
+            log.warning("no space is left for producer snapshots", partition=self.topic_partition, offsets=offsets)
+
+    def maintain(self, now_ms: int) -> int:
+        """Write what waits to be written, and remove files whose `file.delete.delay.ms` is over, by the steady clock:
+        how many. Any thread.
+        """
+        if not self.deleted:
+            self.write_snapshots()
+        return super().maintain(now_ms)
+
+    def delete(self) -> None:
+        self.deleted = True
+        self.snapshots.stop()  # the folder's name may be another log's in a moment
+        super().delete()
 
     def _persist_leader_epochs(self) -> None:
         try:
@@ -159,10 +176,10 @@ class ShrinkingLog(LocalLog):
         self.log_start_offset = log_start_offset
         self.leader_epochs.truncate_from_end(end)
         self._persist_leader_epochs()
-        for offset in [offset for offset in self.snapshots if offset > end]:
-            self._remove_snapshot(offset)
+        self.snapshots.drop_above(end)
+        self.write_snapshots()
         begin = producer_replay.load_newest_snapshot(
-            files, self.folder, self.snapshots, end, self.producers, self.segments.base_offsets[0]
+            files, self.folder, self.snapshots.written, end, self.producers, self.segments.base_offsets[0]
         )
         producer_replay.replay(files, self.segments.all, begin, end, self.producers)
 
@@ -234,15 +251,11 @@ class ShrinkingLog(LocalLog):
         try:
             self._give_up_swap(self._segments_below(below_offset))
             self._drop_segments_below(below_offset)
-            for snapshot in [offset for offset in self.snapshots if offset < self.segments.base_offsets[0]]:
-                self._remove_snapshot(snapshot)
+            for snapshot in self.snapshots.all:
+                if snapshot < self.segments.base_offsets[0]:
+                    self.snapshots.drop(snapshot)
         except OSError as error:
             raise self.directory.fail(error, f"deleting segments of {self.topic_partition}") from error
-
-    def _remove_snapshot(self, offset: int) -> None:
-        if offset in self.snapshots:
-            unlink_if_there(self.directory.files, os.path.join(self.folder, numbered(offset, SNAPSHOT)))
-            self.snapshots.discard(offset)
 
     # Cleaning
 
@@ -308,7 +321,7 @@ class ShrinkingLog(LocalLog):
         """A snapshot belongs to the beginning of a segment."""
         try:
             for segment in merged:
-                self._remove_snapshot(segment.base_offset)
+                self.snapshots.drop(segment.base_offset)
         except OSError as error:
             raise self._swap_failed(error) from error
 

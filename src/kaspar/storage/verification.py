@@ -84,7 +84,7 @@ class Verifications:
                 self._remove(producer_id, found)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget what was asked about long ago and never led to a batch."""
+        """Forget what was asked about long ago, by the steady clock, and never led to a batch."""
         for producer_id, claims in tuple(self._under_way.items()):
             for found in tuple(claims.values()):
                 if now_ms - found.since_ms >= expiration_ms:

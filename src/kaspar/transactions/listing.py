@@ -45,9 +45,11 @@ def listed(
     transactions: Iterable[Transaction],
     request: list_transactions.ListTransactionsRequest,
     matches: Callable[[str], bool],
-    now_ms: int,
+    age_ms: Callable[[Transaction], int],
 ) -> tuple[list_transactions.TransactionState, ...]:
-    """Those that pass every filter of the request; `matches` is its pattern."""
+    """Those that pass every filter of the request; `matches` is its pattern, and `age_ms` says how long ago a
+    transaction began.
+    """
     states = frozenset(request.state_filters)
     producer_ids = frozenset(request.producer_id_filters)
     longer_than_ms = request.duration_filter
@@ -56,7 +58,7 @@ def listed(
         return (
             (not producer_ids or transaction.producer.producer_id in producer_ids)
             and (not states or transaction.state.wire_name in states)
-            and (longer_than_ms < 0 or now_ms - transaction.start_ms > longer_than_ms)
+            and (longer_than_ms < 0 or age_ms(transaction) > longer_than_ms)
             and matches(transaction.transactional_id)
         )
 

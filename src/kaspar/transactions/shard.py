@@ -11,10 +11,11 @@ Rules:
 - Whatever is reported of markers counts only for the pair they were written under: a late report of one transaction
   completes no other.
 - A transaction that is open for longer than its timeout is aborted, its producer fenced. One that waits for its owner's
-  decision has no timeout; it is aborted when it is older than the broker allows.
+  decision has no timeout; it is aborted when it is older than the broker allows, but not right after a start.
 - An id that no transaction uses is forgotten when it was idle for long.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Final, NamedTuple
@@ -46,8 +47,13 @@ from kaspar.transactions.watches import LastEpochs, Watches
 
 RETRY_MS: Final = 1_000
 """When something that nobody waits for is tried again, after the log has refused it."""
+LOOK_AT_ONCE: Final = 2000
+"""So many ids are looked at before the event loop does something else ..."""
 FORGET_AT_ONCE: Final = 500
-"""So many idle ids are forgotten in one batch; the next follows."""
+"""... or so many are forgotten: their tombstones are one batch."""
+PREPARED_AFTER_LOADING_MS: Final = 60 * 60_000
+"""So long, at least, a transaction may wait for its owner after its coordinator was loaded: for an owner that could not
+decide while no broker ran, and for a clock that was wrong at the start to be set right."""
 
 
 class TimeoutOf(NamedTuple):
@@ -66,6 +72,7 @@ class _Expiry(Enum):
 
 
 EXPIRY: Final = _Expiry.EXPIRY
+UNFINISHED_STATES: Final = OPEN_STATES | ENDING_STATES
 
 
 class TransactionShard:
@@ -85,6 +92,10 @@ class TransactionShard:
         self.transactions: dict[str, Transaction] = {}
         self.waiting_for_their_owners: dict[str, Transaction] = {}
         """The transactions without a timeout that are open: each holds up readers until its owner decides."""
+        self._unfinished: dict[str, Transaction] = {}
+        """Those that are open or being ended."""
+        self._to_look_at: deque[str] = deque()
+        """What is left of the round that looks for idle ids."""
         self._settings = settings
         self._coordinator_epoch = coordinator_epoch
         self._next_producer_id = next_producer_id
@@ -109,6 +120,10 @@ class TransactionShard:
             self._last_epochs.forget(transactional_id)
         else:
             self.transactions[transactional_id] = transaction
+        if transaction is not None and transaction.state in UNFINISHED_STATES:
+            self._unfinished[transactional_id] = transaction
+        else:
+            self._unfinished.pop(transactional_id, None)
         if transaction is not None and transaction.waits_for_its_owner:
             self.waiting_for_their_owners[transactional_id] = transaction
         else:
@@ -125,11 +140,11 @@ class TransactionShard:
 
     def loaded(self, now: Now) -> Decision:
         decision = Decision(timers=[Timer(EXPIRY, now.steady_ms + self._settings.expiry_interval_ms)])
-        for transaction in self.transactions.values():
-            self._watches.loaded(transaction, now)
+        self._watches.loaded(now)
+        for transaction in self._unfinished.values():
             if transaction.state in OPEN_STATES:
-                decision.timers += self._watch(transaction)
-            elif transaction.state in ENDING_STATES:
+                decision.timers += self._watch(transaction, now)
+            else:
                 decision.actions.append(self._markers_of(transaction))
         return decision
 
@@ -214,7 +229,13 @@ class TransactionShard:
     def list_transactions(
         self, request: ListTransactionsRequest, matches: Callable[[str], bool], now: Now
     ) -> tuple[ListedTransaction, ...]:
-        return listing.listed(self.transactions.values(), request, matches, now.wall_ms)
+        def age_ms(transaction: Transaction) -> int:
+            """Of one that may time out, by the clock that ends it."""
+            if transaction.state in UNFINISHED_STATES:
+                return self._watches.age_ms(transaction, now)
+            return now.wall_ms - transaction.start_ms
+
+        return listing.listed(self.transactions.values(), request, matches, age_ms)
 
     # -- markers and timers ------------------------------------------------------------------------------------------
 
@@ -247,8 +268,8 @@ class TransactionShard:
         before = self.transactions.get(transactional_id)
         if before is None or before.state not in OPEN_STATES:
             return Decision()
-        if now.steady_ms < self._deadline_ms(before):
-            return Decision(timers=self._watch(before))
+        if now.steady_ms < self._deadline_ms(before, now):
+            return Decision(timers=self._watch(before, now))
         again = Decision(timers=[Timer(TimeoutOf(transactional_id), now.steady_ms + RETRY_MS)])
         terms = self._terms(now, self._transaction_version())
         try:
@@ -260,18 +281,29 @@ class TransactionShard:
         return decision
 
     def _forget_idle(self, now: Now) -> Decision:
-        idle = [
-            transaction
-            for transaction in self.transactions.values()
-            if transaction.state not in OPEN_STATES | ENDING_STATES
-            and self._watches.idle_ms(transaction.transactional_id, now) >= self._settings.expiration_ms
-        ]
-        next_ms = now.steady_ms + (0 if len(idle) > FORGET_AT_ONCE else self._settings.expiry_interval_ms)
-        return Decision(
-            records=[stored.to_record(transaction.expired()) for transaction in idle[:FORGET_AT_ONCE]],
-            timers=[Timer(EXPIRY, next_ms)],
-            if_refused=lambda code, now: Decision(timers=[Timer(EXPIRY, now.steady_ms + RETRY_MS)]),
+        """A slice of a round over all ids."""
+        to_look_at = self._to_look_at
+        if not to_look_at:
+            to_look_at.extend(self.transactions)
+        tombstones: list[StoredRecord] = []
+        for _ in range(min(LOOK_AT_ONCE, len(to_look_at))):
+            transaction = self.transactions.get(to_look_at.popleft())
+            if transaction is not None and self._is_idle(transaction, now):
+                tombstones.append(stored.to_record(transaction.expired()))
+                if len(tombstones) == FORGET_AT_ONCE:
+                    break
+        next_ms = now.steady_ms + (0 if to_look_at else self._settings.expiry_interval_ms)
+        return Decision(records=tombstones, timers=[Timer(EXPIRY, next_ms)], if_refused=self._forgetting_refused)
+
+    def _is_idle(self, transaction: Transaction, now: Now) -> bool:
+        return (
+            transaction.state not in UNFINISHED_STATES
+            and self._watches.idle_ms(transaction, now) >= self._settings.expiration_ms
         )
+
+    def _forgetting_refused(self, code: ErrorCode, now: Now) -> Decision:
+        self._to_look_at.clear()
+        return Decision(timers=[Timer(EXPIRY, now.steady_ms + RETRY_MS)])
 
     # -- helpers -----------------------------------------------------------------------------------------------------
 
@@ -293,7 +325,7 @@ class TransactionShard:
         if after.state in OPEN_STATES:
             if before is None or before.state not in OPEN_STATES:
                 self._watches.started(transactional_id, now)
-            decision.timers += self._watch(after)
+            decision.timers += self._watch(after, now)
         elif after.state in ENDING_STATES:
             assert before is not None
             if after.client_version >= TRANSACTIONS_V2:
@@ -311,14 +343,15 @@ class TransactionShard:
             transaction.client_version,
         )
 
-    def _watch(self, transaction: Transaction) -> list[Timer]:
-        deadline_ms = self._deadline_ms(transaction)
+    def _watch(self, transaction: Transaction, now: Now) -> list[Timer]:
+        deadline_ms = self._deadline_ms(transaction, now)
         if self._watches.wakes_by(transaction.transactional_id, deadline_ms):
             return []
         return [Timer(TimeoutOf(transaction.transactional_id), deadline_ms)]
 
-    def _deadline_ms(self, transaction: Transaction) -> int:
-        allowed_ms = transaction.timeout_ms
-        if transaction.waits_for_its_owner:
-            allowed_ms = self._settings.prepared_max_age_ms
-        return self._watches.start_ms(transaction.transactional_id) + allowed_ms
+    def _deadline_ms(self, transaction: Transaction, now: Now) -> int:
+        began_ms = now.steady_ms - self._watches.age_ms(transaction, now)
+        if not transaction.waits_for_its_owner:
+            return began_ms + transaction.timeout_ms
+        deadline_ms = began_ms + self._settings.prepared_max_age_ms
+        return max(deadline_ms, self._watches.least_deadline_ms(transaction, PREPARED_AFTER_LOADING_MS))

@@ -5,61 +5,63 @@ from kaspar.coordination import Now
 from kaspar.transactions.state import NO_EPOCH, Transaction
 
 
-class _Watch:
-    __slots__ = ("start_ms", "touched_ms", "wakes_ms")
-
-    def __init__(self, now_ms: int) -> None:
-        self.start_ms = now_ms
-        self.touched_ms = now_ms
-        self.wakes_ms: int | None = None
-
-
 class Watches:
     """When each transaction began and each id was last used, on the steady clock: a wall clock that jumps ends none of
-    them. Only a coordinator that is loaded has nothing but the times in the log to begin with.
+    them. Of what was before the shard was loaded only the log knows when; that is judged by the time that is believed
+    now, so that a clock that was wrong at the start and is set right is followed. But it is at least as old as the
+    shard: a clock that went back keeps nothing open.
 
     An id keeps one timer. It is not moved when its transaction ends and the next begins: when it fires, somebody looks.
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, _Watch] = {}
+        self._loaded_ms = 0
+        self._started_ms: dict[str, int] = {}
+        self._touched_ms: dict[str, int] = {}
+        self._wakes_ms: dict[str, int] = {}
 
-    def loaded(self, transaction: Transaction, now: Now) -> None:
-        watch = self._by_id[transaction.transactional_id] = _Watch(now.steady_ms)
-        watch.start_ms -= max(0, now.wall_ms - transaction.start_ms)
-        watch.touched_ms -= max(0, now.wall_ms - transaction.last_update_ms)
+    def loaded(self, now: Now) -> None:
+        self._loaded_ms = now.steady_ms
 
     def touched(self, transactional_id: str, now: Now) -> None:
-        watch = self._by_id.get(transactional_id)
-        if watch is None:
-            self._by_id[transactional_id] = _Watch(now.steady_ms)
-        else:
-            watch.touched_ms = now.steady_ms
+        self._touched_ms[transactional_id] = now.steady_ms
 
     def started(self, transactional_id: str, now: Now) -> None:
-        self._by_id[transactional_id].start_ms = now.steady_ms
+        self._started_ms[transactional_id] = now.steady_ms
 
-    def start_ms(self, transactional_id: str) -> int:
-        return self._by_id[transactional_id].start_ms
+    def least_deadline_ms(self, transaction: Transaction, patience_ms: int) -> int:
+        """For one that began before the shard was loaded: so long after that. For others there is none."""
+        return 0 if transaction.transactional_id in self._started_ms else self._loaded_ms + patience_ms
 
-    def idle_ms(self, transactional_id: str, now: Now) -> int:
-        return now.steady_ms - self._by_id[transactional_id].touched_ms
+    def age_ms(self, transaction: Transaction, now: Now) -> int:
+        """How long ago it began."""
+        started_ms = self._started_ms.get(transaction.transactional_id)
+        return self._since(started_ms, transaction.start_ms, now)
+
+    def idle_ms(self, transaction: Transaction, now: Now) -> int:
+        """How long ago its id was last used."""
+        touched_ms = self._touched_ms.get(transaction.transactional_id)
+        return self._since(touched_ms, transaction.last_update_ms, now)
 
     def wakes_by(self, transactional_id: str, at_ms: int) -> bool:
         """Whether a timer is set that fires no later than that. If not, one has to be set, and counts as set."""
-        watch = self._by_id[transactional_id]
-        if watch.wakes_ms is not None and watch.wakes_ms <= at_ms:
+        wakes_ms = self._wakes_ms.get(transactional_id)
+        if wakes_ms is not None and wakes_ms <= at_ms:
             return True
-        watch.wakes_ms = at_ms
+        self._wakes_ms[transactional_id] = at_ms
         return False
 
     def woke(self, transactional_id: str) -> None:
-        watch = self._by_id.get(transactional_id)
-        if watch is not None:
-            watch.wakes_ms = None
+        self._wakes_ms.pop(transactional_id, None)
 
     def forget(self, transactional_id: str) -> None:
-        self._by_id.pop(transactional_id, None)
+        for known in (self._started_ms, self._touched_ms, self._wakes_ms):
+            known.pop(transactional_id, None)
+
+    def _since(self, steady_ms: int | None, stored_ms: int, now: Now) -> int:
+        if steady_ms is not None:
+            return now.steady_ms - steady_ms
+        return max(now.believed_ms - stored_ms, now.steady_ms - self._loaded_ms)
 
 
 class LastEpochs:

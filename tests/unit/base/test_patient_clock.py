@@ -97,3 +97,40 @@ def test_a_clock_that_is_wrong_when_the_process_starts_is_met_with_the_same_pati
     assert patient.now_ms() == NOW_MS
     clock.advance(PATIENCE_MS)
     assert patient.now_ms() == clock.now_ms()
+
+
+def test_what_is_written_down_while_the_clock_is_back_does_not_look_old_later(
+    clock: ManualClock, patient: PatientClock
+) -> None:
+    clock.jump(-YEAR_MS)
+    clock.advance(MINUTE_MS)
+    assert patient.moment().stamp_ms == NOW_MS + MINUTE_MS
+    clock.jump(YEAR_MS)
+    clock.advance(MINUTE_MS)
+    assert patient.moment() == (NOW_MS + 2 * MINUTE_MS, 2 * MINUTE_MS, NOW_MS + 2 * MINUTE_MS), "and all is as it was"
+
+
+def test_a_clock_that_stays_back_is_followed_in_what_is_written_down_too(
+    clock: ManualClock, patient: PatientClock
+) -> None:
+    clock.jump(-YEAR_MS)
+    patient.moment()
+    clock.advance(PATIENCE_MS - 1)
+    assert patient.moment().stamp_ms == NOW_MS + PATIENCE_MS - 1
+    clock.advance(1)
+    assert patient.moment().stamp_ms == clock.now_ms()
+
+
+def test_what_is_written_down_is_never_behind_the_clock(clock: ManualClock, patient: PatientClock) -> None:
+    """A jump ahead may be right."""
+    clock.jump(YEAR_MS)
+    assert patient.moment() == (NOW_MS + YEAR_MS, 0, NOW_MS)
+    clock.jump(-YEAR_MS)
+    assert patient.moment() == (NOW_MS, 0, NOW_MS), "a jump that was not believed leaves no trace"
+
+
+def test_a_clock_that_is_behind_when_the_process_starts_is_not_written_down(clock: ManualClock) -> None:
+    """A machine without a battery is in 1970 until it has a network."""
+    patient = PatientClock(clock, NOW_MS + YEAR_MS)
+    clock.advance(MINUTE_MS)
+    assert patient.moment() == (NOW_MS + YEAR_MS + MINUTE_MS, MINUTE_MS, NOW_MS + MINUTE_MS)

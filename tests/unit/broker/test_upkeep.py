@@ -10,12 +10,13 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset
 from kaspar.base.patient_clock import PATIENCE_MS, PatientClock
+from kaspar.broker import upkeep
 from kaspar.broker.cleaning import LEAST_BACKOFF_MS
 from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE
 from kaspar.storage import Log
 from tests.unit.broker.running import create_topic, run, running, until
 from tests.unit.replication.partitions import append
-from tests.unit.storage.logs import NOW_MS, log_config
+from tests.unit.storage.logs import NOW_MS, log_config, make_batch
 
 OFTEN = {"log_retention_check_interval_ms": "1"}
 DAY_MS = 86_400_000
@@ -209,5 +210,46 @@ def test_without_a_backoff_idle_segments_and_dirty_logs_are_still_looked_for_wit
         async with running(tmp_path, log_cleaner_backoff_ms="0") as broker:
             assert broker.cleaning.backoff_ms == LEAST_BACKOFF_MS
             assert broker.cleaning.backoff_s == LEAST_BACKOFF_MS / 1000
+
+    run(scenario())
+
+
+def test_flush_ms_is_measured_on_the_steady_clock(tmp_path: Path) -> None:
+    """A wall clock that goes back puts off no sync."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            clock = ManualClock(NOW_MS)
+            broker.logs.patient_clock = PatientClock(clock)
+            (partition,) = await create_topic(broker, "t", flush_ms="1000")
+            append(partition)
+            partition.log.unflushed_since_ms = 0
+            clock.jump(-DAY_MS)
+            clock.advance(1000)
+            await until(lambda: partition.log.recovery_point == 1)
+
+    run(scenario())
+
+
+def test_idle_producers_are_forgotten_in_slices_and_by_the_steady_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(upkeep, "PRODUCER_EXPIRY_INTERVAL_MS", 1)
+        monkeypatch.setattr(upkeep, "MOST_PRODUCERS_AT_ONCE", 10)
+        async with running(tmp_path, producer_id_expiration_ms="1000") as broker:
+            clock = ManualClock(NOW_MS)
+            broker.logs.patient_clock = PatientClock(clock)
+            (partition,) = await create_topic(broker, "t")
+            for producer_id in range(35):
+                append(partition, make_batch(producer_id=producer_id, producer_epoch=0, base_sequence=0))
+            producers = partition.log.producers.entries
+            await until(lambda: all(entry.seen_ms == 0 for entry in producers.values()))
+            clock.jump(DAY_MS)
+            clock.advance(999)
+            assert [sum(broker.logs.expire_producers(10))] == [0]
+            assert len(producers) == 35
+            clock.advance(1)
+            await until(lambda: not producers)
 
     run(scenario())

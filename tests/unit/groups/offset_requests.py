@@ -1,14 +1,15 @@
 """Offsets under test: requests in few words, a group that says what it is told to, and what Offsets makes of them."""
 
+import sys
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kaspar.base.ids import ZERO_UUID
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
-from kaspar.groups.group import GroupKind, PartitionCheck
-from kaspar.groups.offsets import Offsets
+from kaspar.groups.group import Group, GroupKind, PartitionCheck
+from kaspar.groups.offsets import Expired, Offsets
 from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -191,3 +192,18 @@ def deleted(records: Iterable[StoredRecord]) -> set[tuple[str, str, int]]:
         assert value is None
         found.add((key.group, key.topic, key.partition))
     return found
+
+
+def expire(offsets: Offsets, group: Group, now_ms: int) -> Expired:
+    """All that the group has committed, in one go."""
+    return offsets.expire(group, offsets.pieces_of(group.group_id), now_ms, at_most=sys.maxsize)
+
+
+def topics_deleted(offsets: Offsets, successors: Mapping[str, uuid.UUID]) -> list[StoredRecord]:
+    """Of all groups, in one go."""
+    records: dict[StoredRecord, None] = {}
+    for group_id in offsets.groups_with_offsets():
+        records.update(dict.fromkeys(offsets.pending_for(group_id, successors)))
+        for piece in offsets.pieces_of(group_id, successors):
+            records.update(dict.fromkeys(offsets.topic_deleted(group_id, piece, successors[piece.topic])))
+    return list(records)

@@ -67,7 +67,7 @@ class Shell:
     def __init__(self, settings: GroupSettings | None = None) -> None:
         self.settings = settings or GroupSettings(group_initial_rebalance_delay_ms=DELAY_MS)
         self.log: list[tuple[bytes, bytes | None, ProducerIdAndEpoch | None]] = []
-        self.now = Now(WALL_BEGINS_MS, STEADY_BEGINS_MS)
+        self.now = Now(WALL_BEGINS_MS, STEADY_BEGINS_MS, WALL_BEGINS_MS)
         self.timers: dict[Hashable, int] = {}
         self.tickets: list[Waiting] = []
         self.actions: list[Any] = []
@@ -161,7 +161,7 @@ class Shell:
 
     def _be_at(self, steady_ms: int) -> None:
         passed = steady_ms - self.now.steady_ms
-        self.now = Now(self.now.wall_ms + passed, steady_ms)
+        self.now = Now(self.now.wall_ms + passed, steady_ms, self.now.believed_ms + passed)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

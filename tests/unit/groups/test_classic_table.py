@@ -37,8 +37,8 @@ def test_a_group_goes_nowhere_else(source: ClassicState, to: ClassicState) -> No
     group = ClassicGroup("readers", GroupSettings())
     group.state = source
     if to in TRANSITIONS[source]:
-        group.transition_to(to, Now(1, 1))
+        group.transition_to(to, Now(1, 1, 1))
         assert group.state is to
     else:
         with pytest.raises(AssertionError):
-            group.transition_to(to, Now(1, 1))
+            group.transition_to(to, Now(1, 1, 1))

@@ -3,9 +3,11 @@
 import uuid
 from collections.abc import Iterable
 
+from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.coordination import StoredRecord
+from kaspar.groups.offsets import PIECE
 from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue
-from kaspar.groups.shard import FORGOTTEN_AT_ONCE
+from kaspar.groups.shard import FORGET_TOPICS, FORGOTTEN_AT_ONCE, LOOKED_AT_AT_ONCE
 from kaspar.groups.topics import TopicView
 from tests.unit.groups.shell import GROUP, Shell
 
@@ -43,6 +45,7 @@ def committed(shell: Shell) -> set[tuple[str, int]]:
 def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
     shell = shell_with({("gone", 0): OLD_ID, ("stays", 0): OLD_ID}, Topics(gone=OLD_ID, stays=OLD_ID))
     shell.carry_out(shell.shard.topics_changed(Topics(stays=OLD_ID), ("gone",), shell.now))
+    shell.advance(0)
     assert committed(shell) == {("stays", 0)}
     shell.crash()
     assert committed(shell) == {("stays", 0)}
@@ -51,20 +54,66 @@ def test_offsets_of_a_deleted_topic_are_forgotten() -> None:
 def test_offsets_of_a_topic_that_was_made_anew_are_forgotten_but_for_the_new_ones() -> None:
     shell = shell_with({("anew", 0): OLD_ID, ("anew", 1): NEW_ID}, Topics(anew=OLD_ID))
     shell.carry_out(shell.shard.topics_changed(Topics(anew=NEW_ID), ("anew",), shell.now))
+    shell.advance(0)
     assert committed(shell) == {("anew", 1)}
 
 
 def test_offsets_of_a_topic_that_only_grew_stay() -> None:
     shell = shell_with({("grown", 0): uuid.UUID(int=0)}, Topics(grown=OLD_ID))
     shell.carry_out(shell.shard.topics_changed(Topics(grown=OLD_ID), ("grown",), shell.now))
+    shell.advance(0)
     assert committed(shell) == {("grown", 0)}
 
 
 def test_many_offsets_are_forgotten_a_slice_at_a_time() -> None:
     count = 2 * FORGOTTEN_AT_ONCE + 1
     shell = shell_with({("gone", partition): OLD_ID for partition in range(count)}, Topics(gone=OLD_ID))
-    decision = shell.shard.topics_changed(Topics(), ("gone",), shell.now)
-    assert len(decision.records) == FORGOTTEN_AT_ONCE
-    shell.carry_out(decision)
+    shell.carry_out(shell.shard.topics_changed(Topics(), ("gone",), shell.now))
+    slices = forget(shell)
+    assert sum(slices) == count
+    assert all(number < FORGOTTEN_AT_ONCE + PIECE for number in slices)
+    assert not committed(shell)
+
+
+def test_groups_that_have_nothing_to_forget_are_looked_at_in_slices() -> None:
+    shell = shell_with({("gone", 0): OLD_ID}, Topics(gone=OLD_ID))
+    for number in range(2 * LOOKED_AT_AT_ONCE):
+        key = OffsetCommitKey(group=f"group-{number}", topic="stays", partition=0)
+        shell.append(StoredRecord(key, OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)))
+    shell.carry_out(shell.shard.topics_changed(Topics(), ("gone",), shell.now))
+    slices = forget(shell)
+    assert len(slices) >= 3
+    assert sum(slices) == 1
+    assert shell.shard.offsets.count == 2 * LOOKED_AT_AT_ONCE
+
+
+def test_a_topic_that_goes_while_another_is_being_forgotten_is_forgotten_too() -> None:
+    places = {(topic, partition): OLD_ID for topic in ("one", "two") for partition in range(FORGOTTEN_AT_ONCE + 1)}
+    shell = shell_with(places, Topics(one=OLD_ID, two=OLD_ID))
+    shell.carry_out(shell.shard.topics_changed(Topics(two=OLD_ID), ("one",), shell.now))
+    shell.carry_out(shell.shard.timer_fired(FORGET_TOPICS, shell.now))
+    shell.carry_out(shell.shard.topics_changed(Topics(), ("two",), shell.now))
     shell.advance(0)
     assert not committed(shell)
+
+
+def test_what_an_open_transaction_has_committed_for_a_topic_that_is_gone_goes_too() -> None:
+    shell = shell_with({}, Topics(gone=OLD_ID))
+    value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)
+    producer = ProducerIdAndEpoch(7, 0)
+    shell.shard.replay(StoredRecord(OffsetCommitKey(group=GROUP, topic="gone", partition=0), value), producer)
+    shell.carry_out(shell.shard.topics_changed(Topics(), ("gone",), shell.now))
+    shell.advance(0)
+    shell.shard.replay_marker(producer, committed=True)
+    assert not committed(shell)
+
+
+def forget(shell: Shell) -> list[int]:
+    """All that is to be forgotten: how many, slice by slice."""
+    slices = []
+    while FORGET_TOPICS in shell.timers:
+        del shell.timers[FORGET_TOPICS]
+        decision = shell.shard.timer_fired(FORGET_TOPICS, shell.now)
+        slices.append(len(decision.records))
+        shell.carry_out(decision)
+    return slices

@@ -9,8 +9,9 @@ from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
 from kaspar.groups.group import GroupKind
+from kaspar.groups.offsets import PIECE
 from kaspar.groups.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, GroupMetadataKey
-from kaspar.groups.shard import FORGOTTEN_AT_ONCE, SWEEP
+from kaspar.groups.shard import FORGOTTEN_AT_ONCE, LOOKED_AT_AT_ONCE, SWEEP
 from kaspar.protocol.messages.list_groups import ListGroupsRequest
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -328,13 +329,42 @@ def test_many_offsets_are_forgotten_in_slices() -> None:
     count = 2 * FORGOTTEN_AT_ONCE + 1
     commit(shell, *range(count))
     commit(shell, group_id="another")
-    shell.now = shell.now._replace(wall_ms=shell.now.wall_ms + RETENTION_MINUTES * MINUTE_MS)
-    left = []
+    shell.now = shell.now._replace(believed_ms=shell.now.believed_ms + RETENTION_MINUTES * MINUTE_MS)
+    slices = []
     while shell.shard.groups:
-        shell.carry_out(shell.shard.timer_fired(SWEEP, shell.now))
-        left.append(len(committed(shell)))
-    assert left[:3] == [count - FORGOTTEN_AT_ONCE, 1, 0]
+        decision = shell.shard.timer_fired(SWEEP, shell.now)
+        slices.append(len(decision.records))
+        shell.carry_out(decision)
+    assert sum(slices) == count + 1 + 2, "the offsets, and both groups"
+    assert all(number < FORGOTTEN_AT_ONCE + PIECE for number in slices)
     assert shell.timers[SWEEP] == shell.now.steady_ms + CHECK_MS
+
+
+def test_no_offset_is_forgotten_because_the_wall_clock_jumps() -> None:
+    """Only when the new time is believed. One that goes back keeps what there is, for as long as it would have been."""
+    shell = retaining()
+    commit(shell)
+    now = shell.now
+    shell.now = now._replace(wall_ms=now.wall_ms + 10 * RETENTION_MINUTES * MINUTE_MS)
+    shell.advance(2 * CHECK_MS)
+    assert committed(shell) == {0: 5}
+    shell.now = shell.now._replace(believed_ms=shell.now.wall_ms)
+    shell.advance(CHECK_MS)
+    assert committed(shell) == {}
+
+
+def test_offsets_that_do_not_expire_are_looked_at_in_slices() -> None:
+    """What a slice costs does not depend on how much there is, not even in a single group."""
+    shell = retaining()
+    count = 3 * LOOKED_AT_AT_ONCE
+    for first in range(0, count, 1000):
+        commit(shell, *range(first, first + 1000))
+    slices = 0
+    while slices == 0 or shell.timers[SWEEP] == shell.now.steady_ms:
+        shell.carry_out(shell.shard.timer_fired(SWEEP, shell.now))
+        slices += 1
+    assert slices >= 3
+    assert len(committed(shell)) == count
 
 
 def test_what_the_log_refuses_to_forget_is_forgotten_in_the_next_round() -> None:
@@ -354,6 +384,7 @@ def test_offsets_of_a_topic_that_is_gone_go_with_it() -> None:
     commit(shell, topic="words")
     commit(shell, 3, topic="others")
     shell.carry_out(shell.shard.topics_changed(_Topics("others"), {"words", "others"}, shell.now))
+    shell.advance(0)
     assert committed(shell) == {3: 5}
 
 

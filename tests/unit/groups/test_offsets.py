@@ -24,11 +24,13 @@ from tests.unit.groups.offset_requests import (
     commit_request,
     delete_request,
     deleted,
+    expire,
     fetch,
     fetch_all,
     make_offsets,
     offset_of,
     replay,
+    topics_deleted,
 )
 
 RETENTION_MS = RETENTION_MINUTES * MINUTE_MS
@@ -271,7 +273,7 @@ def test_offsets_go_with_their_topic(offsets: Offsets) -> None:
     commit(offsets, commit_request((0, 5), topic="gone", group="b", topic_id=TOPIC_ID))
     commit(offsets, commit_request((0, 5), topic="stays"))
     commit_in_transaction(offsets, PRODUCER, commit_in_transaction_request((0, 9), (1, 9), topic="gone"))
-    records = offsets.topics_deleted({"gone": ZERO_UUID, "never there": ZERO_UUID})
+    records = topics_deleted(offsets, {"gone": ZERO_UUID, "never there": ZERO_UUID})
     assert len(records) == 3
     assert deleted(records) == {(GROUP, "gone", 0), ("b", "gone", 0), (GROUP, "gone", 1)}
 
@@ -280,7 +282,7 @@ def test_offsets_of_a_new_topic_of_the_same_name_stay(offsets: Offsets) -> None:
     commit(offsets, commit_request((0, 5), topic_id=TOPIC_ID))
     commit(offsets, commit_request((1, 5), topic_id=OTHER_TOPIC_ID))
     commit(offsets, commit_request((2, 5)))
-    assert deleted(offsets.topics_deleted({TOPIC: OTHER_TOPIC_ID})) == {(GROUP, TOPIC, 0), (GROUP, TOPIC, 2)}
+    assert deleted(topics_deleted(offsets, {TOPIC: OTHER_TOPIC_ID})) == {(GROUP, TOPIC, 0), (GROUP, TOPIC, 2)}
 
 
 # --- Expiry -----------------------------------------------------------------------------------------------------------
@@ -289,21 +291,21 @@ def test_offsets_of_a_new_topic_of_the_same_name_stay(offsets: Offsets) -> None:
 def test_offset_expires_when_its_retention_has_passed(offsets: Offsets) -> None:
     commit(offsets, commit_request((0, 5)))
     group = SomeGroup(expire_from=NOW_MS + 10)
-    assert offsets.expire(group, NOW_MS + 10 + RETENTION_MS - 1) == ([], False, 1)
-    records, nothing_left, _ = offsets.expire(group, NOW_MS + 10 + RETENTION_MS)
+    assert expire(offsets, group, NOW_MS + 10 + RETENTION_MS - 1) == ([], False, 1)
+    records, nothing_left, _ = expire(offsets, group, NOW_MS + 10 + RETENTION_MS)
     assert deleted(records) == {(GROUP, TOPIC, 0)}
     assert nothing_left
 
 
 def test_offset_in_use_does_not_expire(offsets: Offsets) -> None:
     commit(offsets, commit_request((0, 5), retention_time_ms=1))
-    assert offsets.expire(SomeGroup(expire_from=None), NOW_MS + 2 * RETENTION_MS) == ([], False, 1)
+    assert expire(offsets, SomeGroup(expire_from=None), NOW_MS + 2 * RETENTION_MS) == ([], False, 1)
 
 
 def test_offset_of_a_subscribed_topic_does_not_expire(offsets: Offsets) -> None:
     commit(offsets, commit_request((0, 5), topic="read"))
     commit(offsets, commit_request((0, 5), topic="left"))
-    records, nothing_left, _ = offsets.expire(SomeGroup(subscribed={"read"}), NOW_MS + RETENTION_MS)
+    records, nothing_left, _ = expire(offsets, SomeGroup(subscribed={"read"}), NOW_MS + RETENTION_MS)
     assert deleted(records) == {(GROUP, "left", 0)}
     assert not nothing_left
 
@@ -311,22 +313,22 @@ def test_offset_of_a_subscribed_topic_does_not_expire(offsets: Offsets) -> None:
 @pytest.mark.parametrize(("at_ms", "expired"), [(999, False), (1000, True)])
 def test_expire_timestamp_of_a_commit_comes_before_the_retention(offsets: Offsets, at_ms: int, expired: bool) -> None:
     commit(offsets, commit_request((0, 5), retention_time_ms=1000))
-    records, *_ = offsets.expire(SomeGroup(), NOW_MS + at_ms)
+    records, *_ = expire(offsets, SomeGroup(), NOW_MS + at_ms)
     assert bool(records) is expired
 
 
 def test_offset_that_a_transaction_is_about_to_replace_does_not_expire(offsets: Offsets) -> None:
     commit(offsets, commit_request((0, 5), (1, 5)))
     commit_in_transaction(offsets, PRODUCER, commit_in_transaction_request((0, 9)))
-    records, nothing_left, _ = offsets.expire(SomeGroup(), NOW_MS + RETENTION_MS)
+    records, nothing_left, _ = expire(offsets, SomeGroup(), NOW_MS + RETENTION_MS)
     assert deleted(records) == {(GROUP, TOPIC, 1)}
     assert not nothing_left
 
 
 def test_group_without_offsets_has_nothing_left_unless_some_are_pending(offsets: Offsets) -> None:
-    assert offsets.expire(SomeGroup(), NOW_MS) == ([], True, 0)
+    assert expire(offsets, SomeGroup(), NOW_MS) == ([], True, 0)
     commit_in_transaction(offsets, PRODUCER, commit_in_transaction_request((0, 9)))
-    assert offsets.expire(SomeGroup(), NOW_MS) == ([], False, 0)
+    assert expire(offsets, SomeGroup(), NOW_MS) == ([], False, 0)
 
 
 # --- Loading ----------------------------------------------------------------------------------------------------------

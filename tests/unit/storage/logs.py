@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kaspar.base.clock import ManualClock
 from kaspar.base.ids import TopicPartition, random_uuid
+from kaspar.base.patient_clock import Moment
 from kaspar.config import BrokerConfig, LogConfig
 from kaspar.records import Codec, ControlType, EndTransactionMarker, Record, build_batch, iter_records
 from kaspar.storage import Appended, Files, Log, LogManager, Verification, prepare
@@ -67,12 +68,19 @@ def append(log: Log, batch: bytearray, *, leader_epoch: int = 0, now_ms: int = N
     return log.append_as_leader(prepared, leader_epoch=leader_epoch, now_ms=now_ms)
 
 
+def expire_producers(log: Log, idle_for_ms: int, *, believed_ms: int = NOW_MS) -> int:
+    """Forget whoever was idle for a second `idle_for_ms` after a round in which everybody's last batch was seen."""
+    for _ in log.expire_producers(Moment(NOW_MS, 0, believed_ms), 1000):
+        pass
+    return sum(log.expire_producers(Moment(NOW_MS, idle_for_ms, believed_ms), 1000))
+
+
 def verify(
     log: Log, producer_id: int, *, epoch: int = 0, base_sequence: int = 0, version_2: bool = True
 ) -> Verification | None:
     """What a leader does before the first batch of a transaction, whose coordinator says yes."""
     verification = log.producers.begin_verification(
-        producer_id, epoch, base_sequence, transactional_id="t-id", bumps_epoch=version_2, now_ms=NOW_MS
+        producer_id, epoch, base_sequence, transactional_id="t-id", bumps_epoch=version_2, now_ms=0
     )
     if verification is not None:
         log.producers.confirm(producer_id, verification)

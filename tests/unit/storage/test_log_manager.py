@@ -459,14 +459,30 @@ def test_running_out_of_descriptors_closes_idle_files_and_is_no_failure(tmp_path
     manager.close()
 
 
+def test_producers_of_many_partitions_are_looked_at_in_slices(tmp_path: Path) -> None:
+    """What is done in one go depends neither on how many producers a log has, nor on how many logs there are."""
+    clock = ManualClock(NOW_MS)
+    manager = open_manager(broker_config(tmp_path, producer_id_expiration_ms="1000"), CONFIG, clock=clock)
+    for index in range(6):
+        log = manager.create(TopicPartition("t", index), random_uuid(), CONFIG)
+        for producer_id in range(25 if index == 3 else 1):
+            append(log, make_batch(producer_id=producer_id, producer_epoch=0, base_sequence=0))
+    assert sum(manager.expire_producers(10)) == 0
+    clock.advance(1000)
+    slices = list(manager.expire_producers(10))
+    assert sum(slices) == 30
+    assert max(slices) <= 13
+    manager.close()
+
+
 def test_producers_expire_in_every_partition(tmp_path: Path) -> None:
     clock = ManualClock(NOW_MS)
     manager = open_manager(broker_config(tmp_path, producer_id_expiration_ms="1000"), CONFIG, clock=clock)
     log = manager.create(PARTITION, random_uuid(), CONFIG)
     append(log, make_batch(producer_id=5, producer_epoch=0, base_sequence=0))
-    assert manager.expire_producers() == 0
+    assert sum(manager.expire_producers(10)) == 0
     clock.advance(1000)
-    assert manager.expire_producers() == 1
+    assert sum(manager.expire_producers(10)) == 1
     manager.close()
 
 

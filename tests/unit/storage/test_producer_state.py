@@ -5,14 +5,25 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.patient_clock import Moment
 from kaspar.records import ControlType, EndTransactionMarker, build_end_transaction_marker
 from kaspar.storage import Log
 from kaspar.storage.append import Appended
 from kaspar.storage.producer_snapshot import DamagedSnapshot, decode, encode
 from kaspar.storage.producer_state import LAST_SEQUENCE, ProducerState
-from tests.unit.storage.logs import NOW_MS, PARTITION, LogFolder, append, log_config, make_batch, verify
+from tests.unit.storage.logs import (
+    NOW_MS,
+    PARTITION,
+    LogFolder,
+    append,
+    expire_producers,
+    log_config,
+    make_batch,
+    verify,
+)
 
 PRODUCER = 7
+DAY_MS = 86_400_000
 
 
 def send(
@@ -93,10 +104,59 @@ def test_a_new_epoch_begins_with_sequence_zero_and_fences_the_old_one(log: Log) 
 
 def test_an_idle_producer_is_forgotten_and_may_begin_anywhere(log: Log) -> None:
     send(log, 0)
-    assert log.expire_producers(NOW_MS + 999, 1000) == 0
+    assert expire_producers(log, 999) == 0
     assert refusal(log, 5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert log.expire_producers(NOW_MS + 1000, 1000) == 1
+    assert expire_producers(log, 1000) == 1
     assert send(log, 5).base_offset == 1
+
+
+def test_no_producer_is_forgotten_because_the_wall_clock_jumps(log: Log) -> None:
+    """Not even one that is believed: how long a producer is idle is measured on the steady clock."""
+    send(log, 0)
+    assert expire_producers(log, 999, believed_ms=NOW_MS + 10**12) == 0
+    assert send(log, 0).duplicate
+
+
+def test_a_producer_of_old_records_is_not_idle(log: Log) -> None:
+    append(log, make_batch(producer_id=PRODUCER, producer_epoch=0, base_sequence=0, timestamp=NOW_MS - 10**10))
+    assert expire_producers(log, 999) == 0
+    assert expire_producers(log, 1000) == 1
+
+
+@pytest.mark.parametrize(("away_ms", "kept"), [(999, True), (1000, False)])
+def test_after_a_restart_idleness_counts_from_the_last_batch(tmp_path: Path, away_ms: int, kept: bool) -> None:
+    folder = LogFolder(tmp_path)
+    send(folder.log, 0)
+    log = folder.reopen(clean=True)
+    gone = sum(log.expire_producers(Moment(NOW_MS, 5, NOW_MS + away_ms), 1000))
+    assert gone == (0 if kept else 1)
+
+
+def test_a_clock_that_is_wrong_at_a_start_forgets_no_producer(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path)
+    send(folder.log, 0)
+    folder.clock.jump(365 * DAY_MS)
+    assert send(folder.reopen(clean=True), 0).duplicate
+
+
+def test_a_producer_from_the_future_is_forgotten_all_the_same(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path)
+    send(folder.log, 0)
+    log = folder.reopen(clean=True)
+    assert expire_producers(log, 999, believed_ms=NOW_MS - DAY_MS) == 0
+    assert expire_producers(log, 1000, believed_ms=NOW_MS - DAY_MS) == 1
+
+
+def test_producers_are_looked_at_in_slices(log: Log) -> None:
+    for producer_id in range(10):
+        send(log, 0, producer_id=producer_id)
+    expire_producers(log, 0)
+    later = Moment(NOW_MS, 1000, NOW_MS)
+    looking = log.expire_producers(later, 1000, at_most=4)
+    assert next(looking) == 4
+    send(log, 1, producer_id=9)  # what comes in between counts
+    assert list(looking) == [4, 1]
+    assert send(log, 1, producer_id=9).duplicate
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -116,6 +176,7 @@ def test_a_damaged_snapshot_is_passed_over_after_a_crash(tmp_path: Path) -> None
     folder = LogFolder(tmp_path, log_config(segment_bytes=200))
     for sequence in range(6):
         send(folder.log, sequence)
+    assert folder.names(".snapshot")
     for name in folder.names(".snapshot"):
         path = Path(folder.log.folder) / name
         path.write_bytes(path.read_bytes()[:-3])
@@ -183,7 +244,7 @@ def test_an_open_transaction_holds_the_last_stable_offset_back(log: Log) -> None
     send(log, 0, producer_id=9, transactional=True)
     assert log.last_stable_offset(4) == 1
     assert log.last_stable_offset(0) == 0
-    assert log.expire_producers(NOW_MS + 10**9, 1) == 1, "one with an open transaction stays"
+    assert expire_producers(log, 10**9) == 1, "one with an open transaction stays"
 
 
 def test_only_transactional_batches_come_within_a_transaction(log: Log) -> None:

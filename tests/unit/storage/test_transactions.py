@@ -18,6 +18,7 @@ from tests.unit.storage.logs import (
     append_transactional,
     append_values,
     end_transaction,
+    expire_producers,
     log_config,
     make_batch,
     verify,
@@ -512,10 +513,10 @@ def test_a_coordinator_writes_without_sequences_in_a_producers_name(log: Log) ->
 
 def test_what_was_asked_about_and_never_written_is_forgotten_like_an_idle_producer(log: Log) -> None:
     verify(log, P)
-    log.expire_producers(NOW_MS + 999, 1000)
+    expire_producers(log, 999)
     append(log, transactional())
     verify(log, Q)
-    log.expire_producers(NOW_MS + 1000, 1000)
+    expire_producers(log, 1000)
     assert refusal(log, transactional(producer_id=Q)) is ErrorCode.INVALID_TXN_STATE
     assert log.producers.in_transaction(P, 0), "an open transaction is never forgotten"
 

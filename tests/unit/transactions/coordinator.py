@@ -33,7 +33,7 @@ DAY_MS = 24 * 60 * MINUTE_MS
 NOBODY = ProducerIdAndEpoch(-1, -1)
 COORDINATOR_EPOCH = 3
 
-BEGINNING = Now(1_700_000_000_000, 5_000)
+BEGINNING = Now(1_700_000_000_000, 5_000, 1_700_000_000_000)
 
 SETTINGS = CoordinatorSettings(
     max_timeout_ms=15 * MINUTE_MS,
@@ -253,11 +253,15 @@ class Coordinator:
         self._be_at(until_ms)
 
     def _be_at(self, steady_ms: int) -> None:
-        self.now = Now(self.now.wall_ms + steady_ms - self.now.steady_ms, steady_ms)
+        wall_ms, before_ms, believed_ms = self.now
+        passed_ms = steady_ms - before_ms
+        self.now = Now(wall_ms + passed_ms, steady_ms, believed_ms + passed_ms)
 
-    def jump(self, milliseconds: int) -> None:
-        """The wall clock is set to another time; no time passes."""
-        self.now = self.now._replace(wall_ms=self.now.wall_ms + milliseconds)
+    def jump(self, milliseconds: int, *, believed: bool = False) -> None:
+        """The wall clock is set to another time; no time passes. A jump back is believed at once."""
+        wall_ms, steady_ms, believed_ms = self.now
+        wall_ms += milliseconds
+        self.now = Now(wall_ms, steady_ms, wall_ms if believed else min(believed_ms, wall_ms))
 
     # -- what can be seen ----------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.transactions.shard import PREPARED_AFTER_LOADING_MS
 from kaspar.transactions.state import NO_TIMEOUT_MS, TransactionState
 from tests.unit.transactions.coordinator import (
     A0,
@@ -291,3 +292,28 @@ def test_by_the_older_rules_it_ends_too() -> None:
     _, told = prepared(coordinator)
     coordinator.finish(told, commit=True, version=0)
     assert coordinator.transaction().producer == told
+
+
+def test_one_that_waits_is_not_aborted_because_the_clock_is_wrong_at_a_start() -> None:
+    """Neither by a jump that is not believed, nor by one that is and is set right within the hour."""
+    for believed in (False, True):
+        coordinator = Coordinator()
+        _, told = prepared(coordinator)
+        coordinator.jump(20 * DAY_MS, believed=believed)
+        coordinator.crash()
+        coordinator.advance(MINUTE_MS)
+        coordinator.jump(-20 * DAY_MS)
+        coordinator.advance(6 * DAY_MS)
+        assert coordinator.end(told, commit=True).error_code == ErrorCode.NONE
+
+
+def test_its_age_counts_while_no_broker_runs_but_its_owner_has_an_hour_after_the_start() -> None:
+    coordinator = Coordinator()
+    _, told = prepared(coordinator)
+    coordinator.jump(20 * DAY_MS, believed=True)
+    coordinator.crash()
+    coordinator.advance(PREPARED_AFTER_LOADING_MS - 1)
+    assert coordinator.state() is S.PREPARED
+    coordinator.advance(1)
+    assert coordinator.state() is S.PREPARE_ABORT
+    assert coordinator.end(told, commit=True).error_code != ErrorCode.NONE

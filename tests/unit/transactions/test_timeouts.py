@@ -3,6 +3,8 @@
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.protocol.messages.list_transactions import ListTransactionsRequest
+from kaspar.transactions.shard import EXPIRY, LOOK_AT_ONCE
 from kaspar.transactions.state import TransactionState
 from tests.unit.transactions.coordinator import A0, A1, DAY_MS, ID, MINUTE_MS, SECOND_MS, Coordinator, pair
 from tests.unit.transactions.test_init_producer_id import exhausted, next_epoch
@@ -82,6 +84,20 @@ def test_no_transaction_ends_because_the_wall_clock_jumps() -> None:
         assert coordinator.state() is S.ONGOING
     coordinator.advance(20 * SECOND_MS)
     assert coordinator.state() is S.PREPARE_ABORT
+
+
+def test_how_old_a_transaction_is_is_told_by_the_clock_that_ends_it() -> None:
+    coordinator = Coordinator()
+    coordinator.add(coordinator.new_producer(), A0)
+    coordinator.jump(DAY_MS)
+    coordinator.advance(20 * SECOND_MS)
+
+    def older_than(milliseconds: int) -> int:
+        request = ListTransactionsRequest(state_filters=(), producer_id_filters=(), duration_filter=milliseconds)
+        return len(coordinator.shard.list_transactions(request, lambda name: True, coordinator.now))
+
+    assert older_than(20 * SECOND_MS - 1) == 1
+    assert older_than(20 * SECOND_MS) == 0
 
 
 def test_a_restart_does_not_prolong_a_transaction() -> None:
@@ -171,6 +187,48 @@ def test_no_id_is_forgotten_because_the_wall_clock_jumps() -> None:
     coordinator.jump(30 * DAY_MS)
     coordinator.advance(2 * HOUR_MS)
     assert ID in coordinator.shard.transactions
+
+
+def test_no_id_is_forgotten_because_the_wall_clock_is_wrong_at_a_start() -> None:
+    coordinator = Coordinator()
+    coordinator.new_producer()
+    coordinator.jump(30 * DAY_MS)
+    coordinator.crash()
+    coordinator.advance(2 * HOUR_MS)
+    assert ID in coordinator.shard.transactions
+
+
+def test_a_clock_that_is_set_right_after_a_start_is_followed() -> None:
+    coordinator = Coordinator()
+    coordinator.new_producer()
+    coordinator.jump(30 * DAY_MS, believed=True)
+    coordinator.crash()
+    coordinator.jump(-30 * DAY_MS)
+    coordinator.advance(2 * HOUR_MS)
+    assert ID in coordinator.shard.transactions
+    coordinator.advance(7 * DAY_MS)
+    assert ID not in coordinator.shard.transactions
+
+
+def test_an_id_from_the_future_is_forgotten_all_the_same() -> None:
+    coordinator = Coordinator()
+    coordinator.new_producer()
+    coordinator.jump(-365 * DAY_MS)
+    coordinator.crash()
+    coordinator.advance(7 * DAY_MS + HOUR_MS)
+    assert ID not in coordinator.shard.transactions
+
+
+def test_ids_are_looked_at_in_slices() -> None:
+    """What a slice costs does not depend on how many there are."""
+    coordinator = Coordinator()
+    for number in range(2 * LOOK_AT_ONCE + 1):
+        coordinator.new_producer(transactional_id=f"id-{number}")
+    slices = 0
+    while slices == 0 or coordinator.timers[EXPIRY] == coordinator.now.steady_ms:
+        coordinator.carry_out(coordinator.shard.timer_fired(EXPIRY, coordinator.now))
+        slices += 1
+    assert slices == 3
 
 
 def test_very_many_idle_ids_are_forgotten_in_several_batches() -> None:

@@ -1,0 +1,34 @@
+"""A round over all groups of a shard, and over all that each has committed: a slice at a time."""
+
+from collections import deque
+from collections.abc import Iterable
+
+from kaspar.groups.offsets import Piece
+
+
+class Round:
+    """The groups that are left, and of the first one, if it was begun, the pieces of its offsets that are left."""
+
+    def __init__(self) -> None:
+        self._groups: deque[str] = deque()
+        self._pieces: list[Piece] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def begin(self, groups: Iterable[str]) -> None:
+        self._groups.extend(groups)
+
+    def clear(self) -> None:
+        self._groups.clear()
+        self._pieces = None
+
+    def take(self) -> tuple[str, list[Piece] | None]:
+        """The next group, with the pieces that are left of it; None: it was not begun."""
+        pieces, self._pieces = self._pieces, None
+        return self._groups.popleft(), pieces
+
+    def put_back(self, group_id: str, pieces: list[Piece]) -> None:
+        """It is not done yet, and the next one again."""
+        self._groups.appendleft(group_id)
+        self._pieces = pieces
