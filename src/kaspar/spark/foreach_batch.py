@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once import ExactlyOnce
-from kaspar.spark.exactly_once.blocks import Blocks, Writes
+from kaspar.spark.exactly_once.blocks import Blocks, Scope, Writes
 from kaspar.spark.exactly_once.decisions import QueryState
 from kaspar.spark.exactly_once.driver import announce, tell_of_repetition
 from kaspar.spark.exactly_once.names import BatchName, Origin
@@ -69,7 +69,9 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         raise KasparError("batch() and write_batch() are called inside foreachBatch, or with a query name of your own")
     given = {**options, "guarantee": EXACTLY_ONCE, "txnAppId": name, "txnVersion": str(batch_id)}
     process = this_process(WriteOptions.of(given))
-    claim_name = _blocks.begin(name, run_id, batch_id)
+    with _publishing:
+        scope = Scope(process.cluster_id(), name, run_id)
+    claim_name = _blocks.begin(scope, batch_id)
     writes = Batch(given, BatchName(name, claim_name, batch_id, Origin(query_id)))
     is_decided = is_published = False
     try:
@@ -79,7 +81,7 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         writes.writes.close()
         writes.writes.check_done(writes.name)
         with _publishing:
-            _blocks.check(name, run_id)
+            _blocks.check(scope)
             is_decided = True
             _publish(process, writes)
         is_published = True
@@ -89,7 +91,7 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         raise
     finally:
         writes.writes.close()
-        _blocks.end(name, run_id, is_published=is_published, is_in_doubt=is_decided and not is_published)
+        _blocks.end(scope, is_published=is_published, is_in_doubt=is_decided and not is_published)
 
 
 class Batch:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once.decisions import ANY_TOPIC, Decision
@@ -33,36 +34,45 @@ class _Run:
     problem: str | None = None
 
 
+class Scope(NamedTuple):
+    """Within which a batch has one block: each cluster has a decision log of its own."""
+
+    cluster: str
+    query: str
+    run_id: str | None
+    """Of a streaming query; None outside of streams."""
+
+
 class Blocks:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: dict[tuple[str, str | None], _Run] = {}
+        self._runs: dict[Scope, _Run] = {}
 
-    def begin(self, query: str, run_id: str | None, batch_id: int) -> str:
+    def begin(self, scope: Scope, batch_id: int) -> str:
         """The claim under which the batch is published: in a stream one for the whole run, elsewhere each block is a
         run of its own. Raises KasparError if there is another block."""
         with self._lock:
-            run = self._runs.setdefault((query, run_id), _Run())
+            run = self._runs.setdefault(scope, _Run())
             if run.problem is None:
-                run.problem = _problem(query, batch_id, run)
+                run.problem = _problem(scope.query, batch_id, run)
             if run.problem is not None:
                 raise KasparError(run.problem)
             run.open_batch = batch_id
             return run.claim
 
-    def check(self, query: str, run_id: str | None) -> None:
+    def check(self, scope: Scope) -> None:
         """Raises KasparError if the open block may not be published, because another was begun."""
         with self._lock:
-            if (problem := self._runs[query, run_id].problem) is not None:
+            if (problem := self._runs[scope].problem) is not None:
                 raise KasparError(problem)
 
-    def end(self, query: str, run_id: str | None, *, is_published: bool, is_in_doubt: bool = False) -> None:
+    def end(self, scope: Scope, *, is_published: bool, is_in_doubt: bool = False) -> None:
         """`is_in_doubt`: whether its decision is in the log is not known, so whoever goes on needs another claim."""
         with self._lock:
-            if run_id is None:
-                del self._runs[query, run_id]
+            if scope.run_id is None:
+                del self._runs[scope]
                 return
-            run = self._runs[query, run_id]
+            run = self._runs[scope]
             if is_published:
                 run.last_batch = run.open_batch
             run.open_batch = None

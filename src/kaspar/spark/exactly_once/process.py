@@ -30,10 +30,17 @@ class Process:
     """That of this process's last task, with its connections."""
     announced: set[str] = field(default_factory=set)
     """The queries for which this process has published."""
+    _cluster_id: str | None = None
 
     @property
     def parties(self) -> Parties:
         return Parties(self.log, self.coordinator, self.slots.worker)
+
+    def cluster_id(self) -> str:
+        """By which the same brokers are known under whichever addresses."""
+        if self._cluster_id is None:
+            self._cluster_id = self.client.refresh_metadata([]).cluster_id or ""
+        return self._cluster_id
 
     def producer_of(self, attempt: Attempt, terms: DeliveryTerms) -> RawProducer:
         """A producer for the attempt's transaction, the idle one if it suits."""

@@ -62,6 +62,9 @@ class DriverProcess:
     model: ModelProcess
     announced: set[str] = field(default_factory=set)
 
+    def cluster_id(self) -> str:
+        return "model"
+
     @property
     def parties(self) -> Parties:
         return self.model.parties

@@ -3,63 +3,18 @@ missed aloud, in whatever order blocks, threads, crashes and changes of the prog
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
 from kaspar.base.errors import KasparError
-from kaspar.spark import foreach_batch
-from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.blocks import Blocks
+from kaspar.spark.exactly_once.blocks import Blocks, Scope
 from kaspar.spark.exactly_once.leftovers import end_left_overs
 from kaspar.spark.exactly_once.ownership import release
 from kaspar.spark.exactly_once.parties import NameTaken, Superseded
-from kaspar.spark.exactly_once.task import TaskWritten
-from kaspar.spark.foreach_batch import Batch
-from tests.property.exactly_once_model import Cluster, Fuse, Killed
-from tests.unit.spark.exactly_once.scenes import DriverProcess, decided, is_killed, killed_at_every_step
-
-SERVERS = {"kafka.bootstrap.servers": "h:9092"}
-TOPICS = ("large", "totals", "new")
-QUERY = "orders"
-
-
-class Program:
-    """A driver process with one run of a stream. A row is its batch and the number of its topic."""
-
-    def __init__(self, cluster: Cluster, run_id: str, *, stream: str | None = "stream") -> None:
-        self.cluster = cluster
-        self.fuse = Fuse()
-        self.process = DriverProcess(cluster.process(f"driver of {run_id}", self.fuse))
-        self.blocks = Blocks()
-        self.ids = (stream, run_id if stream else None)
-
-    @contextmanager
-    def block(self, batch_id: int, query: str | None = QUERY) -> Iterator[Batch]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(foreach_batch, "this_process", lambda _: self.process)
-            patch.setattr(foreach_batch, "_blocks", self.blocks)
-            patch.setattr(foreach_batch, "_running_query", lambda: self.ids)
-            with foreach_batch.batch(batch_id, query=query, options=SERVERS) as batch:
-                yield batch
-
-    def write(self, batch: Batch, topic: str) -> None:
-        """As Batch.write, without Spark: one task with one row."""
-        with batch.writes.one(batch.name, topic):
-            if not batch.is_published:
-                worker = self.cluster.process(f"worker {topic} of {batch.name.claim}")
-                attempt = Attempt.begin(worker.parties, worker.slots, batch.name)
-                assert attempt is not None
-                row = (batch.name.batch_id, TOPICS.index(topic))
-                worker.write(attempt.transactional_id, attempt.producer, row)
-                attempt.prepare()
-                batch.written.append(TaskWritten(batch.name, 1, decided(attempt, 0)))
-
-    def go(self, batch_id: int, *topics: str, query: str | None = QUERY) -> None:
-        with self.block(batch_id, query) as batch:
-            for topic in topics:
-                self.write(batch, topic)
+from tests.property.exactly_once_model import Cluster, Killed
+from tests.unit.spark.exactly_once.programs import QUERY, TOPICS, Program
+from tests.unit.spark.exactly_once.scenes import DriverProcess, is_killed, killed_at_every_step
 
 
 @pytest.fixture
@@ -155,6 +110,15 @@ def test_blocks_with_names_of_their_own_do_not_touch_each_other(cluster: Cluster
         again.write(outer, "large")
         again.go(0, "totals", query="inner")
     assert topics_of(cluster, 0) == ["large", "totals"]
+
+
+def test_the_same_batch_may_go_to_another_cluster() -> None:
+    blocks = Blocks()
+    for cluster in ("here", "there"):
+        blocks.begin(Scope(cluster, QUERY, "run"), 0)
+    with pytest.raises(KasparError, match="neither is published"):
+        blocks.begin(Scope("there", QUERY, "run"), 0)
+    blocks.check(Scope("here", QUERY, "run"))
 
 
 def test_a_block_that_raised_may_be_tried_again_in_the_same_run(cluster: Cluster) -> None:

@@ -347,16 +347,21 @@ def test_what_was_decided_stays_decided_however_many_runs_die_before_it_is_carri
 
 def test_a_claim_that_lands_twice_does_not_make_void_what_was_decided_between() -> None:
     """A process whose append is not answered appends again, and the first may be on its way all the same."""
-    cluster = Cluster()
-    run = Run(cluster, "run")
-    assert is_killed(run.worker, 2, lambda: run.begin(0, 0)), "at the append of its claim"
-    (late,) = cluster.on_their_way
-    cluster.on_their_way.clear()
-    cluster = dead_after_its_decision(run, 0, run.write(0)).cluster
-    cluster.store(late)
-    cluster.compact(cluster.next_offset)
-    Run(cluster, "next").go(0, 1)
-    assert cluster.visible == published(0, 1)
+
+    def scene(step: int) -> bool:
+        cluster = Cluster()
+        run = Run(cluster, "run")
+        assert is_killed(run.worker, 2, lambda: run.begin(0, 0)), "at the append of its claim"
+        late = cluster.on_their_way.pop()
+        written = run.write(0)
+        killed = is_killed(run.committer, step, lambda: run.commit(0, written))
+        cluster.store(late)
+        cluster.compact(cluster.next_offset)
+        Run(cluster, "next").go(0, 1)
+        assert cluster.visible == published(0, 1)
+        return killed
+
+    killed_at_every_step(scene)
 
 
 def test_writes_that_a_decision_does_not_name_are_never_taken_for_published() -> None:
