@@ -14,7 +14,16 @@ type, and what must hold is checked with `invariant`. A test keeps both rules (t
 
 from kaspar.base.error_codes import ErrorCode
 
-__all__ = ["ErrorCode", "InvalidSetting", "KasparError", "MalformedBytes", "Refused", "StorageFailure", "invariant"]
+__all__ = [
+    "ErrorCode",
+    "InvalidSetting",
+    "KasparError",
+    "MalformedBytes",
+    "Refused",
+    "StorageFailure",
+    "TooManyElements",
+    "invariant",
+]
 
 
 def invariant(holds: bool, sentence: str) -> None:
@@ -36,6 +45,10 @@ class Refused(KasparError):
 
 class MalformedBytes(KasparError):
     pass
+
+
+class TooManyElements(MalformedBytes):
+    """The arrays of a message have more elements than its reader allowed."""
 
 
 class StorageFailure(KasparError):

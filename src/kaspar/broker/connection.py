@@ -134,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         "_buffer",
         "_end",
         "_ending",
+        "_held",
         "_large_under_way",
         "_outgoing",
         "_paused",
@@ -168,6 +169,7 @@ class Connection(asyncio.BufferedProtocol):
         self._slots: deque[Slot] = deque()
         self._large_under_way = 0
         self._paused = False
+        self._held = False
         self._ending = False
 
     # -- what asyncio calls ------------------------------------------------------------------------------------------
@@ -288,6 +290,19 @@ class Connection(asyncio.BufferedProtocol):
         if out:
             self._write(out)
         return position
+
+    def hold(self, frame: memoryview) -> memoryview:
+        """Take no further request until `go_on`; the bytes of this one stay as they are until then."""
+        self._held = True
+        if not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+        # Nobody reads into this connection's own buffer meanwhile.
+        return memoryview(bytearray(frame)) if frame.obj is self.owner.shared_buffer else frame
+
+    def go_on(self) -> None:
+        self._held = False
+        self.try_resume()
 
     def _keep(self, source: bytearray, start: int, end: int) -> None:
         """Move the first part of a frame out of the shared buffer."""
@@ -443,6 +458,7 @@ class Connection(asyncio.BufferedProtocol):
         """Something that held this connection back is gone: take the requests already here, then read on."""
         if (
             not self._paused
+            or self._held
             or self._outgoing.busy
             or self.is_closing
             or len(self._slots) >= MAX_REQUESTS_UNDER_WAY // 2

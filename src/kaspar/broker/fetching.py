@@ -16,6 +16,7 @@ from kaspar import storage
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchedPartition, FetchSession
+from kaspar.broker.large_requests import Steps, run_through
 from kaspar.broker.metrics import RequestMetrics
 from kaspar.protocol import fetch as codec
 from kaspar.protocol.api_keys import ApiKey
@@ -42,6 +43,9 @@ NOT_A_FAILURE: Final = frozenset(
     }
 )
 UNKNOWN_HERE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+PARTITIONS_AT_ONCE: Final = 250
+"""What is read in a turn of the loop, in about two milliseconds. A fetch of more partitions takes several turns."""
 
 # Clients take an answer in whole before they look into it: with larger ones they and the broker wait for each other.
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
@@ -165,11 +169,19 @@ class Fetch:
 
     # -- the first look ----------------------------------------------------------------------------------------------
 
-    def start(self) -> Buffers | Slot:
+    @property
+    def is_large(self) -> bool:
+        return len(self._wanted) > PARTITIONS_AT_ONCE
+
+    def start(self) -> Steps[Buffers | Slot]:
         for position in range(len(self._wanted)):
             self._read(position)
+            if position % PARTITIONS_AT_ONCE == PARTITIONS_AT_ONCE - 1:
+                yield
+        if self.is_large and self._connection.is_closing:
+            return ()
         if not self._cold and self._is_enough():
-            answer = self._answer()
+            answer = yield from self._answer()
             self._metrics.inline(self._version, time.perf_counter() - self._received, self._request_bytes)
             return answer
         self._local = time.perf_counter() - self._received
@@ -178,7 +190,7 @@ class Fetch:
         if self._cold:
             self._handler.broker.spawn(self._finish_cold(slot), name="fetch of cold data")
         else:
-            self._wait()
+            yield from self._wait()
         return slot
 
     def _is_enough(self) -> bool:
@@ -253,12 +265,15 @@ class Fetch:
             await self._read_cold()
             if self._slot is None:
                 return  # the client is gone
-            if self._is_enough():
-                self._fill(slot)
-            else:
-                self._wait()
+            await self._carry_out(self._answer_into(slot) if self._is_enough() else self._wait())
         except Exception as problem:  # the edge of the task: the client must not wait for ever
             slot.fail(problem)
+
+    async def _carry_out(self, steps: Steps[None]) -> None:
+        if self.is_large:
+            await self._handler.broker.large_requests.in_turns(steps)
+        else:
+            run_through(steps)
 
     async def _read_cold(self) -> None:
         """The partitions that have to wait for the disk, one after the other in a thread. Where there is no room left
@@ -380,13 +395,20 @@ class Fetch:
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
-    def _wait(self) -> None:
+    def _wait(self) -> Steps[None]:
         """At every partition, for what is left of the time."""
         for position, wanted in enumerate(self._wanted):
+            if position % PARTITIONS_AT_ONCE == PARTITIONS_AT_ONCE - 1:
+                yield
+                if self._slot is None:
+                    return  # the client is gone
             try:
                 partition = self._handler.find(wanted)
             except Refused:
                 continue
+            answer = self._answers[position]
+            assert answer is not None, "a partition that is waited for was read"
+            self._stable_offsets[partition] = answer.last_stable_offset
             partition.fetch_waiters.add(self)
             self.registered[partition] = position
         self._handler.waiting.add(self)
@@ -394,10 +416,8 @@ class Fetch:
         self._timer = asyncio.get_running_loop().call_later(max(0.0, left_s), self._wake)
         for partition, position in self.registered.items():
             answer = self._answers[position]
-            assert answer is not None, "a partition that is waited for was read"
-            self._stable_offsets[partition] = answer.last_stable_offset
-            if self._has_moved(partition, answer):
-                self.readable(partition, 0)  # while colder ones were being read
+            if answer is not None and self._has_moved(partition, answer):
+                self.readable(partition, 0)  # while others were being read
 
     def _has_moved(self, partition: Partition, answer: PartitionData) -> bool:
         if partition.state.role is not Role.LEADER:
@@ -448,16 +468,27 @@ class Fetch:
         if slot is None or self._connection.is_closing:
             return
         try:
-            self._read_moved()
+            self._request = self._request._replace(max_wait_ms=0)
+            if self.is_large:
+                self._handler.broker.spawn(self._finish_large(slot), name="fetch of many partitions")
+                return
+            run_through(self._read_moved())
             if self._cold:
-                self._request = self._request._replace(max_wait_ms=0)
                 self._handler.broker.spawn(self._finish_cold(slot), name="fetch of cold data")
             else:
-                self._fill(slot)
+                run_through(self._answer_into(slot))
         except Exception as problem:  # the edge of the timer's call: the client must not wait for ever
             slot.fail(problem)
 
-    def _read_moved(self) -> None:
+    async def _finish_large(self, slot: Slot) -> None:
+        try:
+            await self._handler.broker.large_requests.in_turns(self._read_moved())
+        except Exception as problem:  # the edge of the task: the client must not wait for ever
+            slot.fail(problem)
+        else:
+            await self._finish_cold(slot)
+
+    def _read_moved(self) -> Steps[None]:
         """Read them again, in the room that what did not move leaves."""
         moved = [position for partition, position in self.registered.items() if partition in self._moved]
         for position in moved:
@@ -467,13 +498,17 @@ class Fetch:
         self._room = self._limit_bytes - kept_bytes
         self._copy_room = MAX_COPIED_BYTES - sum(len(records) for records in kept if not isinstance(records, FileSlice))
         self._missing_bytes = self._min_bytes - kept_bytes
-        for position in moved:
+        for count, position in enumerate(moved, 1):
             self._read(position)
+            if count % PARTITIONS_AT_ONCE == 0:
+                yield
 
     # -- answering ---------------------------------------------------------------------------------------------------
 
-    def _fill(self, slot: Slot) -> None:
-        answer = self._answer()
+    def _answer_into(self, slot: Slot) -> Steps[None]:
+        answer = yield from self._answer()
+        if self._slot is None:
+            return  # the client is gone
         self._slot = None  # which holds this fetch until its turn has come
         slot.fill(answer, sent=self._sent)
 
@@ -481,7 +516,7 @@ class Fetch:
         remote = time.perf_counter() - self._received - self._local
         self._metrics.delayed(self._version, self._local, remote, self._request_bytes)
 
-    def _answer(self) -> Buffers:
+    def _answer(self) -> Steps[Buffers]:
         """Everything for a full fetch; only the news for an incremental one. What is not here comes last, as in Kafka's
         answers.
         """
@@ -489,7 +524,9 @@ class Fetch:
         by_topic: dict[Topic, list[PartitionData]] = {}
         unknown: dict[Topic, list[PartitionData]] = {}
         served = []
-        for wanted, answer in zip(self._wanted, self._answers, strict=True):
+        for position, (wanted, answer) in enumerate(zip(self._wanted, self._answers, strict=True)):
+            if position % PARTITIONS_AT_ONCE == PARTITIONS_AT_ONCE - 1:
+                yield
             assert answer is not None, "every partition that is asked for is answered"
             size = len(answer.records) if answer.records is not None else 0
             self._count(wanted, answer.error_code, size)

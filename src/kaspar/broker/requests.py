@@ -15,9 +15,10 @@ import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import MalformedBytes, Refused
+from kaspar.base.errors import MalformedBytes, Refused, TooManyElements
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.coordination.tickets import RequestTicket
+from kaspar.broker.divisions import elements_at_once
 from kaspar.broker.handlers import Handler, PartlyEncoded, RequestContext, ServedApi, served_with
 from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
@@ -46,6 +47,9 @@ MEMBER_REQUESTS: Final = frozenset(
 )
 RESPONSES: Final = (Message, PartlyEncoded)
 
+MAX_INLINE_BYTES: Final = 256 * 1024
+"""Of a request that is no Produce: a larger one is read in a thread, however few elements it has."""
+
 _KEY_BYTES: Final = 2
 _OFFSET_COMMIT_BEGINS: Final = OFFSET_COMMIT.to_bytes(_KEY_BYTES, "big")
 
@@ -61,6 +65,7 @@ class Requests:
         self._commits: FrequentCommits | None = None  # made when the first one comes
         self._members: FrequentMembers | None = None
         self._handlers: dict[int, tuple[Handler, RequestMetrics]] = {}
+        self._at_once = {key: elements_at_once(key) for key in self.served}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(
@@ -112,12 +117,26 @@ class Requests:
         self, connection: Connection, frame: memoryview, header: RequestHeader, api: ServedApi, received: float
     ) -> Buffers | Slot:
         version = header.api_version
-        request, _ = codec.read(request_class(api.key), version, frame, header.body_position)
         context = _new(
             RequestContext,
             (api.key, version, header.correlation_id, header.client_id, connection.peer, connection.owner.name),
         )
         handler, metrics = self._handlers.get(api.key) or self._load(api)
+        try:
+            if len(frame) > MAX_INLINE_BYTES:
+                raise TooManyElements(f"{len(frame)} bytes")
+            request, _ = codec.read(
+                request_class(api.key), version, frame, header.body_position, max_elements=self._at_once[api.key]
+            )
+        except TooManyElements:
+            return self._broker.large_requests.take(
+                connection,
+                frame,
+                api_name(api.key),
+                lambda kept: self._broker.large_requests.handle_message(
+                    connection, kept, header, context, handler, metrics, received
+                ),
+            )
         answer = handler(self._broker, context, request)
         if header.api_key in MEMBER_REQUESTS:
             self._frequent_members().remember(connection, frame, header, request, answer)

@@ -24,6 +24,7 @@ from kaspar.broker.fetch_sessions import FetchSessions
 from kaspar.broker.handlers.metadata import EncodedTopics
 from kaspar.broker.hosting import Hosting
 from kaspar.broker.http import HttpServer
+from kaspar.broker.large_requests import LargeRequests
 from kaspar.broker.listener import ConnectionLimits, Listener
 from kaspar.broker.log_places import LogPlaces, claim_directories, expected_logs
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
@@ -106,6 +107,7 @@ class Broker:
             met_a_bug=self.request_failed,
         )
         self.timers = Timers(self.clock, met_a_bug=self._timer_met_a_bug)
+        self.large_requests = LargeRequests(self)
         self.requests = Requests(self)
         self.places = LogPlaces(self)
         self.hosting = Hosting(self)
@@ -328,11 +330,13 @@ class Broker:
         for listener in self.listeners:
             await listener.stop_accepting()
         await self.cleaning.stop()
+        await self.large_requests.begin_no_more()
         await self.appends.finish()
         await self.syncing.finish()  # what waits for its sync is answered as any other
         self.requests.release_waiting()
         await self.coordinators.stop()
         await self.requests.finish()
+        await self.large_requests.finish()
         await asyncio.gather(*(listener.close_connections() for listener in self.listeners))
         await self._cancel_tasks()
         await self.syncing.finish()

@@ -9,10 +9,11 @@ fails its neighbours.
 import time
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
+from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure, TooManyElements
 from kaspar.base.ids import NO_OFFSET
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.frequent_answer import SAMPLE, OneWritten
+from kaspar.broker.large_requests import Steps, run_through
 from kaspar.broker.partitions import HostedTopic, unknown_partition
 from kaspar.broker.pending_produce import (
     ACKS_0_FAILED,
@@ -53,6 +54,12 @@ CODEC_MASK: Final = 0x07
 INLINE_REQUEST_NS: Final = 2_000_000
 """Once the batches of a request have taken so long, those that are not surely quick are checked in a thread."""
 
+BATCHES_AT_ONCE: Final = 250
+"""What is appended in a turn of the loop, in about two milliseconds. A request of more takes several turns."""
+
+MAX_BATCHES: Final = 1 << 16
+"""Of a request: more than a broker has partitions."""
+
 REFUSED_BY_THE_LOG: Final = frozenset(
     {
         ErrorCode.INVALID_RECORD,
@@ -81,8 +88,34 @@ class ProduceHandler:
     def handle(
         self, connection: Connection, frame: memoryview, header: RequestHeader, received: float
     ) -> Buffers | Slot | None:
-        _, version, correlation_id, _, position = header
-        request = codec.read_request(version, frame, position)
+        _, version, _, _, position = header
+        try:
+            request = codec.read_request(version, frame, position, BATCHES_AT_ONCE)
+        except TooManyElements:
+            return self._broker.large_requests.take(
+                connection, frame, "Produce", lambda kept: self._handle_large(connection, kept, header, received)
+            )
+        return run_through(self._handle(connection, frame, request, header, received))
+
+    async def _handle_large(
+        self, connection: Connection, frame: memoryview, header: RequestHeader, received: float
+    ) -> Buffers | Slot | None:
+        large = self._broker.large_requests
+        async with large.under_way:
+            request = await large.in_thread(
+                codec.read_request, header.api_version, frame, header.body_position, MAX_BATCHES
+            )
+            return await large.in_turns(self._handle(connection, frame, request, header, received))
+
+    def _handle(
+        self,
+        connection: Connection,
+        frame: memoryview,
+        request: ProduceRequest,
+        header: RequestHeader,
+        received: float,
+    ) -> Steps[Buffers | Slot | None]:
+        _, version, correlation_id, _, _ = header
         acks = request.acks
         if acks not in (ALL_ACKS, LEADER_ACK, NO_ACKS):
             refused = codec.refused(request, ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1, not {acks}")
@@ -100,6 +133,7 @@ class ProduceHandler:
         pending: PendingProduce | None = None
         failed = False
         deadline_ns = 0
+        in_this_step = 0
         for topic, batches in request.topics:
             if not batches:
                 continue
@@ -107,6 +141,12 @@ class ProduceHandler:
             results.append((topic, answers))
             hosted = self._partitions.find(topic)
             for index, start, end in batches:
+                in_this_step += 1
+                if in_this_step > BATCHES_AT_ONCE:
+                    in_this_step = 1
+                    yield
+                    deadline_ns, now_ms = 0, self._now_ms()
+                    hosted = self._partitions.find(topic)  # it may be deleted by now
                 try:
                     if hosted is None or (partition := hosted.partitions.get(index)) is None:
                         raise unknown_partition(hosted, topic, index)

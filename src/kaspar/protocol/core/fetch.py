@@ -60,9 +60,14 @@ _pack_leader = struct.Struct(">bbiib").pack
 _pack_snapshot_id = struct.Struct(">bbqib").pack
 
 
-def read_request(version: cython.int, buffer: Buffer, position: cython.Py_ssize_t = 0) -> FetchRequest:
+def read_request(
+    version: cython.int,
+    buffer: Buffer,
+    position: cython.Py_ssize_t = 0,
+    max_elements: cython.longlong = wire.MAX_ELEMENTS,
+) -> FetchRequest:
     flexible: cython.bint = version >= FIRST_FLEXIBLE
-    reader = _Reader(buffer, position)
+    reader = _Reader(buffer, position, max_elements)
     replica_id = -1
     replica_epoch = -1
     cluster_id = None

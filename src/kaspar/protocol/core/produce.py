@@ -44,9 +44,14 @@ _pack_leader = struct.Struct(">bbiib").pack
 # --- Any request ------------------------------------------------------------------------------------------------------
 
 
-def read_request(version: cython.int, buffer: Buffer, position: cython.Py_ssize_t = 0) -> ProduceRequest:
+def read_request(
+    version: cython.int,
+    buffer: Buffer,
+    position: cython.Py_ssize_t = 0,
+    max_elements: cython.longlong = wire.MAX_ELEMENTS,
+) -> ProduceRequest:
     flexible: cython.bint = version >= FIRST_FLEXIBLE
-    reader = _Reader(buffer, position)
+    reader = _Reader(buffer, position, max_elements)
     transactional_id = reader.nullable_string(flexible)
     acks, timeout_ms = reader.fixed(_ACKS_AND_TIMEOUT)
     topics = []

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import cython
 
-from kaspar.base.errors import MalformedBytes
+from kaspar.base.errors import MalformedBytes, TooManyElements
 
 Buffer = bytes | bytearray | memoryview
 
@@ -170,7 +170,7 @@ class Reader:
     def _count(self, elements: cython.longlong) -> cython.int:
         """What is about to be read counts against the whole message's limit."""
         if elements > self.elements_left:
-            raise MalformedBytes("a message with more elements than any client sends")
+            raise TooManyElements("a message with more elements than any client sends")
         if elements > 0:
             self.elements_left -= elements
         return 0

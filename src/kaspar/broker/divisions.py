@@ -1,0 +1,177 @@
+"""Which requests can be handled in pieces, and how: pure.
+
+A request that names thousands of topics, partitions or groups is divided into several requests of the same API. Each is
+handled in a turn of the event loop of its own, and their responses are joined to the one that the client waits for. An
+API is divided only if every element of its array is carried out, and answered, by itself. What only holds for one
+request as a whole holds for each piece: offsets that are committed together are in one batch per piece, and an element
+that is named twice is noticed within a piece.
+
+The other APIs are handled in one go, so the number of their elements is bounded (`UNDIVIDED_MAX_ELEMENTS`).
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias, cast
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.broker.handlers import PartlyEncoded, Response
+from kaspar.protocol import codec
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.schema import Message
+
+Path: TypeAlias = tuple[str, ...]
+"""The names of arrays, each in the elements of the one before."""
+
+MAX_ELEMENTS: Final = 1 << 17
+UNDIVIDED_MAX_ELEMENTS: Final = 20_000
+UNDIVIDED_AT_ONCE: Final = 500
+CONTROLLED_MAX_ELEMENTS: Final = 20_000
+"""Of what the controller has to decide. Kafka's decides on at most 10,000 records for one request."""
+
+MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    request: Path
+    response: Path
+    at_once: int
+    """How many elements of the innermost array are handled in about a millisecond."""
+
+    max_elements: int = MAX_ELEMENTS
+    """Of all arrays of the request: more than any client sends."""
+
+
+DIVISIONS: Final[dict[int, tuple[Division, ...]]] = {
+    ApiKey.LIST_OFFSETS: (Division(("topics", "partitions"), ("topics", "partitions"), 250),),
+    ApiKey.METADATA: (Division(("topics",), ("topics",), 250),),
+    ApiKey.OFFSET_COMMIT: (Division(("topics", "partitions"), ("topics", "partitions"), 500),),
+    ApiKey.OFFSET_FETCH: (
+        Division(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions"), 250),
+        Division(("topics", "partition_indexes"), ("topics", "partitions"), 250),
+    ),
+    ApiKey.FIND_COORDINATOR: (Division(("coordinator_keys",), ("coordinators",), 250),),
+    ApiKey.DESCRIBE_GROUPS: (Division(("groups",), ("groups",), 50),),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (Division(("group_ids",), ("groups",), 50),),
+    ApiKey.DELETE_GROUPS: (Division(("groups_names",), ("results",), 50),),
+    ApiKey.DESCRIBE_TRANSACTIONS: (Division(("transactional_ids",), ("transaction_states",), 100),),
+    ApiKey.DESCRIBE_PRODUCERS: (Division(("topics", "partition_indexes"), ("topics", "partitions"), 50),),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (Division(("topics", "partitions"), ("topics", "partitions"), 250),),
+    ApiKey.DELETE_RECORDS: (Division(("topics", "partitions"), ("topics", "partitions"), 100),),
+    ApiKey.DESCRIBE_CONFIGS: (Division(("resources",), ("results",), 10, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.ALTER_CONFIGS: (Division(("resources",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (Division(("resources",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.CREATE_TOPICS: (Division(("topics",), ("topics",), 100, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.CREATE_PARTITIONS: (Division(("topics",), ("results",), 100, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.DELETE_TOPICS: (
+        Division(("topics",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),
+        Division(("topic_names",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),
+    ),
+}
+
+
+def elements_at_once(api_key: int) -> int:
+    """Up to how many elements a request is read and handled where it arrives."""
+    divisions = DIVISIONS.get(api_key)
+    return divisions[0].at_once if divisions else UNDIVIDED_AT_ONCE
+
+
+def max_elements(api_key: int) -> int:
+    divisions = DIVISIONS.get(api_key)
+    return divisions[0].max_elements if divisions else UNDIVIDED_MAX_ELEMENTS
+
+
+def division_of(api_key: int, request: Message) -> Division | None:
+    """How this request is divided; None if it is handled as it is."""
+    for division in DIVISIONS.get(api_key, ()):
+        if getattr(request, division.request[0]):
+            return division
+    return None
+
+
+def pieces(request: Message, division: Division) -> Iterator[Message]:
+    """The request as several, each of at most `at_once` innermost elements, in their order."""
+    leaves = _leaves(request, division.request)
+    while taken := list(itertools.islice(leaves, division.at_once)):
+        yield _with_leaves(request, division.request, taken)
+
+
+def _leaves(message: Message, path: Path) -> Iterator[tuple[Any, ...]]:
+    """Each innermost element behind those that it is in. One whose own array is empty, or null, counts as innermost."""
+    name, *below = path
+    for element in getattr(message, name) or ():
+        inner = _leaves(element, tuple(below)) if below else iter(())
+        first = next(inner, None)
+        if first is None:
+            yield (element,)
+            continue
+        yield (element, *first)
+        for leaf in inner:
+            yield (element, *leaf)
+
+
+def _with_leaves(message: Message, path: Path, leaves: Sequence[tuple[Any, ...]]) -> Message:
+    name, *below = path
+    if not below:
+        return _with_array(message, name, (leaf[0] for leaf in leaves))
+    elements = []
+    for _, group in itertools.groupby(leaves, key=lambda leaf: id(leaf[0])):
+        of_element = list(group)
+        element = of_element[0][0]
+        if len(of_element[0]) > 1:
+            element = _with_leaves(element, tuple(below), [leaf[1:] for leaf in of_element])
+        elements.append(element)
+    return _with_array(message, name, elements)
+
+
+def _with_array(message: Message, name: str, elements: Iterable[Any]) -> Message:
+    changed: Message = replace(cast(Any, message), **{name: tuple(elements)})
+    return changed
+
+
+class JoinedResponse:
+    """The response to the whole request, from those to its pieces."""
+
+    def __init__(self, division: Division, version: int) -> None:
+        self._path = division.response
+        self._version = version
+        self._first: Message | None = None
+        self._messages: list[Message] = []
+        self._encoded: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, response: Response) -> None:
+        """Encodes it: a large one's place is a thread. Refused where the whole would get too large for memory."""
+        message, encoded = response if isinstance(response, PartlyEncoded) else (response, {})
+        self._first = self._first or message
+        if len(self._path) == 1:
+            elements = encoded.get(self._path[0]) or [
+                codec.write(element, self._version) for element in getattr(message, self._path[0])
+            ]
+            self._encoded += elements
+            self._bytes += sum(map(len, elements))
+        else:  # what the end of a piece has cut apart is put together again before it is encoded
+            self._messages.append(message)
+            self._bytes += len(codec.write(message, self._version))
+        if self._bytes > MAX_RESPONSE_BYTES:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST, f"the response would take more than {MAX_RESPONSE_BYTES} bytes: ask for less"
+            )
+
+    def whole(self) -> Response:
+        assert self._first is not None, "a request has a piece at least"
+        if len(self._path) == 1:
+            return PartlyEncoded(self._first, {self._path[0]: self._encoded})
+        return _joined(self._messages, self._path)
+
+
+def _joined(messages: Sequence[Message], path: Path) -> Message:
+    """Elements that differ in nothing but the array in them, such as the partitions of one topic, become one."""
+    name, *below = path
+    elements: tuple[Any, ...] = tuple(element for message in messages for element in getattr(message, name))
+    if below:
+        inner = below[0]
+        alike = itertools.groupby(elements, key=lambda element: _with_array(element, inner, ()))
+        elements = tuple(_joined(list(group), tuple(below)) for _, group in alike)
+    return _with_array(messages[0], name, elements)
