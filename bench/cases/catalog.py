@@ -6,7 +6,7 @@ from bench.cases.groups import ClassicRebalance, Commits, ConsumerRebalance
 from bench.cases.lifecycle import Idle, MemoryAfterLoad, Recovery, Start
 from bench.cases.many_partitions import ManyPartitions
 from bench.cases.requests import HighestRate, Latency, RequestRate
-from bench.cases.throughput import Consume, Produce, Shape
+from bench.cases.throughput import Consume, FetchSizes, Produce, Shape
 from bench.cases.transactions import ReadCommitted, Transactions
 
 _SHAPES = [
@@ -29,6 +29,7 @@ def all_cases() -> list[Case]:
         LatencyWhileCleaning(),
         *(Produce(shape, acks) for shape in _SHAPES for acks in ("1", "all")),
         *(Consume(shape) for shape in _SHAPES),
+        *(FetchSizes(record_bytes) for record_bytes in (1000, 100)),
         *(RequestRate(connections) for connections in _CONNECTIONS),
         *(Latency(rate, connections) for rate in (1000, 20_000) for connections in _CONNECTIONS),
         *(HighestRate(connections) for connections in _CONNECTIONS),

@@ -107,6 +107,48 @@ class Consume(Case):
             Topics(bench.warm_broker(side)).delete(topic)
 
 
+class FetchSizes(Case):
+    """One partition, consumed with `fetch.message.max.bytes` from small to as large as `fetch.max.bytes` allows."""
+
+    _SIZES = (
+        ("64 KiB", 64 * 1024),
+        ("256 KiB", 256 * 1024),
+        ("1 MiB", 1 << 20),
+        ("8 MB", 8_000_000),
+        ("50 MB", 50 << 20),
+    )
+
+    def __init__(self, record_bytes: int) -> None:
+        self.shape = Shape(record_bytes, 1, "none")
+        self._topics: dict[str, str] = {}
+        name = f"fetch_sizes_{self.shape.name}"
+        section = "Consume through librdkafka, by fetch.message.max.bytes"
+        self._rows = {
+            Row(f"{name}_{size}", f"{self.shape.title}, {text}", section, "MB/s", Better.MORE, _CONSUME_GOAL): size
+            for text, size in self._SIZES
+        }
+        super().__init__(name, tuple(self._rows))
+
+    def set_up(self, bench: Bench, side: Side) -> None:
+        topic = Topics(bench.warm_broker(side)).create(1)
+        self._topics[side.name] = topic
+        produce(bench, side, topic, self.shape, "1", self.shape.records(bench))
+
+    def measure(self, bench: Bench, side: Side) -> Mapping[str, float]:
+        broker = bench.warm_broker(side)
+        arguments = (broker.bootstrap, self._topics[side.name], 1, self.shape.records(bench))
+        values = {}
+        for row, size in self._rows.items():
+            load = bench.run_load(broker, bench.tools.client, "consume", *arguments, size)
+            values[row.name] = load["bytes"] / load["seconds"] / 1e6
+        return values
+
+    def tear_down(self, bench: Bench, side: Side) -> None:
+        topic = self._topics.pop(side.name, None)
+        if topic is not None:
+            Topics(bench.warm_broker(side)).delete(topic)
+
+
 def produce(bench: Bench, side: Side, topic: str, shape: Shape, acks: str, records: int) -> Load:
     broker = bench.warm_broker(side)
     arguments = (broker.bootstrap, topic, shape.partitions, records, shape.record_bytes, acks, shape.codec)

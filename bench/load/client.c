@@ -1,7 +1,7 @@
 /* Bulk load through librdkafka: what a C program that uses the stock client would do.
  *
  *   client produce BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES ACKS CODEC [KEYS]
- *   client consume BOOTSTRAP TOPIC PARTITIONS RECORDS
+ *   client consume BOOTSTRAP TOPIC PARTITIONS RECORDS [FETCH_BYTES_OF_A_PARTITION]
  *   client produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES RECORDS_OF_A_TRANSACTION ABORT_ONE_IN
  *
  * It prints one JSON object. Rules:
@@ -209,7 +209,7 @@ static void on_record(rd_kafka_message_t *message, void *opaque) {
         last_record_at = now_seconds();
 }
 
-static void consume(char **arguments) {
+static void consume(char **arguments, const char *fetch_bytes) {
     const char *bootstrap = arguments[0], *topic_name = arguments[1];
     int partitions = atoi(arguments[2]);
     wanted = atol(arguments[3]);
@@ -218,6 +218,8 @@ static void consume(char **arguments) {
     set(conf, "queued.min.messages", "1000000");
     set(conf, "queued.max.messages.kbytes", "131072");
     set(conf, "fetch.queue.backoff.ms", "1");
+    if (fetch_bytes)
+        set(conf, "fetch.message.max.bytes", fetch_bytes);
     rd_kafka_t *client = new_client(RD_KAFKA_CONSUMER, conf, bootstrap);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, topic_name, NULL);
     learn_topic(client, topic, partitions);
@@ -246,8 +248,8 @@ static void consume(char **arguments) {
 int main(int count, char **arguments) {
     if ((count == 9 || count == 10) && strcmp(arguments[1], "produce") == 0)
         produce(arguments + 2, count == 10 ? (uint32_t)atol(arguments[9]) : 0);
-    else if (count == 6 && strcmp(arguments[1], "consume") == 0)
-        consume(arguments + 2);
+    else if ((count == 6 || count == 7) && strcmp(arguments[1], "consume") == 0)
+        consume(arguments + 2, count == 7 ? arguments[6] : NULL);
     else if (count == 9 && strcmp(arguments[1], "produce-in-transactions") == 0)
         produce_in_transactions(arguments + 2);
     else

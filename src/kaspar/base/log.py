@@ -14,7 +14,9 @@ import re
 import sys
 import textwrap
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+from kaspar.base.log_writer import LogWriter
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _UNPRINTABLE_IN_LINES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -87,12 +89,12 @@ class JsonFormatter(logging.Formatter):
 
 def configure(*, level: str = "INFO", stream: TextIO | None = None, file: Path | None = None) -> None:
     """Send the log to a terminal (for people) and, where given, to a file (JSON lines). Called once, by a command."""
-    handlers: list[logging.Handler] = [logging.StreamHandler(stream or sys.stderr)]
+    handlers: list[logging.StreamHandler[Any]] = [logging.StreamHandler(stream or sys.stderr)]
     handlers[0].setFormatter(PeopleFormatter())
     if file is not None:
         handlers.append(logging.FileHandler(file))
         handlers[1].setFormatter(JsonFormatter())
     root = logging.getLogger("kaspar")
-    root.handlers = handlers
+    root.handlers = [LogWriter(handler) for handler in handlers]
     root.setLevel(level)
     root.propagate = False

@@ -1,4 +1,5 @@
-"""Appends whose checks take too long for the event loop: inflating, re-compressing, very large batches.
+"""Appends that take too long for the event loop: inflating, re-compressing, very large batches, and the first one to a
+log after a start, which has to read an index.
 
 They are checked in a thread, one queue per partition: while one of a partition's batches is being checked, everything
 that arrives for that partition lines up behind it, so that the log has the order of arrival. How many batches may wait,
@@ -96,6 +97,8 @@ class AppendQueues:
         now_ms = self._clock.now_ms()
         try:
             prepared = None
+            if partition.log.cold:
+                await self._warm_up(partition)
             if not tried:
                 await asyncio.sleep(0)  # what lined up is worked off in as many turns of the loop: others wait too
                 prepared = prepare_inline(batch, 0, size, config, now_ms)
@@ -107,6 +110,10 @@ class AppendQueues:
             return partition.append_as_leader(prepared, acks_all=job.acks_all, now_ms=now_ms), prepared
         except KasparError as refusal:
             return refusal, None
+
+    async def _warm_up(self, partition: Partition) -> None:
+        loop = asyncio.get_running_loop()
+        partition.log.warm_up(await loop.run_in_executor(self._executor, partition.log.read_cold))
 
     def hold(self, size: int) -> None:
         """A batch of that size waits: here, or for its transaction (broker/unverified.py)."""

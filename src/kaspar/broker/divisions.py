@@ -59,10 +59,10 @@ DIVISIONS: Final[dict[int, tuple[Division, ...]]] = {
     ApiKey.DESCRIBE_PRODUCERS: (Division(("topics", "partition_indexes"), ("topics", "partitions"), 50),),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (Division(("topics", "partitions"), ("topics", "partitions"), 250),),
     ApiKey.DELETE_RECORDS: (Division(("topics", "partitions"), ("topics", "partitions"), 100),),
-    ApiKey.DESCRIBE_CONFIGS: (Division(("resources",), ("results",), 10, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.DESCRIBE_CONFIGS: (Division(("resources",), ("results",), 1, CONTROLLED_MAX_ELEMENTS),),
     ApiKey.ALTER_CONFIGS: (Division(("resources",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (Division(("resources",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),),
-    ApiKey.CREATE_TOPICS: (Division(("topics",), ("topics",), 100, CONTROLLED_MAX_ELEMENTS),),
+    ApiKey.CREATE_TOPICS: (Division(("topics",), ("topics",), 20, CONTROLLED_MAX_ELEMENTS),),
     ApiKey.CREATE_PARTITIONS: (Division(("topics",), ("results",), 100, CONTROLLED_MAX_ELEMENTS),),
     ApiKey.DELETE_TOPICS: (
         Division(("topics",), ("responses",), 100, CONTROLLED_MAX_ELEMENTS),

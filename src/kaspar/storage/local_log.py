@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import threading
+from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition
@@ -23,8 +24,8 @@ from kaspar.storage.file_names import (
     TIME_INDEX,
     TRANSACTION_INDEX,
 )
-from kaspar.storage.files import DISK_FULL, sync_file, unlink_if_there
-from kaspar.storage.indexes import OffsetIndex
+from kaspar.storage.files import DISK_FULL, read_file, sync_file, unlink_if_there
+from kaspar.storage.indexes import OffsetIndex, TimeIndex
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_reader import Segments, locate
 from kaspar.storage.open_files import open_or_make_room
@@ -33,6 +34,13 @@ from kaspar.storage.transaction_index import AbortedTransaction
 from kaspar.storage.validator import plain_terms
 
 log = get_log(__name__)
+
+
+class ColdIndex(NamedTuple):
+    """The index of a segment that takes appends, as it was read in a thread."""
+
+    segment: Segment
+    offsets: OffsetIndex
 
 
 class LocalLog:
@@ -52,6 +60,7 @@ class LocalLog:
         "_truncations",
         "_unsynced_aborted",
         "_unsynced_indexes",
+        "cold",
         "deleted",
         "directory",
         "folder",
@@ -121,6 +130,8 @@ class LocalLog:
     def _publish(self, segments: list[Segment]) -> None:
         self.segments = Segments(tuple(segment.base_offset for segment in segments), tuple(segments))
         self._active = segments[-1]
+        # An append would have to read the index of the active segment first.
+        self.cold = self._active.size > 0 and self._active.index is None
 
     def has_segment(self, segment: Segment) -> bool:
         """Whether a segment is part of the log, also in the moment in which files change their names. Any thread."""
@@ -174,6 +185,29 @@ class LocalLog:
         first = read_header(self.directory.files.pread(segment.fd, HEADER_SIZE, 0), 0)
         segment.first_batch_at(first.max_timestamp, self._max_segment_ms)
 
+    def read_cold(self) -> ColdIndex | None:
+        """What an append to a cold log has to know, from the disk: in any thread. The owner then warms the log up."""
+        segment, files = self._active, self.directory.files
+        try:
+            index = OffsetIndex.load(files, segment.path(OFFSET_INDEX))
+            # The rest is small, and once it is in the page cache the owner reads it without waiting.
+            TimeIndex.load(files, segment.path(TIME_INDEX))
+            if segment.aborted_count:
+                read_file(files, segment.path(TRANSACTION_INDEX))
+            fd = files.open(segment.path(LOG))
+            try:
+                files.pread(fd, HEADER_SIZE, 0)
+            finally:
+                files.close(fd)
+        except OSError:
+            return None  # the append meets it too, and knows what follows from it
+        return ColdIndex(segment, index)
+
+    def warm_up(self, read: ColdIndex | None) -> None:
+        if read is not None and read.segment is self._active and self._active.index is None:
+            self._active.index = read.offsets
+        self.cold = False
+
     def _open_active(self) -> Segment:
         """Open the active segment's file, and load what an append needs to know of it."""
         segment = self._active
@@ -185,6 +219,7 @@ class LocalLog:
         try:
             if segment.index is None:
                 segment.index = OffsetIndex.load(files, segment.path(OFFSET_INDEX))
+                self.cold = False
             segment.loaded_time_index(files)
             if segment.aborted_count:
                 segment.loaded_aborted(files)

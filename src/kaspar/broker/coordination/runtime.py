@@ -264,6 +264,8 @@ class Runtime(Generic[S]):
         loader = ShardLoader(
             shard, partition.log, piece_bytes=self.topic.load_buffer_size, cancelled=lambda: loading.cancelled
         )
+        if partition.log.cold:  # it is as good as certain to be appended to
+            partition.log.warm_up(await self._broker.run_loading(partition.log.read_cold))
         while loader.position < (end := partition.log.log_end_offset):  # markers may come meanwhile
             await self._broker.run_loading(loader.load_up_to, end)
             if loading.cancelled:

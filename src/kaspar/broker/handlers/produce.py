@@ -161,7 +161,7 @@ class ProduceHandler:
                         continue
                     config = partition.log.config
                     batch = None
-                    checks_now = partition not in appends.queues
+                    checks_now = partition not in appends.queues and not partition.log.cold
                     if checks_now and not is_surely_quick(frame, start, end):
                         time_ns = time.thread_time_ns()
                         deadline_ns = deadline_ns or time_ns + INLINE_REQUEST_NS
@@ -221,7 +221,7 @@ class ProduceHandler:
         if acks != LEADER_ACK and (acks != ALL_ACKS or not partition.state.commits_alone):
             return None
         terms = partition.log.plain_terms
-        if terms is None or partition in self.appends.queues:
+        if terms is None or partition in self.appends.queues or partition.log.cold:
             return None
         now_ms = self._now_ms()
         batch = prepare_plain(buffer, start, end, terms, now_ms)

@@ -48,6 +48,8 @@ _PARTITION_5 = struct.Struct(">iqqi")
 _PARTITION_9 = struct.Struct(">iiqqi")
 _PARTITION_12 = struct.Struct(">iiqiqi")
 
+_GIVE_WAY_EVERY = cython.declare(cython.int, wire.GIVE_WAY_EVERY)
+
 _new = tuple.__new__
 _Reader = wire.Reader
 _pack_int32 = struct.Struct(">i").pack
@@ -82,14 +84,17 @@ def read_request(
     else:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level = reader.fixed(_START_4)
     topics = []
+    index: cython.Py_ssize_t
     partition_count: cython.Py_ssize_t
     topic_count: cython.Py_ssize_t = reader.filled_array_length(flexible, _SMALLEST_TOPIC)
     for _ in range(topic_count):
         topic: Any = reader.uuid() if version >= FIRST_WITH_TOPIC_ID else reader.string(flexible)
         partitions = []
         partition_count = reader.filled_array_length(flexible, _SMALLEST_PARTITION)
-        for _ in range(partition_count):
+        for index in range(partition_count):
             partitions.append(_read_partition(reader, version))
+            if index % _GIVE_WAY_EVERY == _GIVE_WAY_EVERY - 1:
+                wire.give_way()
         if flexible:
             reader.tagged_fields()
         topics.append((topic, partitions))

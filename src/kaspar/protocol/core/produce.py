@@ -32,6 +32,8 @@ _SMALLEST_TOPIC = cython.declare(cython.int, 3)
 _SMALLEST_PARTITION = cython.declare(cython.int, 5)
 MAX_STRING_BYTES = cython.declare(cython.int, wire.MAX_STRING_BYTES)
 
+_GIVE_WAY_EVERY = cython.declare(cython.int, wire.GIVE_WAY_EVERY)
+
 _new = tuple.__new__
 _Reader = wire.Reader
 _ACKS_AND_TIMEOUT = struct.Struct(">hi")
@@ -73,6 +75,8 @@ def read_request(
             if flexible:
                 reader.tagged_fields()
             partitions.append(_new(PartitionProduceData, (index, start, end)))
+            if len(partitions) % _GIVE_WAY_EVERY == 0:
+                wire.give_way()
         if flexible:
             reader.tagged_fields()
         topics.append((topic, partitions))

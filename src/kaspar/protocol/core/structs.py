@@ -47,6 +47,8 @@ _KINDS = {
     "uint32": (UINT32, 4),
     "float64": (FLOAT64, 8),
 }
+GIVE_WAY_EVERY = cython.declare(cython.int, wire.GIVE_WAY_EVERY)
+
 _pack_int8 = struct.Struct(">b").pack
 _pack_int16 = struct.Struct(">h").pack
 _pack_uint16 = struct.Struct(">H").pack
@@ -190,8 +192,11 @@ def _read_field(reader: Any, field: FieldPlan, flexible: cython.bint) -> Any:
     if count < 0:
         return _null(field)
     elements = []
-    for _ in range(count):
+    index: cython.Py_ssize_t
+    for index in range(count):
         elements.append(_read_value(reader, field, flexible, False))
+        if index % GIVE_WAY_EVERY == GIVE_WAY_EVERY - 1:
+            wire.give_way()
     return tuple(elements)
 
 
@@ -297,8 +302,11 @@ def _write_field(out: bytearray, value: Any, field: FieldPlan, flexible: cython.
         wire.write_array_length(out, -1, flexible)
         return None
     wire.write_array_length(out, len(value), flexible)
-    for element in value:
-        _write_value(out, element, field, flexible, False)
+    index: cython.Py_ssize_t
+    for index in range(len(value)):
+        _write_value(out, value[index], field, flexible, False)
+        if index % GIVE_WAY_EVERY == GIVE_WAY_EVERY - 1:
+            wire.give_way()
     return None
 
 

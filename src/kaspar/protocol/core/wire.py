@@ -27,6 +27,17 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
+# Compiled code keeps the interpreter until it says otherwise. After so many elements other threads, the broker's event
+# loop above all, may have it.
+GIVE_WAY_EVERY = 256
+
+
+@cython.ccall
+def give_way() -> None:
+    with cython.nogil:
+        pass
+
+
 @lru_cache(maxsize=16384)
 def uuid_of(raw: bytes) -> UUID:
     """An id from its 16 bytes. Making one takes a microsecond, and the same ids come again and again."""
@@ -44,6 +55,7 @@ class Reader:
     end = cython.declare(cython.Py_ssize_t, visibility="public")
     elements_left = cython.declare(cython.longlong, visibility="public")
     records_in_place = cython.declare(cython.bint, visibility="public")
+    uninterrupted = cython.declare(cython.longlong)
 
     def __init__(
         self,
@@ -60,6 +72,7 @@ class Reader:
         self.position = position
         self.elements_left = max_elements
         self.records_in_place = records_in_place
+        self.uninterrupted = 0
 
     @cython.cfunc
     @cython.exceptval(-1)
@@ -173,6 +186,10 @@ class Reader:
             raise TooManyElements("a message with more elements than any client sends")
         if elements > 0:
             self.elements_left -= elements
+            self.uninterrupted += elements
+            if self.uninterrupted >= GIVE_WAY_EVERY:
+                self.uninterrupted = 0
+                give_way()
         return 0
 
     def filled_array_length(self, compact: cython.bint, smallest: cython.Py_ssize_t) -> int:

@@ -1,0 +1,115 @@
+"""Log lines are written by a thread, so that nobody waits for a terminal, a pipe or a disk.
+
+Rules:
+- Lines wait in a bounded queue. What finds no room in it, or cannot be written, is lost: counted, and said in a line of
+  its own as soon as lines can be written again.
+- An error is waited for, since it may be the last line before a crash: for a moment only, and not again while the line
+  before it is stuck.
+- When the process ends, what still waits is written, unless that takes longer than LAST_LINES_S.
+"""
+
+import logging
+import threading
+from collections import deque
+from typing import Any, Final, TypeAlias
+
+MAX_WAITING_CHARACTERS: Final = 4 * 1024 * 1024
+ERROR_WAITS_S: Final = 0.1
+LAST_LINES_S: Final = 2.0
+
+Target: TypeAlias = "logging.StreamHandler[Any]"
+
+
+class LogWriter(logging.Handler):
+    """Stands before a handler that knows the form of a line and where it goes."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self.target = target
+        self.lost = 0
+        """How many lines were lost, ever."""
+        self._lost_unsaid = 0
+        self._waiting: deque[str] = deque()
+        self._waiting_characters = 0
+        self._changed = threading.Condition(threading.Lock())
+        self._stuck = False
+        self._ending = False
+        self._thread: threading.Thread | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.target.format(record)
+        except Exception:
+            self.handleError(record)
+            return
+        with self._changed:
+            self._enqueue(line)
+            if self._thread is None and not self._ending:
+                self._thread = threading.Thread(target=self._run, name="kaspar-log", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+        if record.levelno >= logging.ERROR and not self._stuck:
+            self._stuck = not self.wait(ERROR_WAITS_S)
+
+    def _enqueue(self, line: str) -> None:
+        if self._waiting_characters + len(line) > MAX_WAITING_CHARACTERS:
+            self._lose(1)
+        else:
+            self._waiting.append(line)
+            self._waiting_characters += len(line)
+
+    def _lose(self, count: int) -> None:
+        self.lost += count
+        self._lost_unsaid += count
+
+    def wait(self, timeout_s: float) -> bool:
+        """Until all lines so far, and those that come meanwhile, are written. False if that takes too long."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting, timeout_s)
+
+    def flush(self) -> None:
+        """Called when the process ends, before `close`."""
+        self.wait(LAST_LINES_S)
+
+    def close(self) -> None:
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        super().close()
+
+    # -- in the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ending)
+                if not self._waiting:
+                    return
+                line = self._waiting[0]  # it stays there until it is written, so that `wait` waits for it
+                unsaid, self._lost_unsaid = self._lost_unsaid, 0
+            written = self._write(line)
+            if written and unsaid:
+                written = self._say_lost(unsaid)
+                unsaid = 0 if written else unsaid
+            with self._changed:
+                self._waiting.popleft()
+                self._waiting_characters -= len(line)
+                self._lost_unsaid += unsaid
+                if not written:
+                    self._lose(1)
+                self._stuck = False
+                self._changed.notify_all()
+
+    def _write(self, line: str) -> bool:
+        try:
+            self.target.stream.write(line + self.target.terminator)
+            self.target.stream.flush()
+        except (OSError, ValueError):  # a full disk, a pipe that nobody reads any longer, a closed file
+            return False
+        return True
+
+    def _say_lost(self, count: int) -> bool:
+        sentence = "log lines were lost: they could not be written fast enough"
+        record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, sentence, (), None)
+        record.values = {"lines": count}
+        return self._write(self.target.format(record))
