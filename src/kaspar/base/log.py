@@ -98,3 +98,9 @@ def configure(*, level: str = "INFO", stream: TextIO | None = None, file: Path |
     root.handlers = [LogWriter(handler) for handler in handlers]
     root.setLevel(level)
     root.propagate = False
+
+
+def flush() -> None:
+    """Wait until the lines so far are written, before something else is written to the same place."""
+    for handler in logging.getLogger("kaspar").handlers:
+        handler.flush()

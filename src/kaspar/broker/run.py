@@ -32,6 +32,7 @@ def run_broker(settings: BrokerSettings, *, ready: Callable[[Broker], None] = la
     try:
         return uvloop.run(_serve(settings, ready))
     except KasparError as problem:
+        structured_log.flush()
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
 
