@@ -143,7 +143,7 @@ class JoinedResponse:
 
     def add(self, response: Response) -> None:
         """Encodes it: a large one's place is a thread. Refused where the whole would get too large for memory."""
-        message, encoded = response if isinstance(response, PartlyEncoded) else (response, {})
+        message, encoded, _ = response if isinstance(response, PartlyEncoded) else (response, {}, {})
         self._first = self._first or message
         if len(self._path) == 1:
             elements = encoded.get(self._path[0]) or [
@@ -162,7 +162,7 @@ class JoinedResponse:
     def whole(self) -> Response:
         assert self._first is not None, "a request has a piece at least"
         if len(self._path) == 1:
-            return PartlyEncoded(self._first, {self._path[0]: self._encoded})
+            return PartlyEncoded(self._first, {self._path[0]: self._encoded}, {})
         return _joined(self._messages, self._path)
 
 

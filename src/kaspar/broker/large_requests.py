@@ -20,7 +20,7 @@ from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.divisions import Division, JoinedResponse, division_of, max_elements, pieces
 from kaspar.broker.handlers import Handler, PartlyEncoded, RequestContext, Response
 from kaspar.broker.metrics import RequestMetrics
-from kaspar.broker.responses import encode_response
+from kaspar.broker.responses import count_errors, encode_response
 from kaspar.protocol import codec
 from kaspar.protocol.api import request_class
 from kaspar.protocol.headers import RequestHeader
@@ -126,19 +126,28 @@ class LargeRequests:
             request = await self.in_thread(_read, frame, context, header.body_position)
             division = division_of(context.api_key, request)
             if division is not None:
-                response = await self._handle_pieces(connection, handler, context, request, division)
+                response = await self._handle_pieces(connection, handler, context, request, division, metrics)
         if division is None:  # it may wait for others, as a member that joins does, and those for room under way
             response = await self._handle(handler, context, request)
+            count_errors(metrics, version, response)
         encoded = await self.in_thread(encode_response, version, header.correlation_id, response)
         metrics.inline(version, time.perf_counter() - received, len(frame))
         return encoded
 
     async def _handle_pieces(
-        self, connection: Connection, handler: Handler, context: RequestContext, request: Message, division: Division
+        self,
+        connection: Connection,
+        handler: Handler,
+        context: RequestContext,
+        request: Message,
+        division: Division,
+        metrics: RequestMetrics,
     ) -> Response:
         response = JoinedResponse(division, context.version)
         for piece in pieces(request, division):
-            await self.in_thread(response.add, await self._handle(handler, context, piece))
+            answer = await self._handle(handler, context, piece)
+            count_errors(metrics, context.version, answer)
+            await self.in_thread(response.add, answer)
             if connection.transport.is_closing():
                 break  # nobody waits for the response any longer
         return await self.in_thread(response.whole)

@@ -116,12 +116,13 @@ def test_encoded_and_plain_responses_are_joined() -> None:
     version = 9
     (division,) = DIVISIONS[ApiKey.METADATA]
     response = JoinedResponse(division, version)
-    response.add(PartlyEncoded(metadata_of(), {"topics": [codec.write(metadata_of("a").topics[0], version)]}))
-    response.add(PartlyEncoded(metadata_of("b", "c"), {}))
+    response.add(PartlyEncoded(metadata_of(), {"topics": [codec.write(metadata_of("a").topics[0], version)]}, {}))
+    response.add(PartlyEncoded(metadata_of("b", "c"), {}, {}))
 
-    message, encoded = whole if isinstance(whole := response.whole(), PartlyEncoded) else (whole, None)
+    whole = response.whole()
 
-    assert codec.write(message, version, encoded) == codec.write(metadata_of("a", "b", "c"), version)
+    assert isinstance(whole, PartlyEncoded)
+    assert codec.write(whole.message, version, whole.encoded) == codec.write(metadata_of("a", "b", "c"), version)
 
 
 def test_a_response_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
