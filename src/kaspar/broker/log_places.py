@@ -10,7 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId, TopicPartition, uuid_to_text
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 log = get_log(__name__)
+
+GATHERING_S: Final = 0.1
+"""How long new logs wait for others, so that topics created one after the other are noted in one transaction."""
 
 _WHAT_TO_DO = (
     "bring its folder back and start the broker again, or set unclean.leader.election.enable=true for the topic to "
@@ -94,6 +97,7 @@ class LogPlaces:
 
     async def _report(self) -> None:
         try:
+            await asyncio.sleep(GATHERING_S)
             while self._unreported:
                 noted, self._unreported = self._unreported, {}
                 places = tuple((topic_id, index, directory) for (topic_id, index), directory in noted.items())

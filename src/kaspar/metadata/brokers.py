@@ -73,10 +73,12 @@ def _elected(partition: PartitionImage, event: BrokersSeen, restarted: set[Broke
     )
 
 
-def _put_partitions(draft: Draft, topic: TopicImage, elected: tuple[PartitionImage, ...]) -> None:
+def _put_partitions(
+    draft: Draft, topic: TopicImage, changed: tuple[PartitionImage, ...], *, only_places: bool = False
+) -> None:
     """Node by node, for a giant topic's new leaders may be too much for one transaction."""
-    for end in range(PARTITIONS_PER_NODE, len(elected) + PARTITIONS_PER_NODE, PARTITIONS_PER_NODE):
-        draft.put_topic(replace(topic, partitions=elected[:end] + topic.partitions[end:]))
+    for end in range(PARTITIONS_PER_NODE, len(changed) + PARTITIONS_PER_NODE, PARTITIONS_PER_NODE):
+        draft.put_topic(replace(topic, partitions=changed[:end] + topic.partitions[end:]), only_places=only_places)
 
 
 def logs_removed(image: ClusterImage, event: LogsRemoved) -> Decision[None]:
@@ -93,7 +95,11 @@ def assign_directories(image: ClusterImage, event: AssignDirectories) -> Decisio
     draft = Draft(image)
     places = {(topic_id, number): directory for topic_id, number, directory in event.directories}
     _change_partitions(
-        draft, event.broker_id, places, lambda one, place: one.with_directory(event.broker_id, places[place])
+        draft,
+        event.broker_id,
+        places,
+        lambda one, place: one.with_directory(event.broker_id, places[place]),
+        only_places=True,
     )
     return draft.decide(None)
 
@@ -124,6 +130,8 @@ def _change_partitions(
     broker_id: BrokerId,
     places: Iterable[tuple[uuid.UUID, int]],
     change: Callable[[PartitionImage, tuple[uuid.UUID, int]], PartitionImage],
+    *,
+    only_places: bool = False,
 ) -> None:
     """Change those of the partitions that there still are, and that the broker has a replica of."""
     image = draft.image()
@@ -139,7 +147,7 @@ def _change_partitions(
             if number < len(changed) and broker_id in changed[number].replicas:
                 changed[number] = change(changed[number], (topic_id, number))
         if tuple(changed) != topic.partitions:
-            _put_partitions(draft, topic, tuple(changed))
+            _put_partitions(draft, topic, tuple(changed), only_places=only_places)
 
 
 def allocate_producer_ids(image: ClusterImage, event: AllocateProducerIds) -> Decision[ProducerIdBlock]:

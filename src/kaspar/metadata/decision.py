@@ -23,6 +23,8 @@ _MAX_STEP_BYTES = MAX_TRANSACTION_BYTES - _ROOM_FOR_FENCE_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Step:
+    """`changed_topics` are those of which brokers have something to carry out."""
+
     operations: tuple[Operation, ...]
     image: ClusterImage
     changed_topics: frozenset[str]
@@ -46,6 +48,7 @@ class Draft:
         self._operations: list[Operation] = []
         self._size = 0
         self._topics: dict[str, TopicImage | None] = {}
+        self._changed: set[str] = set()
         self._others: dict[str, Any] = {}
 
     def topic(self, name: str) -> TopicImage | None:
@@ -56,15 +59,20 @@ class Draft:
         image = replace(self._sealed, **self._others) if self._others else self._sealed
         return image.with_topics(self._topics) if self._topics else image
 
-    def put_topic(self, topic: TopicImage) -> None:
-        """Creates or changes a topic. Raises Refused if that cannot be stored in one transaction."""
+    def put_topic(self, topic: TopicImage, *, only_places: bool = False) -> None:
+        """Creates or changes a topic. Raises Refused if that cannot be stored in one transaction. With `only_places` it
+        is only noted where the brokers have its logs, which they know.
+        """
         self._add(layout.topic_change(self.topic(topic.name), topic))
         self._topics[topic.name] = topic
+        if not only_places:
+            self._changed.add(topic.name)
 
     def delete_topic(self, topic: TopicImage) -> None:
         operations = layout.deletion(topic)
         self._add(operations)
         self._topics[topic.name] = None
+        self._changed.add(topic.name)
         brokers = {replica for partition in topic.partitions for replica in partition.replicas}
         deleted = DeletedTopic(topic.name, topic.topic_id, tuple(sorted(brokers)))
         self._others["deleted_topics"] = {**self._other("deleted_topics"), topic.topic_id: deleted}
@@ -128,6 +136,6 @@ class Draft:
 
     def _seal(self) -> None:
         self._sealed = self.image()
-        self._steps.append(Step(tuple(self._operations), self._sealed, frozenset(self._topics)))
+        self._steps.append(Step(tuple(self._operations), self._sealed, frozenset(self._changed)))
         self._operations, self._size = [], 0
-        self._topics, self._others = {}, {}
+        self._topics, self._changed, self._others = {}, set(), {}

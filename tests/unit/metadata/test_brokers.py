@@ -170,7 +170,9 @@ def test_the_directory_of_a_log_is_noted_and_no_epoch_changes() -> None:
     topic_id = image.topics["t"].topic_id
     for broker_id, directory in ((ONE, here), (TWO, there)):
         places = ((topic_id, 0, directory), (topic_id, 5, directory), (uuid.UUID(int=1), 0, directory))
-        image = after(controller().decide(image, AssignDirectories(broker_id, places)), image)
+        decision = controller().decide(image, AssignDirectories(broker_id, places))
+        assert [step.changed_topics for step in decision.steps] == [frozenset()], "nobody has anything to carry out"
+        image = after(decision, image)
     assert [partition(image).directory_of(each) for each in (ONE, TWO, THREE, BrokerId(9))] == [here, there, None, None]
     assert partition(image)._replace(directories=()) == before
     again = controller().decide(image, AssignDirectories(ONE, ((topic_id, 0, here),)))
