@@ -25,7 +25,7 @@ from kaspar.spark.exactly_once.decisions import QueryState
 from kaspar.spark.exactly_once.driver import announce, tell_of_repetition
 from kaspar.spark.exactly_once.names import BatchName, Origin
 from kaspar.spark.exactly_once.ownership import claim
-from kaspar.spark.exactly_once.parties import Parties
+from kaspar.spark.exactly_once.parties import Parties, Superseded
 from kaspar.spark.exactly_once.process import Process, this_process
 from kaspar.spark.exactly_once.publishing import clear_own, give_up, publish
 from kaspar.spark.exactly_once.settling import finish_pending
@@ -73,7 +73,7 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         scope = Scope(process.cluster_id(), name, run_id)
     claim_name = _blocks.begin(scope, batch_id)
     writes = Batch(given, BatchName(name, claim_name, batch_id, Origin(query_id)))
-    is_decided = is_published = False
+    is_deciding = is_in_doubt = is_published = False
     try:
         with _publishing:
             writes.begin(_entered(process.parties, writes.name))
@@ -82,16 +82,17 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
         writes.writes.check_done(writes.name)
         with _publishing:
             _blocks.check(scope)
-            is_decided = True
+            is_deciding = True
             _publish(process, writes)
         is_published = True
-    except BaseException:
+    except BaseException as problem:
+        is_in_doubt = is_deciding and not isinstance(problem, Superseded)
         with _publishing, suppress(KasparError, OSError):  # the next run aborts it otherwise
-            _clean_up(process, writes.name, is_decided=is_decided)
+            _clean_up(process, writes.name, is_in_doubt=is_in_doubt)
         raise
     finally:
         writes.writes.close()
-        _blocks.end(scope, is_published=is_published, is_in_doubt=is_decided and not is_published)
+        _blocks.end(scope, is_published=is_published, is_in_doubt=is_in_doubt)
 
 
 class Batch:
@@ -154,10 +155,10 @@ def _publish(process: Process, writes: Batch) -> None:
     publish(process.parties, writes.name, transactions, covers=writes.writes.covers)
 
 
-def _clean_up(process: Process, name: BatchName, *, is_decided: bool) -> None:
+def _clean_up(process: Process, name: BatchName, *, is_in_doubt: bool) -> None:
     """Abort what the block wrote. Where its decision may be on its way to the log, no such decision may come to be
     valid any more."""
-    if is_decided:
+    if is_in_doubt:
         give_up(process.parties, name)
     else:
         clear_own(process.parties, name, process.log.look(name.query))

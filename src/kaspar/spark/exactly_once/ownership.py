@@ -70,7 +70,7 @@ def release(parties: Parties, query: str) -> None:
     name = f"released by kaspar spark transactions {parties.nonce}"
     state = take_over(parties, query, name, parties.log.look(query))
     if state is not None:
-        generation, last = state.generation + 1, state.last
+        generation, last = state.generations[name] + 1, state.last  # that of a run which came meanwhile is not ours
         origin = None if state.origin is None else state.origin._replace(is_released=True)
         owner = Owner(query, generation, f"{name} to others", parties.nonce, origin, counts_since=generation)
         state = parties.log.append(query, [owner.record()])

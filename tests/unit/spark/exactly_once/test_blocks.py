@@ -156,6 +156,18 @@ def test_a_commit_that_failed_at_any_step_may_be_tried_again_in_the_same_run() -
     killed_at_every_step(scene)
 
 
+def test_a_run_that_was_superseded_does_not_take_the_query_back(cluster: Cluster) -> None:
+    """Also where its program tries again."""
+    old, new = Program(cluster, "old"), Program(cluster, "new")
+    with suppress(Superseded), old.block(0) as batch:
+        old.write(batch, "large")
+        new.go(0, "large")
+    with pytest.raises(Superseded):
+        old.go(0, "large")
+    new.go(1, "large")
+    assert cluster.visible == {(0, 0): 1, (1, 0): 1}
+
+
 def test_what_is_written_after_the_end_of_a_block_is_refused(cluster: Cluster) -> None:
     program = Program(cluster, "run")
     with program.block(0) as batch:

@@ -15,7 +15,7 @@ from kaspar.client.transactions import Ending
 from kaspar.spark.exactly_once.attempt import Attempt
 from kaspar.spark.exactly_once.decisions import OWNERS_KEPT, DecidedTransaction, Owner, Standing
 from kaspar.spark.exactly_once.leftovers import end_left_overs
-from kaspar.spark.exactly_once.ownership import claim, take_over
+from kaspar.spark.exactly_once.ownership import claim, release, take_over
 from kaspar.spark.exactly_once.parties import DecidedButAborted, NotPublished, Superseded
 from kaspar.spark.exactly_once.publishing import give_up
 from tests.property.exactly_once_model import Cluster
@@ -471,6 +471,28 @@ def test_the_command_commits_what_was_decided_and_aborts_the_rest() -> None:
     assert not cluster.open_ids()
     with pytest.raises(Superseded):
         run.go(1)
+
+
+def test_a_name_is_not_released_over_what_another_run_decides_meanwhile() -> None:
+    """It takes the query over while the command commits what was pending, and dies after a decision of its own."""
+    first = Run(Cluster(), "first")
+    cluster = dead_after_its_decision(first, 0, first.write(0)).cluster
+    command, other = cluster.process("command").parties, Run(cluster, "other")
+    end = command.coordinator.end
+
+    def end_late(endings: Sequence[Ending]) -> list[ErrorCode]:
+        codes = end(endings)
+        other.go(0)
+        written = other.write(1)
+        assert is_killed(other.committer, 6, lambda: other.commit(1, written))
+        assert cluster.process("reader").parties.log.look(QUERY).pending is not None
+        return codes
+
+    command.coordinator.end = end_late  # type: ignore[method-assign, assignment]
+    with pytest.raises(Superseded, match="release the name again"):
+        release(command, QUERY)
+    Run(cluster, "next").go(1, 2)
+    assert cluster.visible == published(0, 1, 2)
 
 
 # --- brokers that cannot prepare transactions -------------------------------------------------------------------------
