@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from kaspar.spark.sessions import settings_for
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics, wait_until
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 
 
 def test_settings_are_in_force(spark: SparkSession) -> None:
@@ -154,22 +155,83 @@ def test_failed_query_is_told_in_one_sentence(
     assert "there-is-none" in sentences[0]
 
 
+QUIET_STOPS = """
+import sys, time
+import kaspar.spark
+
+bootstrap, source, target, folder = sys.argv[1:]
+settings = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+spark = kaspar.spark.session("stops", "local[2]", settings)
+broker = {"kafka.bootstrap.servers": bootstrap}
+rows = spark.readStream.format("kaspar").options(**broker, subscribe=source, startingOffsets="earliest")
+rows = rows.option("maxOffsetsPerTrigger", 20_000).load()
+
+def start(name):
+    writer = rows.select("value").writeStream.option("checkpointLocation", f"{folder}/{name}")
+    if name == "to a topic":
+        writer = writer.format("kaspar").options(**broker, topic=target)
+    else:
+        writer = writer.foreachBatch(lambda batch, number: batch.write.format("noop").mode("overwrite").save())
+    query = writer.start()
+    while query.lastProgress is None and query.isActive:
+        time.sleep(0.01)
+    return query
+
+for name in ("to a topic", "by foreachBatch"):
+    start(name).stop()
+start("until the end")
+kaspar.spark.end(spark)
+"""
+
+
+def test_queries_and_sessions_are_stopped_without_a_word(broker: KasparProcess, topics: Topics, tmp_path: Path) -> None:
+    """In the middle of a batch, and one of them by the end of its session."""
+    source, target = topics.create(), topics.create()
+    topics.produce(source, [b"x" * 100] * 200_000)
+    done = subprocess.run(
+        [sys.executable, "-c", QUIET_STOPS, broker.bootstrap, source, target, tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert not re.search(r"ERROR|Traceback|Exception|Error\b", done.stderr), done.stderr
+
+
+def first_program(page: str, shown: dict[str, str]) -> str:
+    """The program of a page that makes a session, with names of the test in place of those that are shown."""
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    (program,) = [block for block in blocks if "spark.session()" in block]
+    for name, here in shown.items():
+        assert name in program
+        program = program.replace(name, here)
+    return program
+
+
 def test_first_program_of_the_readme(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
     greetings, loud = topics.create(), topics.create()
     topics.produce(greetings, [b"hello", b"guten Tag"])
-    (program,) = [
-        block for block in re.findall(r"```python\n(.*?)```", README.read_text(), re.S) if "session()" in block
-    ]
-    for shown, here in {
-        "localhost:9092": broker.bootstrap,
-        '"greetings"': f'"{greetings}"',
-        '"loud-greetings"': f'"{loud}"',
-        "checkpoints/loud": str(tmp_path),
-    }.items():
-        assert shown in program
-        program = program.replace(shown, here)
+    program = first_program(
+        "README.md",
+        {
+            "localhost:9092": broker.bootstrap,
+            '"greetings"': f'"{greetings}"',
+            '"loud-greetings"': f'"{loud}"',
+            "checkpoints/loud": str(tmp_path),
+        },
+    )
     for _ in range(2):  # the second run finds its checkpoint, and nothing new
         exec(program, {})
         assert topics.values(loud) == [b"HELLO", b"GUTEN TAG"]
+
+
+def test_first_program_of_the_page_makes_its_topic(
+    spark: SparkSession, broker: KasparProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = f"clicks-{uuid.uuid4()}"
+    exec(first_program("docs/spark.md", {"localhost:9092": broker.bootstrap, '"clicks"': f'"{topic}"'}), {})
+    rows = re.findall(r"\|(/\w+)\| +(\d+)\|", capsys.readouterr().out)
+    assert sorted(rows) == [("/help", "2"), ("/home", "1")]

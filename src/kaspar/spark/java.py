@@ -54,12 +54,15 @@ def find_java(environment: Mapping[str, str] | None = None, homes: Path = _HOMES
     on_path = shutil.which("java", path=environment.get("PATH"))
     programs = [Path(on_path)] if on_path else []
     programs += sorted(homes.glob("*/bin/java"))
-    found = {program: version for program in programs if (version := _version_of(program)) is not None}
-    for program, version in found.items():
-        if version >= OLDEST_VERSION:
+    too_old = []
+    for program in programs:  # each is run, which takes a while: no more of them than needed
+        version = _version_of(program)
+        if version is not None and version >= OLDEST_VERSION:
             return Java(program.resolve().parent.parent, version)
-    if found:
-        raise JavaMissing(f"Spark needs Java, and {max(found.values())} is too old: {HOW_TO_GET_IT}")
+        if version is not None:
+            too_old.append(version)
+    if too_old:
+        raise JavaMissing(f"Spark needs Java, and {max(too_old)} is too old: {HOW_TO_GET_IT}")
     raise JavaMissing(f"Spark needs Java, and there is none here: {HOW_TO_GET_IT}")
 
 

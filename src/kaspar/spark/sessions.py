@@ -22,6 +22,8 @@ LOCAL_MASTERS: Final = re.compile(r"local(\[(\*|\d+)(, *\d+)?\])?")
 LOOPBACK_MASTERS: Final = re.compile(r"spark://(localhost|127\.[\d.]+)(:\d+)?")
 UNDER_SPARK_SUBMIT: Final = "PYSPARK_GATEWAY_PORT"  # in the environment of a program that spark-submit runs
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+WORKER_PYTHON: Final = Path(__file__).with_name("worker_python.sh")
+WRAPPED_PYTHON: Final = "KASPAR_SPARK_PYTHON"  # in the environment: the Python that the script above runs
 
 
 def session(
@@ -38,13 +40,15 @@ def session(
         from kaspar.spark.java import find_java  # a program of its own too, which this package must not load before it
 
         os.environ["JAVA_HOME"] = str(find_java().home)
-    # PySpark reads the workers' Python from the environment alone, when it starts.
-    os.environ["PYSPARK_PYTHON"] = wanted.pop(PYTHON_SETTING, os.environ.get("PYSPARK_PYTHON", sys.executable))
+    python = wanted.pop(PYTHON_SETTING, os.environ.get("PYSPARK_PYTHON", sys.executable))
+    if python == str(WORKER_PYTHON):  # of an earlier session
+        python = sys.executable
 
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from kaspar.spark.cores import CORES
+    from kaspar.spark.hang_ups import keep_accumulators_quiet
 
     running = SparkContext._active_spark_context
     if running is not None:
@@ -58,12 +62,35 @@ def session(
         given = _given_to_spark_submit() if submitted else {}
         place = master or given.get("spark.master") or "local[*]"
         cores = cores_of(place)
+        is_here = LOCAL_MASTERS.fullmatch(place) is not None
+        # PySpark reads the workers' Python from the environment alone, when it starts.
+        os.environ["PYSPARK_PYTHON"] = _script_or(python) if not submitted and is_here else python
         # For those who plan reads, in processes of their own.
-        os.environ[CORES] = str(cores) if LOCAL_MASTERS.fullmatch(place) else ""
-        settings = settings_for(place, cores=cores, hadoop="HADOOP_CONF_DIR" in os.environ) | given | wanted
+        os.environ[CORES] = str(cores) if is_here else ""
+        settings = settings_for(
+            place, cores=cores, hadoop="HADOOP_CONF_DIR" in os.environ, this_python=python == sys.executable
+        )
+        settings |= given | wanted
+        keep_accumulators_quiet()
         made = SparkSession.builder.appName(app_name).master(place).config(map=dict(settings)).getOrCreate()
+        _stop_queries_first(made)
     register(made)
     return made
+
+
+def _stop_queries_first(session: "SparkSession") -> None:
+    """A query that runs when its session stops fails, and Spark says so at length. So stop() ends queries first."""
+    plain_stop = session.stop
+
+    def stop() -> None:
+        try:
+            if session.sparkContext._jsc is not None:  # it has not been stopped before
+                for query in session.streams.active:
+                    query.stop()
+        finally:
+            plain_stop()
+
+    vars(session)["stop"] = stop
 
 
 def end(session: "SparkSession") -> None:
@@ -78,6 +105,23 @@ def end(session: "SparkSession") -> None:
         gateway.shutdown()
         process.stdin.close()  # it ends with it
         process.wait()
+
+
+def _script_or(python: str) -> str:
+    """What makes workers start sooner, if they run this Python and the PySpark that is installed in it."""
+    import pyspark
+
+    spark_home = os.environ.get("SPARK_HOME")
+    if (
+        python != sys.executable
+        or (spark_home is not None and Path(spark_home) != Path(pyspark.__file__).parent)
+        # A JVM that is there has the environment that it was started with.
+        or (pyspark.SparkContext._gateway is not None and WRAPPED_PYTHON not in os.environ)
+        or not os.access(WORKER_PYTHON, os.X_OK)
+    ):
+        return python
+    os.environ[WRAPPED_PYTHON] = python
+    return str(WORKER_PYTHON)
 
 
 def register(session: "SparkSession") -> None:
@@ -102,8 +146,11 @@ def cores_of(master: str) -> int:
     return int(local[2] or 1)
 
 
-def settings_for(master: str, *, cores: int, hadoop: bool = False) -> dict[str, str]:
-    """What a session gets unless it is told otherwise. `hadoop`: files are probably on HDFS."""
+def settings_for(master: str, *, cores: int, hadoop: bool = False, this_python: bool = True) -> dict[str, str]:
+    """What a session gets unless it is told otherwise.
+
+    `hadoop`: files are probably on HDFS. `this_python`: workers run the Python that this process does.
+    """
     settings = {
         # Every shuffle starts this many tasks, and a stateful query opens as many state stores: 200 by default.
         "spark.sql.shuffle.partitions": str(cores),
@@ -119,12 +166,17 @@ def settings_for(master: str, *, cores: int, hadoop: bool = False) -> dict[str, 
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # Errors in a line each. A default, so that it adds to spark.driver.extraJavaOptions instead of replacing it.
-        "spark.driver.defaultJavaOptions": f'"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"',
+        # Stacks of 4 MiB: Spark looks for a stopped query's reason with a regular expression, which overflows smaller
+        # ones when the exception of a foreachBatch is long.
+        "spark.driver.defaultJavaOptions": f'-Xss16m "-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"',
         # The page of a session costs memory and time at the start, and would listen on every address.
         "spark.ui.enabled": "false",
         # A bar over the last line of the terminal, for every stage of every micro-batch.
         "spark.ui.showConsoleProgress": "false",
     }
+    if LOCAL_MASTERS.fullmatch(master) and this_python:
+        # Where workers are sure to have this package: a query that is stopped makes them print no tracebacks.
+        settings["spark.python.daemon.module"] = "kaspar.spark.worker_daemon"
     if LOCAL_MASTERS.fullmatch(master) or LOOPBACK_MASTERS.fullmatch(master):
         # Nobody beyond this machine needs to reach the driver.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -24,6 +24,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.spark.columns import refuse_other_schema
 from kaspar.spark.data_loss import not_there, report
+from kaspar.spark.hang_ups import end_quietly_when_spark_hangs_up
 from kaspar.spark.offsets import LATEST, from_json, to_json
 from kaspar.spark.options import ReadOptions
 from kaspar.spark.planning import Limits, tasks
@@ -148,6 +149,7 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             from kaspar.spark.offset_reader import OffsetReader
             from kaspar.spark.stream_planner import StreamPlanner
 
+            end_quietly_when_spark_hangs_up()
             refuse_other_schema(self.options, self._schema)
             self.options.for_stream()
             if self.options.ending is not None:

@@ -67,4 +67,13 @@ def test_checkpoints_are_written_our_way_on_local_disks_alone(master: str, hadoo
 def test_log_settings_are_where_the_driver_looks_for_them() -> None:
     options = settings_for("local[2]", cores=2)["spark.driver.defaultJavaOptions"]
     assert LOG_SETTINGS.is_file()
-    assert Path(options.strip('"').partition("file://")[2]) == LOG_SETTINGS
+    assert Path(options.rstrip('"').partition("file://")[2]) == LOG_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("master", "this_python", "ours"),
+    [("local[2]", True, True), ("local[2]", False, False), ("spark://127.0.0.1:7077", True, False)],
+)
+def test_workers_that_surely_have_this_package_run_its_daemon(master: str, this_python: bool, ours: bool) -> None:
+    settings = settings_for(master, cores=2, this_python=this_python)
+    assert ("spark.python.daemon.module" in settings) is ours
