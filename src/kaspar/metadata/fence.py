@@ -9,6 +9,7 @@ is still under way somewhere is refused from then on, so what is read after the 
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
@@ -23,6 +24,8 @@ T = TypeVar("T")
 log = get_log(__name__)
 
 MAX_ATTEMPTS: Final = 20
+PATIENCE_S: Final = 5.0
+"""However few attempts that was: a store that hangs takes its time for each."""
 
 
 class NoLongerController(Refused):
@@ -128,11 +131,14 @@ class Fence:
 async def retried(call: Callable[[], Awaitable[T]], retry_delay_s: float) -> T:
     """StoreAway where the store does not answer for a while."""
     reason = ""
+    until = time.monotonic() + PATIENCE_S
     for attempt in range(MAX_ATTEMPTS):
         try:
             return await call()
         except UnknownOutcome as problem:
             reason = str(problem)
+            if time.monotonic() > until:
+                break
             log.warning("the metadata store did not answer; asking again", problem=reason)
             await asyncio.sleep(retry_delay_s if attempt else 0)
     raise StoreAway(f"the metadata store does not answer ({reason})")

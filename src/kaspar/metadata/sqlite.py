@@ -13,10 +13,10 @@ from its beginning when it cannot grow.
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kaspar.base.errors import KasparError
 from kaspar.metadata.store import (
@@ -57,6 +57,7 @@ _SCHEMA = f"""
     COMMIT;
 """
 _NO_SESSION = 0
+ANSWER_WITHIN_S = 10.0
 _RESERVE_BYTES = 256 * 1024  # many times what one change to a topic takes
 
 
@@ -253,13 +254,24 @@ class SqliteStore:
         if self._lost:
             raise SessionLost("the session with the metadata store is over")
         try:
-            return await self._metadata.run(work)
+            return await _in_time(self._metadata.run(work))
         except sqlite3.OperationalError as problem:
             if _is_full(problem):
                 raise StoreFull(f"the metadata store has no space left: {problem}") from problem
             raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
         except sqlite3.Error as problem:
             raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
+
+
+async def _in_time(work: Coroutine[Any, Any, T]) -> T:
+    """A disk that hangs keeps the store's thread. What it was to do it still does, before anything that comes later."""
+    doing = asyncio.ensure_future(work)
+    doing.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be there to hear
+    try:
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            return await asyncio.shield(doing)
+    except TimeoutError:
+        raise UnknownOutcome(f"the metadata store has not answered for {ANSWER_WITHIN_S:.0f} s") from None
 
 
 def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session: int, watcher: Watcher) -> None:

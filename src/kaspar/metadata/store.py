@@ -4,6 +4,7 @@
   children and is deleted after them.
 - Every call is awaited. A change ends in one of three ways: done (the call returns), refused (`VersionConflict`:
   nothing was changed), or unknown (`UnknownOutcome`: it may have happened, or may still). Reads end as unknown too.
+- A call ends within seconds: where no answer comes, it gives up and its outcome is unknown.
 - A `Store` is one session. Its ephemeral nodes go when it ends. When it is lost, every call raises `SessionLost`;
   whoever needs the store opens another session and reads everything anew.
 - A watch is set by a read, fires at most once, may come late, and one call may stand for several changes: it says

@@ -1,6 +1,8 @@
 """A broker whose metadata store fails for a while: it serves records, says that it is not ready, and recovers."""
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +12,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.http import readiness_problem
 from kaspar.broker.view import RunningBroker
-from kaspar.metadata import fence
+from kaspar.metadata import fence, sqlite
 from kaspar.metadata.sqlite import SqliteMetadata
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.storage.logs import make_batch
@@ -59,4 +61,27 @@ def test_a_failing_metadata_store_is_survived(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(SqliteMetadata, "run", run_or_fail)
     monkeypatch.setattr(fence, "MAX_ATTEMPTS", 3)
+    run(scenario())
+
+
+def test_a_metadata_store_that_hangs_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            view, goes_on = RunningBroker(broker), threading.Event()
+            assert broker._metadata is not None
+            monkeypatch.setattr(sqlite, "ANSWER_WITHIN_S", 0.05)
+            monkeypatch.setattr(fence, "PATIENCE_S", 0.0)
+            hanging = asyncio.ensure_future(broker._metadata.run(goes_on.wait))
+            with pytest.raises(Refused) as refused:
+                await create_topic(broker, "t")
+            assert refused.value.code is ErrorCode.NOT_CONTROLLER
+            assert "has not answered" in str(readiness_problem(broker.metrics, view))
+            monkeypatch.setattr(sqlite, "ANSWER_WITHIN_S", 10.0)
+            goes_on.set()
+            await hanging
+            await until(lambda: readiness_problem(broker.metrics, view) is None)
+            await until(lambda: "t" in broker.partitions.by_name)  # it was done as soon as it could be
+            await create_topic(broker, "u")
+            assert not broker.failure.done()
+
     run(scenario())
