@@ -209,5 +209,5 @@ class Hosting:
         try:
             await self._broker.controller.submit(LogsRemoved(self._broker.broker_id, topic_ids))
         except Refused as refusal:
-            log.info("removed logs will be reported at the next start", reason=refusal.message)
+            log.info("removed logs will be reported with the next change or start", reason=refusal.message)
         self._removed -= set(topic_ids)

@@ -14,15 +14,11 @@ _KRAFT = "there is no Raft quorum: metadata lives in the embedded store or in Zo
 
 _BY_REASON: Mapping[str, Sequence[str]] = {
     _SECURITY: (
-        *("SaslHandshake", "SaslAuthenticate", "DescribeAcls", "CreateAcls", "DeleteAcls"),
         *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken", "DescribeDelegationToken"),
         *("DescribeUserScramCredentials", "AlterUserScramCredentials"),
     ),
     _QUOTAS: ("DescribeClientQuotas", "AlterClientQuotas"),
-    _CLUSTER: (
-        *("AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments", "ListPartitionReassignments"),
-        "UnregisterBroker",
-    ),
+    _CLUSTER: (*("AlterReplicaLogDirs", "ElectLeaders", "AlterPartitionReassignments", "UnregisterBroker"),),
     _SHARE: (
         *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
         *("InitializeShareGroupState", "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState"),
@@ -30,7 +26,7 @@ _BY_REASON: Mapping[str, Sequence[str]] = {
         "DeleteShareGroupOffsets",
     ),
     _STREAMS: ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
-    _KRAFT: ("DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter"),
+    _KRAFT: ("AddRaftVoter", "RemoveRaftVoter"),
 }
 
 APIS_OF_LATER: Mapping[str, str] = {api: reason for reason, apis in _BY_REASON.items() for api in apis}

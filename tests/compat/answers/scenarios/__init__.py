@@ -15,6 +15,7 @@ from tests.compat.answers.scenarios import (
     features,
     fetch,
     offsets,
+    one_broker,
     produce,
     producers,
     topics,
@@ -37,4 +38,5 @@ SCENARIOS: Sequence[Scenario] = (
     *committed_offsets.SCENARIOS,
     *transactions.SCENARIOS,
     *features.SCENARIOS,
+    *one_broker.SCENARIOS,
 )
