@@ -81,6 +81,12 @@ class Fence:
             return
         raise StoreAway
 
+    async def check(self) -> None:
+        """Read the fence: NoLongerController if another controller has put it, StoreAway if the store is."""
+        found = await self._read()
+        if found.epoch != self._held().epoch:
+            raise fenced_by(found.controller_id, found.epoch)
+
     def _is_of_another(self, found: _Hold) -> bool:
         """Whether another controller has claimed the store since this one held it."""
         if found.epoch == self._last_claimed:  # ours if the claim came through, whatever became of the answer

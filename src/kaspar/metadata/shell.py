@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.log import get_log
@@ -69,10 +69,18 @@ OnImage = Callable[[ClusterImage, ClusterImage, frozenset[str]], Awaitable[None]
 _MAX_QUEUED_EVENTS = 1000
 _LONGEST_DELAY_S = 5.0
 """Between two attempts to claim a store that is away."""
+LOOK_AT_FENCE_S = 10.0
 
 
 class _LookAtBrokers:
     """Asks the shell to read who is up."""
+
+
+class _LookAtFence:
+    """Asks the shell to see whether the store is there, and still its own."""
+
+
+_Event: TypeAlias = Event | _LookAtBrokers | _LookAtFence
 
 
 class ControllerShell:
@@ -101,9 +109,7 @@ class ControllerShell:
         self._reconnect = reconnect
         self._met_a_bug = met_a_bug
         self._listeners: list[OnImage] = []
-        self._queue: asyncio.Queue[tuple[Event | _LookAtBrokers, asyncio.Future[Any]]] = asyncio.Queue(
-            _MAX_QUEUED_EVENTS
-        )
+        self._queue: asyncio.Queue[tuple[_Event, asyncio.Future[Any]]] = asyncio.Queue(_MAX_QUEUED_EVENTS)
         self._watch_fired = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._image: ClusterImage | None = None
@@ -128,6 +134,7 @@ class ControllerShell:
         self._image = await self._claim()
         self._tasks.append(asyncio.create_task(self._run(), name="controller"))
         self._tasks.append(asyncio.create_task(self._follow_watch(), name="controller-broker-watch"))
+        self._tasks.append(asyncio.create_task(self._look_at_fence(), name="controller-fence"))
         await self.look_at_brokers()
         return self.image
 
@@ -164,7 +171,7 @@ class ControllerShell:
         """The reply, once it is committed and every listener has seen it. Raises Refused."""
         return await self._enqueue(event)
 
-    async def _enqueue(self, event: Event | _LookAtBrokers) -> Any:
+    async def _enqueue(self, event: _Event) -> Any:
         self._check_takes_events()
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self._queue.put((event, answer))
@@ -203,7 +210,9 @@ class ControllerShell:
                 if not answer.done():
                     answer.set_result(reply)
 
-    async def _handle(self, event: Event | _LookAtBrokers) -> Any:
+    async def _handle(self, event: _Event) -> Any:
+        if isinstance(event, _LookAtFence):
+            return await self._fence.check()
         if isinstance(event, _LookAtBrokers):
             self._watch_fired.clear()
             seen = await self._fence.retried(lambda: load_brokers(self._store, self._on_watch))
@@ -287,6 +296,13 @@ class ControllerShell:
                 self._watch_fired.set()
             except Exception as problem:
                 self._met_a_bug(problem)
+
+    async def _look_at_fence(self) -> None:
+        """Where nothing is changed for long, nobody else would notice that the store is away or has another owner."""
+        while not self.ended.is_set():
+            await asyncio.sleep(LOOK_AT_FENCE_S)
+            with contextlib.suppress(Exception):  # whatever it is, the controller has noticed
+                await self._enqueue(_LookAtFence())
 
     def _failed(self, problem: Exception, event: str) -> None:
         log.exception("an event failed in the controller", event=event)

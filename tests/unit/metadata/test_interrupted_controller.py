@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.metadata import shell as shell_module
 from kaspar.metadata.events import DONE, AllocateProducerIds, CreateTopics, DeleteTopics, NewTopic, TopicReference
 from kaspar.metadata.faults import Fault, FaultyStore
 from kaspar.metadata.image import ClusterImage
@@ -184,5 +185,22 @@ def test_deleting_and_brokers_that_come_meanwhile_are_seen_afterwards(tmp_path: 
             assert shell.image.topics == {}
             assert [deleted.name for deleted in shell.image.deleted_topics.values()] == ["t"]
             assert await stored(metadata) == shell.image
+
+    run(scenario, tmp_path)
+
+
+def test_where_nothing_is_changed_it_is_noticed_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(metadata: SqliteMetadata) -> None:
+        monkeypatch.setattr(shell_module, "LOOK_AT_FENCE_S", 0.001)
+        store = FaultyStore(metadata.connect())
+        async with running(store) as shell:
+            store.choose = lambda: Fault.NOT_SENT
+            await until(lambda: shell.interrupted is not None)
+            store.choose = scripted()
+            await until_back(shell)
+            new = ControllerShell(metadata.connect(), controller(seed=1), retry_delay_s=0)
+            await new.start()
+            await shell.ended.wait()
+            await new.stop()
 
     run(scenario, tmp_path)
