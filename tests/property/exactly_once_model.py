@@ -136,7 +136,8 @@ class ModelLog:
         self._position = self._cluster.next_offset
         return self._judge.state(query)
 
-    def pending_beside(self, query: str) -> list[Decision]:
+    def pending(self) -> list[Decision]:
+        self.look("")
         return self._judge.pending()
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
@@ -222,6 +223,11 @@ class ModelCoordinator:
             and name.query == query
             and self._cluster.now_ms - self._cluster.transactions[text].start_ms > older_than_ms
         ]
+
+    def known_transactions(self, query: str) -> list[str]:
+        self._fuse.step()
+        names = {name: TransactionName.of(name) for name in self._cluster.transactions}
+        return [text for text, name in names.items() if name is not None and name.query == query]
 
     def fence(self, transactional_ids: Collection[str]) -> None:
         for transactional_id in transactional_ids:

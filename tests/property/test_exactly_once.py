@@ -3,6 +3,7 @@ published once, all of it or nothing, and in the end nothing is left open.
 """
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once import decisions
 from kaspar.spark.exactly_once.attempt import Attempt
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, QueryState
+from kaspar.spark.exactly_once.leftovers import finish_for_others
 from kaspar.spark.exactly_once.names import BatchName
 from kaspar.spark.exactly_once.ownership import take_over
 from kaspar.spark.exactly_once.publishing import give_up, publish
@@ -230,6 +232,13 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
             records = self.cluster.on_their_way.pop(index)
             if lands:
                 self.cluster.store(records)
+
+    @rule(killed_at=steps)
+    def another_query_carries_out_what_is_decided(self, killed_at: int) -> None:
+        process = self.new_process()
+        process.fuse.left = killed_at
+        with suppress(Killed):
+            finish_for_others(process.parties)
 
     @rule(killed_at=steps)
     def the_command_ends_what_is_left(self, killed_at: int) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once.attempt import Attempt
 from kaspar.spark.exactly_once.decisions import DecidedTransaction
-from kaspar.spark.exactly_once.leftovers import end_left_overs
+from kaspar.spark.exactly_once.leftovers import end_left_overs, finish_for_others
 from kaspar.spark.exactly_once.names import BatchName
 from kaspar.spark.exactly_once.ownership import release
 from kaspar.spark.exactly_once.publishing import give_up, publish
@@ -128,6 +128,10 @@ class Story:
         for batch_id in range(BATCHES):
             assert sum(self.cluster.visible[batch_id, task] for task in range(TASKS)) in (0, TASKS)
 
+    def finish(self, actor: Actor) -> None:
+        """Another query's run, which carries out whatever it finds decided."""
+        finish_for_others(self.cluster.process(f"other-{id(actor)}", actor).parties)
+
     def check(self) -> None:
         assert all(count == 1 for count in self.cluster.visible.values()), self.cluster.visible
         expected = {(batch_id, task) for batch_id in range(self.committed + 1) for task in range(TASKS)}
@@ -154,6 +158,7 @@ def test_whoever_goes_on_or_dies_when_every_batch_is_published_once(seed: int) -
     plots = [story.drive("one"), story.drive("two"), story.speculate("one"), story.speculate("two")]
     plots += [story.end_by_hand] * (chance.random() < 0.3)
     plots += [story.release_by_hand] * (chance.random() < 0.3)
+    plots += [story.finish] * chance.randrange(4)
     kills = chance.choice([0.0, 0.02])
     actors = [Actor(plot) for plot in plots]
     for actor in actors:

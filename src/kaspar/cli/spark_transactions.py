@@ -24,6 +24,9 @@ def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentP
     )
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="some brokers of the cluster")
     parser.add_argument("--query", action="append", metavar="ID", help="only this one (may be given several times)")
+    parser.add_argument(
+        "--finish", action="store_true", help="commit what was decided, of all queries, and stop none that is running"
+    )
     parser.add_argument("--end", action="store_true", help="end them; --query or --all says whose")
     parser.add_argument("--all", action="store_true", help="with --end: those of all queries that have any")
     parser.add_argument(
@@ -43,8 +46,10 @@ def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentP
 def _run(arguments: argparse.Namespace) -> int:
     from kaspar.client import Client
     from kaspar.spark.exactly_once.decision_log import DecisionLog
-    from kaspar.spark.exactly_once.leftovers import find_left_overs
+    from kaspar.spark.exactly_once.leftovers import find_left_overs, is_known
 
+    if arguments.finish and (arguments.query or arguments.end):
+        raise KasparError("--finish is for all queries, and goes without --query and --end")
     if (arguments.all or arguments.accept_loss or arguments.release) and not arguments.end:
         raise KasparError("--all, --accept-loss and --release go with --end")
     if arguments.release and not arguments.query:
@@ -62,12 +67,14 @@ def _run(arguments: argparse.Namespace) -> int:
             wanted = [each for each in found if not arguments.query or each.query in arguments.query]
             for each in wanted:
                 _show(each)
+            if arguments.finish:
+                return _finish(client, log)
             if arguments.end:
-                queries = [each.query for each in wanted]
-                if arguments.query and (arguments.accept_loss or arguments.release):
-                    queries = [query for query in log.queries() if query in arguments.query]
-                _end(client, log, queries, accept_loss=arguments.accept_loss, releases=arguments.release)
-            elif not wanted:
+                queries = {each.query for each in wanted} | {
+                    query for query in arguments.query or () if is_known(client, log, query)
+                }
+                return _end(client, log, sorted(queries), accept_loss=arguments.accept_loss, releases=arguments.release)
+            if not wanted:
                 print("No query has left anything.")
     except OSError as problem:
         raise KasparError(f"{arguments.bootstrap_server} cannot be reached: {problem}") from problem
@@ -88,20 +95,38 @@ def _show(left: "QueryLeftOvers") -> None:
         print(f"  {each.transactional_id}  {fate}, open for {(now_ms - each.start_ms) / 1000:.0f} s: {topics}")
 
 
-def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_loss: bool, releases: bool) -> None:
+def _finish(client: "Client", log: "DecisionLog") -> int:
+    from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
+    from kaspar.spark.exactly_once.leftovers import finish_decided
+    from kaspar.spark.exactly_once.parties import Parties
+
+    finished = finish_decided(Parties(log, BrokerCoordinator(client), secrets.token_hex(6)))
+    for batch, problem in finished.items():
+        print(f"{batch}: {problem or 'committed'}")
+    if not finished:
+        print("All that was decided is committed.")
+    return int(any(problem is not None for problem in finished.values()))
+
+
+def _end(client: "Client", log: "DecisionLog", queries: list[str], *, accept_loss: bool, releases: bool) -> int:
     from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
     from kaspar.spark.exactly_once.leftovers import end_left_overs
     from kaspar.spark.exactly_once.ownership import release
     from kaspar.spark.exactly_once.parties import Parties
 
     parties = Parties(log, BrokerCoordinator(client), secrets.token_hex(6))
+    is_clean = True
     for query in queries:
         ended = end_left_overs(parties, query, accept_loss=accept_loss)
         if ended.loss is not None:
             print(f"accepted: {ended.loss}")
         print(f"query {query}: {ended.committed} transactions committed, {ended.aborted} aborted")
+        if ended.still_open:
+            is_clean = False
+            print(f"query {query}: open again, so a run of it is still there: {', '.join(sorted(ended.still_open))}")
         if releases:
             release(parties, query)
             print(f"query {query}: released; the next stream of that name counts its batches anew")
     if not queries:
         print("There is nothing to end.")
+    return int(not is_clean)

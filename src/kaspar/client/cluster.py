@@ -12,9 +12,10 @@ from typing import Self, TypeVar
 from uuid import UUID
 
 from kaspar.base.error_codes import RETRIABLE
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.client.blocking import Connection
+from kaspar.protocol.api import ApiKey
 from kaspar.protocol.messages import fetch, list_offsets, metadata, produce
 from kaspar.protocol.schema import Message
 
@@ -26,7 +27,12 @@ EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
 
 _BACKOFF_S = 0.05
+_FIRST_VERSION_WITH_TOPIC_ID = 13  # of Produce and of Fetch
 _SENT_AT_ONCE = 100  # so that neither side waits for the other with its buffers full
+
+
+class TopicReplaced(KasparError):
+    """A topic was deleted, and made anew under its name."""
 
 
 class Client:
@@ -165,15 +171,24 @@ class Client:
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def produce(
-        self, topic: str, partition: int, batch: bytes, *, acks: int = -1, transactional_id: str | None = None
+        self,
+        topic: str,
+        partition: int,
+        batch: bytes,
+        *,
+        acks: int = -1,
+        transactional_id: str | None = None,
+        topic_id: UUID | None = None,
     ) -> produce.PartitionProduceResponse | None:
-        """Append one record batch. With acks 0 there is no answer, and None is returned.
+        """Append one record batch. With acks 0 there is no answer, and None is returned. TopicReplaced, if the topic is
+        not the one with that id any more.
 
         Where an answer was lost the batch is sent again: it may be stored twice, unless an idempotent producer made it.
         """
         where = TopicPartition(topic, partition)
 
         def attempt(leader: int) -> produce.PartitionProduceResponse | None:
+            self._check_topic_id(topic, topic_id, leader, ApiKey.PRODUCE)
             message = produce.ProduceRequest(
                 transactional_id=transactional_id,
                 acks=acks,
@@ -207,11 +222,14 @@ class Client:
         min_bytes: int = 1,
         max_wait_ms: int = 500,
         isolation_level: int = 0,
+        topic_id: UUID | None = None,
     ) -> fetch.PartitionData:
-        """The batches from the one with that offset on: `records` may start before it and end in mid-batch."""
+        """The batches from the one with that offset on: `records` may start before it and end in mid-batch.
+        TopicReplaced, if the topic is not the one with that id any more."""
         where = TopicPartition(topic, partition)
 
         def attempt(leader: int) -> fetch.PartitionData:
+            self._check_topic_id(topic, topic_id, leader, ApiKey.FETCH)
             message = fetch.FetchRequest(
                 max_wait_ms=max_wait_ms,
                 min_bytes=min_bytes,
@@ -273,6 +291,16 @@ class Client:
                     raise
             self.forget_leader(partition)
             time.sleep(_BACKOFF_S)
+
+    def _check_topic_id(self, topic: str, expected: UUID | None, leader: int, api_key: ApiKey) -> None:
+        """A request that names the topic by its id is refused where that is gone, and metadata is asked for anew before
+        it is sent again. For one that names it by its name they are asked for now."""
+        if expected is None:
+            return
+        if self._connection(self._brokers[leader]).core.version_of(api_key) < _FIRST_VERSION_WITH_TOPIC_ID:
+            self.refresh_metadata([topic])
+        if self._topic_ids.get(topic, ZERO_UUID) not in (expected, ZERO_UUID):
+            raise TopicReplaced(f"the topic {topic} was deleted, and made anew")
 
     def _ask(
         self, address: tuple[str, int], message: Message, answer_class: type[AnyAnswer], version: int | None = None

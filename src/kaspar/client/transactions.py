@@ -94,13 +94,11 @@ def transaction_support(client: Client) -> TransactionSupport:
     request = ApiVersionsRequest(client_software_name="kaspar", client_software_version="1")
     answers = _of_every_broker(client, lambda _: request, ApiVersionsResponse).values()
     levels = [each.max_version_level for answer in answers for each in answer.finalized_features if each.name == _LEVEL]
-    announced = [
-        each.max_version >= _PREPARES
+    announces_it = all(
+        any(each.api_key == ApiKey.INIT_PRODUCER_ID and each.max_version >= _PREPARES for each in answer.api_keys)
         for answer in answers
-        for each in answer.api_keys
-        if each.api_key == ApiKey.INIT_PRODUCER_ID
-    ]
-    return TransactionSupport(min(levels, default=0), all(announced) and _allows_two_phase_commit(client))
+    )
+    return TransactionSupport(min(levels, default=0), announces_it and _allows_two_phase_commit(client))
 
 
 def _allows_two_phase_commit(client: Client) -> bool:

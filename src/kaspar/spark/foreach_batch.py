@@ -23,6 +23,7 @@ from kaspar.spark.exactly_once import ExactlyOnce
 from kaspar.spark.exactly_once.blocks import Blocks, Scope, Writes
 from kaspar.spark.exactly_once.decisions import QueryState
 from kaspar.spark.exactly_once.driver import announce, tell_of_repetition
+from kaspar.spark.exactly_once.leftovers import finish_for_others
 from kaspar.spark.exactly_once.names import BatchName, Origin
 from kaspar.spark.exactly_once.ownership import claim
 from kaspar.spark.exactly_once.parties import Parties, Superseded
@@ -66,7 +67,7 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
     query_id, run_id = _running_query()
     name = query or query_id
     if name is None:
-        raise KasparError("batch() and write_batch() are called inside foreachBatch, or with a query name of your own")
+        raise _nameless()
     given = {**options, "guarantee": EXACTLY_ONCE, "txnAppId": name, "txnVersion": str(batch_id)}
     process = this_process(WriteOptions.of(given))
     with _publishing:
@@ -150,9 +151,11 @@ def _publish(process: Process, writes: Batch) -> None:
     if writes.is_published:
         tell_of_repetition(writes.name, "its rows are")
         return
-    announce(process, writes.name)
+    is_first = announce(process, writes.name)
     transactions = [each.transaction for each in writes.written if each.transaction is not None]
     publish(process.parties, writes.name, transactions, covers=writes.writes.covers)
+    if is_first:
+        finish_for_others(process.parties)
 
 
 def _clean_up(process: Process, name: BatchName, *, is_in_doubt: bool) -> None:
@@ -162,6 +165,17 @@ def _clean_up(process: Process, name: BatchName, *, is_in_doubt: bool) -> None:
         give_up(process.parties, name)
     else:
         clear_own(process.parties, name, process.log.look(name.query))
+
+
+def _nameless() -> KasparError:
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        return KasparError(
+            "Spark Connect does not say which streaming query foreachBatch is called for, so batch() and write_batch() "
+            "need query=: a name of your own, the same whenever the query is started on its checkpoint"
+        )
+    return KasparError("batch() and write_batch() are called inside foreachBatch, or with a query name of your own")
 
 
 def _running_query() -> tuple[str | None, str | None]:

@@ -30,7 +30,7 @@ class _FusedLog:
         self._fuse = fuse
         self.state = log.state
         self.look = log.look
-        self.pending_beside = log.pending_beside
+        self.pending = log.pending
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         self._fuse.step()
@@ -71,6 +71,9 @@ class _FusedCoordinator:
 
     def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
         return self._coordinator.open_transactions(query, older_than_ms=older_than_ms)
+
+    def known_transactions(self, query: str) -> list[str]:
+        return self._coordinator.known_transactions(query)
 
     def fence(self, transactional_ids: Collection[str]) -> None:
         self._fuse.step()

@@ -11,11 +11,13 @@ import pytest
 
 from kaspar.cli.main import main
 from kaspar.spark.exactly_once.deadlines import latest_age_ms
-from kaspar.spark.exactly_once.parties import DecidedButAborted, NotPublished, Superseded
+from kaspar.spark.exactly_once.decision_log import TOPIC
+from kaspar.spark.exactly_once.parties import DecidedButAborted, LogLost, NotPublished, Superseded
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
+from tests.property.exactly_once_model import Killed
 from tests.spark.exactly_once.real_runs import TASKS, RealRun, rows_of
 from tests.spark.topics import Topics, wait_until
 
@@ -155,6 +157,29 @@ def test_a_batch_is_not_decided_when_its_timeout_is_nearly_over(any_broker: Brok
     run.close()
 
 
+def test_what_was_decided_is_committed_by_anyone_and_the_run_goes_on(
+    any_broker: BrokerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics, topic, start = new_runs(any_broker)
+    run = start("run")
+    run.go(0)
+    run.committer.fuse.left = 2
+    written = run.write(1)
+    with pytest.raises(Killed):
+        run.commit(1, written)
+    run.committer.fuse.left = -1
+    command = ["spark", "transactions", "--bootstrap-server", any_broker.bootstrap, "--finish"]
+    assert main(command) == 0
+    assert f"batch 1 of query {run.query}: committed" in capsys.readouterr().out
+    wait_for(topics, topic, rows_of(run.query, 0, 1))
+    assert main(command) == 0
+    assert "All that was decided is committed" in capsys.readouterr().out
+    run.commit(1, written)
+    run.go(2)
+    wait_for(topics, topic, rows_of(run.query, 0, 1, 2))
+    run.close()
+
+
 def test_a_broker_killed_after_the_decision_commits_it_when_it_is_back(preparing: KasparProcess) -> None:
     topics, topic, start = new_runs(preparing)
     first = start("first")
@@ -202,3 +227,28 @@ def test_what_is_left_is_shown_and_ended_by_the_command(
     with pytest.raises(Superseded, match="kaspar spark transactions"):
         run.go(0)
     run.close()
+
+
+def test_a_decision_log_that_was_deleted_stops_its_queries_until_they_are_ended_by_hand(
+    preparing: KasparProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics, topic, start = new_runs(preparing)
+    run = start("run")
+    run.go(0)
+    written = run.write(1)
+    topics.delete(TOPIC)
+    other = RealRun(preparing.bootstrap, "another query", "other", topic)
+    other.go(0)  # makes it anew
+    with pytest.raises(LogLost, match="made anew"):
+        run.commit(1, written)
+    with pytest.raises(LogLost, match="has published before, and the decision log does not know it"):
+        start("next").write(1)
+    command = ["spark", "transactions", "--bootstrap-server", preparing.bootstrap, "--query", run.query, "--end"]
+    assert main(command) == 0
+    assert f"0 transactions committed, {TASKS} aborted" in capsys.readouterr().out
+    assert not other.committer.coordinator.open_transactions(run.query)
+    last = start("last")
+    last.go(1)
+    wait_for(topics, topic, sorted([*rows_of(run.query, 0, 1), *rows_of(other.query, 0)]))
+    for each in (run, other, last):
+        each.close()

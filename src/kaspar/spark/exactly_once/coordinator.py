@@ -106,6 +106,9 @@ class BrokerCoordinator:
         )
         return [each.transactional_id for each in listed]
 
+    def known_transactions(self, query: str) -> list[str]:
+        return [each.transactional_id for each in list_transactions(self._client, prefix=prefix_of(query))]
+
     def fence(self, transactional_ids: Collection[str]) -> None:
         for transactional_id in transactional_ids:
             init_producer_id(self._client, transactional_id, timeout_ms=self.timeout_ms)

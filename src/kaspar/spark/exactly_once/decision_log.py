@@ -14,10 +14,11 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
-from kaspar.base.ids import ProducerIdAndEpoch
-from kaspar.client.cluster import Client
+from kaspar.base.ids import ZERO_UUID, ProducerIdAndEpoch
+from kaspar.client.cluster import Client, TopicReplaced
 from kaspar.client.transactions import init_producer_id
 from kaspar.protocol.messages import metadata
 from kaspar.protocol.messages.create_topics import (
@@ -26,17 +27,25 @@ from kaspar.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from kaspar.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from kaspar.records import Record, build_batch, iter_headers, iter_records
 from kaspar.spark.exactly_once.decisions import Decision, Judge, LogRecord, QueryState
 from kaspar.spark.exactly_once.names import UNNAMED
+from kaspar.spark.exactly_once.parties import LogLost
 
 TOPIC = "__kaspar_spark_decisions"
 PARTITIONS = 8
 _REPLICAS = 3
 _IN_SYNC_REPLICAS = 2
 _LARGEST_BATCH = 16 << 20  # a decision names every task of its batch
+_POLICY = "compact"
+_TOPIC_RESOURCE = 2
 _SETTINGS = {
-    "cleanup.policy": "compact",
+    "cleanup.policy": _POLICY,
     "compression.type": "producer",
     "segment.bytes": str(_LARGEST_BATCH),  # brokers refuse a batch that is larger than a segment
     "segment.ms": str(10 * 60_000),  # every process that takes part reads it all once: let the cleaner have most of it
@@ -69,6 +78,8 @@ class DecisionLog:
         self._now_ms = now_ms
         self._partitions: dict[int, _Partition] = {}
         self._producer: ProducerIdAndEpoch | None = None
+        self._topic_id: UUID | None = None
+        """Of the topic that was read. What another one of its name has is another log."""
 
     def state(self, query: str) -> QueryState:
         """The verdict as of the last look; a first look if there was none. It changes as more is read."""
@@ -91,9 +102,13 @@ class DecisionLog:
             found += self._partitions[number].judge.queries()
         return sorted(found)
 
-    def pending_beside(self, query: str) -> list[Decision]:
-        """As of the last look, of the query and those that are in one partition with it."""
-        return self._open(partition_of(query)).judge.pending()
+    def pending(self) -> list[Decision]:
+        """The decisions of all queries that may not be carried out yet, of all that is in the log now."""
+        found = []
+        for number in range(PARTITIONS):
+            self._read(number)
+            found += self._partitions[number].judge.pending()
+        return found
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         """Append, all or nothing, and read up to there. If that fails, they may come to be in the log or not."""
@@ -109,7 +124,10 @@ class DecisionLog:
             base_sequence=partition.sequence,
         )
         try:
-            answer = self._client.produce(self._topic, number, bytes(batch))
+            answer = self._client.produce(self._topic, number, bytes(batch), topic_id=self._topic_id)
+        except TopicReplaced:
+            self._forget()
+            raise LogLost(_gone(self._topic, partition.position)) from None
         except BaseException:
             self._forget_producer()
             raise
@@ -129,6 +147,12 @@ class DecisionLog:
         for partition in self._partitions.values():
             partition.sequence = 0
 
+    def _forget(self) -> None:
+        """Nothing that was read counts any more."""
+        self._partitions.clear()
+        self._topic_id = None
+        self._forget_producer()
+
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def _open(self, number: int) -> _Partition:
@@ -139,19 +163,28 @@ class DecisionLog:
     def _read(self, number: int) -> None:
         """Up to the end of the log. What was acknowledged by all in-sync replicas is before it."""
         partition = self._partitions.get(number)
-        if partition is None:
+        if self._topic_id is None:
             self._ensure_topic()
+        if partition is None:
             partition = _Partition()
         while True:
             try:
                 data = self._client.fetch(
-                    self._topic, number, partition.position, max_bytes=_FETCH_BYTES, min_bytes=0, max_wait_ms=0
+                    self._topic,
+                    number,
+                    partition.position,
+                    max_bytes=_FETCH_BYTES,
+                    min_bytes=0,
+                    max_wait_ms=0,
+                    topic_id=self._topic_id,
                 )
+            except TopicReplaced:
+                self._forget()
+                raise LogLost(_gone(self._topic, partition.position)) from None
             except Refused as refused:
                 if refused.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    self._partitions.pop(number, None)
-                    self._forget_producer()
-                    raise KasparError(_gone(self._topic, partition.position)) from None
+                    self._forget()
+                    raise LogLost(_gone(self._topic, partition.position)) from None
                 raise
             records = data.records or b""
             self._take(partition, records)
@@ -171,12 +204,16 @@ class DecisionLog:
         for topic in found.topics:
             if topic.error_code == ErrorCode.NONE:
                 _check(topic, len(found.brokers))
+                _check_cleanup_policy(self._client, self._topic)
+                self._topic_id = topic.topic_id if topic.topic_id != ZERO_UUID else None
                 return
         wanted = topic_to_make(self._topic, len(found.brokers))
         answer = self._client.request_controller(CreateTopicsRequest(topics=(wanted,)), CreateTopicsResponse).topics[0]
         if answer.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             code = ErrorCode(answer.error_code)
             raise Refused(code, f"making the topic {self._topic}: {answer.error_message or code.name}")
+        if answer.error_code == ErrorCode.NONE and answer.topic_id != ZERO_UUID:
+            self._topic_id = answer.topic_id  # otherwise the next look finds it
 
 
 def topic_to_make(name: str, brokers: int) -> CreatableTopic:
@@ -206,18 +243,38 @@ def _check(topic: metadata.MetadataResponseTopic, brokers: int) -> None:
         )
 
 
+def _check_cleanup_policy(client: Client, topic: str) -> None:
+    """With any other than compaction alone the log forgets what was decided, and a batch is published again."""
+    asked = DescribeConfigsResource(
+        resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=("cleanup.policy",)
+    )
+    (found,) = client.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse).results
+    if found.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        log.warning(f"The cleanup.policy of {topic} may not be read, so that it is {_POLICY} was not checked.")
+        return
+    if found.error_code != ErrorCode.NONE:
+        code = ErrorCode(found.error_code)
+        raise Refused(code, f"reading the cleanup.policy of {topic}: {found.error_message or code.name}")
+    for setting in found.configs:
+        if setting.name == "cleanup.policy" and setting.value != _POLICY:
+            raise KasparError(
+                f"the decision log {topic} has cleanup.policy={setting.value}, with which it forgets what was decided: "
+                f"nothing is published until it is {_POLICY}"
+            )
+
+
 def _gone(topic: str, position: int) -> str:
-    """What to do when the log does not begin at 0 any more, or ends before what was read of it."""
+    """What to do when the log does not begin at 0 any more, ends before what was read of it, or is another topic."""
     problem = f"the decision log {topic} has lost records or was made anew, so what was decided before is not known"
     if position:
-        return f"{problem}. Nothing more is published; restart the query to go on with what the log has now"
+        return f"{problem}. Nothing more is published. Start the query again: it says what to do then"
     return (
-        f"{problem}. Nothing is published until the topic {topic} is deleted, which begins a new log; each query may "
-        "publish its last batch once more then"
+        f"{problem}. Nothing is published until the topic {topic} is deleted, which begins a new log. Queries that "
+        "have published before stop then, and each says how to let it go on"
     )
 
 
 def partition_of(query: str) -> int:
-    """Jobs without a name have one in common, so that each sees what others have left behind (leftovers.py)."""
+    """Jobs without a name have one in common."""
     name = UNNAMED if query.startswith(UNNAMED) else query
     return zlib.crc32(name.encode()) % PARTITIONS

@@ -58,8 +58,12 @@ class Owner:
     """The generation from which on decisions count."""
 
     @property
+    def identity(self) -> tuple[str, int, str, str]:
+        return self.query, self.generation, self.claim, self.nonce
+
+    @property
     def key(self) -> bytes:
-        return _text([_OWNER, self.query, self.generation, self.claim, self.nonce])
+        return _text([_OWNER, *self.identity])
 
     def record(self) -> LogRecord:
         content: dict[str, object] = {"format": _FORMAT}
@@ -202,10 +206,10 @@ class QueryState:
                 self._forget_decisions()
 
     def owner_deleted(self, owner: Owner) -> None:
-        self.owners = [each for each in self.owners if each.key != owner.key]
+        self.owners = [each for each in self.owners if each.identity != owner.identity]
         if self.generations.get(owner.claim) == owner.generation:
             del self.generations[owner.claim]
-        if self.in_force is not None and self.in_force.key == owner.key:
+        if self.in_force is not None and self.in_force.identity == owner.identity:
             # Of a job that is over and has no name to come back under.
             self.in_force = None
 

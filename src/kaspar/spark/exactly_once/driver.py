@@ -9,8 +9,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
 from kaspar.spark.exactly_once.deadlines import latest_age_ms
 from kaspar.spark.exactly_once.decisions import ANY_TOPIC, Decision
-from kaspar.spark.exactly_once.leftovers import finish_jobs_beside
-from kaspar.spark.exactly_once.names import BatchName, is_unnamed_job
+from kaspar.spark.exactly_once.leftovers import finish_for_others
+from kaspar.spark.exactly_once.names import UNNAMED, BatchName, is_unnamed_job
 from kaspar.spark.exactly_once.process import Process, this_process
 from kaspar.spark.exactly_once.publishing import forget, give_up, publish
 from kaspar.spark.exactly_once.task import TaskWritten
@@ -29,7 +29,7 @@ def publish_messages(
     if batch is None:
         return
     process = this_process(options)
-    announce(process, batch)
+    is_first = announce(process, batch)
     transactions = [each.transaction for each in written if each.transaction is not None]
     target = options.topic or ANY_TOPIC
     publish(process.parties, batch, transactions, covers=[target])
@@ -38,7 +38,8 @@ def publish_messages(
         tell_of_repetition(batch, f"its {rows} rows are", elsewhere=_other_topics(last, batch, target))
     if is_unnamed_job(batch):
         forget(process.parties, batch)
-        finish_jobs_beside(process.parties, batch.query)
+    if is_first:
+        finish_for_others(process.parties)
 
 
 def give_up_messages(
@@ -65,17 +66,21 @@ def tell_of_repetition(batch: BatchName, what: str, *, elsewhere: str = "") -> N
     print(f"kaspar: {batch} was published before{where}: {what} not written again.", file=sys.stderr, flush=True)
 
 
-def announce(process: Process, batch: BatchName) -> None:
-    """Tell once for each run how its batches are kept to be published once: on the terminal, and in the log."""
-    if batch.query in process.announced:
-        return
-    process.announced.add(batch.query)
+def announce(process: Process, batch: BatchName) -> bool:
+    """Tell once for each run how its batches are kept to be published once: on the terminal, and in the log; once for
+    all jobs without a name. Whether it is the first batch of a run."""
+    is_job = is_unnamed_job(batch)
+    name = UNNAMED if is_job else batch.query
+    if name in process.announced:
+        return is_job
+    process.announced.add(name)
     last = process.log.state(batch.query).last
     if last is not None and last.batch.claim == batch.claim:
-        return
+        return False
     way = way_of(process.coordinator)
     log.info(f"Query {batch.query} publishes exactly once, {way}.")
     print(f"kaspar: query {batch.query} publishes exactly once, {way}.", file=sys.stderr, flush=True)
+    return True
 
 
 def way_of(coordinator: BrokerCoordinator) -> str:

@@ -3,6 +3,8 @@
 Rules:
 - No transaction of a run exists before the run is in the log. So whatever is open under an earlier generation than the
   one in force belongs to a superseded run, can never be decided any more, and may be aborted.
+- For the same reason a query that is not in the log, and whose transactional ids are known to the brokers, was in a log
+  that is lost. What it has published cannot be told any more: it is claimed when someone has looked at it.
 - Whoever brings a claim into force finishes what was decided before, and aborts what was not. If it dies meanwhile, the
   next publisher does the rest.
 """
@@ -11,7 +13,7 @@ import shlex
 
 from kaspar.spark.exactly_once.decisions import Owner, QueryState, Standing
 from kaspar.spark.exactly_once.names import BatchName, Origin
-from kaspar.spark.exactly_once.parties import NameTaken, Parties, Superseded
+from kaspar.spark.exactly_once.parties import LogLost, NameTaken, Parties, Superseded
 from kaspar.spark.exactly_once.settling import clear_away, finish_pending
 
 _ATTEMPTS = 8  # others that claim the query at the very same moment, one after the other
@@ -35,22 +37,40 @@ def claim(parties: Parties, batch: BatchName) -> QueryState:
                 _check_origin(batch, state)
                 if is_over(batch, state):
                     return state
+                if state.in_force is None and (state := _in_a_new_log(parties, batch)).in_force is not None:
+                    continue  # another task was faster
                 if (taken := take_over(parties, batch.query, batch.claim, state, batch.origin)) is not None:
                     return taken
                 state = parties.log.state(batch.query)
     raise Superseded(f"{batch} is claimed by other runs again and again: stop all but one of them")
 
 
+def _in_a_new_log(parties: Parties, batch: BatchName) -> QueryState:
+    """The state of a query that the log does not know. Raises LogLost if it did once."""
+    known = parties.coordinator.known_transactions(batch.query)
+    state = parties.log.look(batch.query)  # after that: ids that were made meanwhile are those of a run that is in it
+    if known and state.in_force is None:
+        raise LogLost(
+            f"query {batch.query} has published before, and the decision log does not know it: the log was deleted or "
+            f"made anew. Whether {batch} is published already cannot be told any more. Look whether its rows are "
+            f"there; then `kaspar spark transactions --bootstrap-server HOST:PORT --query {shlex.quote(batch.query)} "
+            "--end` aborts what it left open, and lets it go on with this batch."
+        )
+    return state
+
+
 def take_over(
-    parties: Parties, query: str, new_claim: str, state: QueryState, origin: Origin | None = None
+    parties: Parties, query: str, new_claim: str, state: QueryState, origin: Origin | None = None, *, after: int = 0
 ) -> QueryState | None:
     """Bring the claim into force, finish what was decided, and abort what was not. None: another was faster.
 
     `origin` is None where the query is taken over in nobody's name: it stays with the stream that it belongs to.
+    `after` is a generation that the log may not know any more: the claim's is a later one.
     """
     if origin is None and state.origin is not None:
         origin = state.origin.kept()
-    owner = Owner(query, state.generation + 1, new_claim, parties.nonce, origin, state.counts_since)
+    generation = max(state.generation, after) + 1
+    owner = Owner(query, generation, new_claim, parties.nonce, origin, state.counts_since)
     state = parties.log.append(query, [owner.record(), *state.outdated()])
     if state.standing(new_claim) is not Standing.OWNER:
         return None

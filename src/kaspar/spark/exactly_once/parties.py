@@ -24,7 +24,17 @@ class NameTaken(KasparError):
 
 
 class DecidedButAborted(KasparError):
-    """A transaction that was decided to be committed was aborted, by a timeout or by hand."""
+    """A transaction that was decided to be committed was aborted, by a timeout or by hand; or whether it was cannot be
+    told any more."""
+
+    def __init__(self, sentence: str, transactions: int) -> None:
+        super().__init__(sentence)
+        self.transactions = transactions
+        """How many."""
+
+
+class LogLost(KasparError):
+    """The decision log has lost what it knew: what was decided before cannot be told any more."""
 
 
 class NotPublished(KasparError):
@@ -38,8 +48,8 @@ class Log(Protocol):
     def look(self, query: str) -> QueryState:
         """The verdict of all that is in the log now."""
 
-    def pending_beside(self, query: str) -> list[Decision]:
-        """As of the last look, of the query and those that are in one partition with it."""
+    def pending(self) -> list[Decision]:
+        """The decisions of all queries that may not be carried out yet, of all that is in the log now."""
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         """Append, all or nothing, and read up to there. If that fails, they may come to be in the log or not."""
@@ -60,6 +70,9 @@ class Coordinator(Protocol):
     def open_transactions(self, query: str, *, older_than_ms: int = ANY_AGE) -> list[str]:
         """The ids of the query's transactions that are open, prepared or not; those that began longer ago than that, by
         the clocks of their coordinators."""
+
+    def known_transactions(self, query: str) -> list[str]:
+        """The ids of all transactions of the query that the brokers remember, open or not."""
 
     def fence(self, transactional_ids: Collection[str]) -> None:
         """Abort whatever is open under these ids; whoever has them cannot go on."""

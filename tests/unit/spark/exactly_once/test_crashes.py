@@ -351,7 +351,7 @@ def test_a_claim_that_lands_twice_does_not_make_void_what_was_decided_between() 
     def scene(step: int) -> bool:
         cluster = Cluster()
         run = Run(cluster, "run")
-        assert is_killed(run.worker, 2, lambda: run.begin(0, 0)), "at the append of its claim"
+        assert is_killed(run.worker, 4, lambda: run.begin(0, 0)), "at the append of its claim"
         late = cluster.on_their_way.pop()
         written = run.write(0)
         killed = is_killed(run.committer, step, lambda: run.commit(0, written))

@@ -1,16 +1,24 @@
 """The decision log as a topic: how it is made, and what is said where it is not what it should be."""
 
 import logging
+from uuid import uuid4
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.client import Client
+from kaspar.client.cluster import TopicReplaced
 from kaspar.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from kaspar.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
 )
 from kaspar.protocol.messages.fetch import PartitionData
 from kaspar.protocol.messages.metadata import (
@@ -20,6 +28,7 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kaspar.spark.exactly_once.decision_log import PARTITIONS, TOPIC, DecisionLog
+from kaspar.spark.exactly_once.parties import LogLost
 
 
 class ClusterOf(Client):
@@ -30,6 +39,9 @@ class ClusterOf(Client):
         self.brokers, self.replicas = brokers, replicas
         self.made: list[CreatableTopic] = []
         self.first_offset = 0
+        self.policy = "compact"
+        self.policy_code = ErrorCode.NONE
+        self.topic_id = uuid4()
 
     def refresh_metadata(self, topics: list[str] | None) -> MetadataResponse:
         partitions = tuple(
@@ -41,7 +53,7 @@ class ClusterOf(Client):
         code = ErrorCode.NONE if self.replicas is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return MetadataResponse(
             brokers=tuple(MetadataResponseBroker(node_id=n, host="h", port=n) for n in range(self.brokers)),
-            topics=(MetadataResponseTopic(error_code=code, name=TOPIC, partitions=partitions),),
+            topics=(MetadataResponseTopic(error_code=code, name=TOPIC, topic_id=self.topic_id, partitions=partitions),),
         )
 
     def request_controller(self, message, answer_class, version=None):  # type: ignore[no-untyped-def]
@@ -49,7 +61,24 @@ class ClusterOf(Client):
         self.made += message.topics
         return CreateTopicsResponse(topics=(CreatableTopicResult(name=TOPIC, error_code=0, error_message=None),))
 
+    def request(self, message, answer_class, version=None):  # type: ignore[no-untyped-def]
+        assert isinstance(message, DescribeConfigsRequest)
+        found = DescribeConfigsResult(
+            error_code=self.policy_code,
+            error_message=None,
+            resource_type=2,
+            resource_name=TOPIC,
+            configs=(
+                DescribeConfigsResourceResult(
+                    name="cleanup.policy", value=self.policy, read_only=False, is_sensitive=False, synonyms=()
+                ),
+            ),
+        )
+        return DescribeConfigsResponse(results=(found,))
+
     def fetch(self, topic: str, partition: int, offset: int, **how: object) -> PartitionData:
+        if how["topic_id"] not in (None, self.topic_id):
+            raise TopicReplaced(topic)
         if offset < self.first_offset:
             raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, "out of range")
         return PartitionData(
@@ -85,3 +114,28 @@ def test_a_log_whose_first_records_are_gone_says_what_helps() -> None:
     cluster.first_offset = 5
     with pytest.raises(KasparError, match=f"until the topic {TOPIC} is deleted"):
         DecisionLog(cluster).look("query")
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete", "delete,compact"])
+def test_a_log_that_would_forget_what_was_decided_is_refused(policy: str) -> None:
+    cluster = ClusterOf(1, replicas=1)
+    cluster.policy = policy
+    with pytest.raises(KasparError, match=f"cleanup.policy={policy}, with which it forgets what was decided"):
+        DecisionLog(cluster).look("query")
+
+
+def test_where_its_cleanup_policy_may_not_be_read_that_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = ClusterOf(1, replicas=1)
+    cluster.policy_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    DecisionLog(cluster).look("query")
+    assert "was not checked" in caplog.text
+
+
+def test_what_was_read_of_a_log_does_not_count_for_the_one_that_took_its_place() -> None:
+    cluster = ClusterOf(1, replicas=1)
+    log = DecisionLog(cluster)
+    log.look("query").generations["run"] = 1
+    cluster.topic_id = uuid4()
+    with pytest.raises(LogLost, match="was made anew"):
+        log.look("query")
+    assert log.state("query").generations == {}

@@ -4,6 +4,7 @@ told; what cannot be a repetition is refused.
 
 import pytest
 
+from kaspar.base.errors import KasparError
 from kaspar.spark import foreach_batch
 from kaspar.spark.exactly_once import BatchName, ExactlyOnce, driver
 from kaspar.spark.exactly_once.attempt import Attempt
@@ -105,3 +106,17 @@ def test_outside_a_stream_a_batch_is_written_once_however_often_it_is_repeated(
         run_batch(cluster, batch_id, row)
     assert set(cluster.visible) == {(5, 0), (6, 0)}
     assert len(told_of_repetitions(capsys)) == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [(None, "called inside foreachBatch, or with a query name"), ("1", "Spark Connect does not say")],
+)
+def test_a_batch_without_a_name_says_what_is_missing(
+    mode: str | None, sentence: str, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_run(monkeypatch, None)
+    if mode is not None:
+        monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", mode)
+    with pytest.raises(KasparError, match=sentence), foreach_batch.batch(0, options=SERVERS):
+        pass
