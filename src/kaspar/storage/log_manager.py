@@ -122,8 +122,17 @@ class LogManager:
                         self._logs[loaded.topic_partition] = loaded
                 self._take_over(loader)
         self._drop_offline()
-        self._directories.refuse_without_any()
         self.checkpoint()
+        self._give_up_what_checkpoints_overrate()
+        self._directories.refuse_without_any()
+
+    def _give_up_what_checkpoints_overrate(self) -> None:
+        """Of a log that has lost synced records the recovery point goes back. Where a full disk keeps the old one in
+        place, the next start would take for synced what is appended now.
+        """
+        for one in list(self._logs.values()):
+            if one.directory.offline is None and self._written_point(one) > one.recovery_point:
+                self.take_offline(one.directory.path, self._no_checkpoint(one.directory).message)
 
     def _take_over(self, loader: DirectoryLoader) -> None:
         """What the last broker here left to be removed, and the checkpoints that it wrote."""
@@ -385,7 +394,7 @@ class LogManager:
 
         What is being appended to is not synced, for that could hold up whoever appends.
         """
-        if self._written_point(one) >= offset:
+        if min(self._written_point(one), one.recovery_point) >= offset:
             return
         if one.recovery_point < offset:
             one.flush(offset)

@@ -393,6 +393,27 @@ def test_what_takes_the_place_of_truncated_records_is_not_taken_for_synced(tmp_p
     manager.close()
 
 
+def test_a_log_that_lost_synced_records_is_not_appended_to_while_its_checkpoint_says_more(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    log = manager.create(PARTITION, random_uuid(), CONFIG)
+    append_values(log, b"a")
+    append_values(log, b"b")
+    log.flush()
+    manager.checkpoint()
+    manager.abandon()
+    segment = Path(log.segments.all[0].path(".log"))
+    os.truncate(segment, segment.stat().st_size - 1)
+    files.fail("pwrite", errno.ENOSPC)
+    with pytest.raises(StorageFailure, match="no checkpoint could be written"):
+        open_manager(broker_config(tmp_path), CONFIG, files)
+    files.recover()
+    manager = open_manager(broker_config(tmp_path), CONFIG, files)
+    assert read_values(manager.logs[PARTITION]) == [(0, b"a")]
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 1\n"
+    manager.close()
+
+
 def test_a_directory_that_fails_keeps_no_checkpoint_of_another_from_being_written(tmp_path: Path) -> None:
     class Failing(FaultyFiles):
         def rename(self, old: str, new: str) -> None:
