@@ -12,7 +12,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.http import readiness_problem
 from kaspar.broker.view import RunningBroker
-from kaspar.metadata import fence, sqlite
+from kaspar.metadata import Controller, ControllerShell, fence, sqlite
 from kaspar.metadata.sqlite import SqliteMetadata
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.storage.logs import make_batch
@@ -83,5 +83,20 @@ def test_a_metadata_store_that_hangs_is_survived(tmp_path: Path, monkeypatch: py
             await until(lambda: "t" in broker.partitions.by_name)  # it was done as soon as it could be
             await create_topic(broker, "u")
             assert not broker.failure.done()
+
+    run(scenario())
+
+
+def test_a_broker_whose_controller_was_replaced_ends(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            assert broker._metadata is not None
+            other = ControllerShell(broker._metadata.connect(), Controller(broker.settings))
+            await other.start()
+            with pytest.raises(Refused) as refused:
+                await create_topic(broker, "t")
+            assert refused.value.code is ErrorCode.NOT_CONTROLLER
+            assert "another controller" in str(await broker.failure)
+            await other.stop()
 
     run(scenario())
