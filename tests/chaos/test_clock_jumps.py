@@ -13,6 +13,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.client import Client
+from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.chaos.conftest import StartBroker
 from tests.chaos.faulty_clock import FaultyClock
 from tests.chaos.history import Fate, read_partition
@@ -22,7 +23,7 @@ from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import EARLIEST
 from tests.peers.raw_offsets import commit, committed
-from tests.peers.raw_transactions import RawProducer
+from tests.peers.raw_transactions import GROUP, RawProducer, find_coordinator
 
 TOPIC = "orders"
 FLEETING = "clicks"
@@ -31,6 +32,14 @@ YEAR = 365 * DAY
 JUMPS = [HOUR, -HOUR, DAY, -DAY, 5 * DAY]  # shorter than what is kept for days
 SETTLE_SECONDS = 1.0  # longer than it takes the broker's timers to come round
 LONG_SESSION_MS = 20_000
+EXPIRES_SOON = {
+    "offsets.retention.minutes": "60",
+    "offsets.retention.check.interval.ms": "50",
+    "transactional.id.expiration.ms": str(HOUR * 1000),
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "50",
+    "transaction.two.phase.commit.enable": "true",
+    "log.retention.check.interval.ms": "50",
+}
 
 
 @pytest.fixture
@@ -124,6 +133,57 @@ def test_a_clock_that_is_a_year_ahead_for_a_while_deletes_no_record(
         if life == 1:
             broker.kill()
             broker.start()
+
+
+def test_a_clock_that_is_a_year_off_for_a_while_forgets_nothing_else_either(
+    start_broker: StartBroker, clock: FaultyClock
+) -> None:
+    """Neither offsets of a group that nobody is in, nor the last batches of a producer, nor a transactional id, nor a
+    transaction that waits for its owner: neither while the broker runs, nor when it starts. And what happens while the
+    clock is a year behind is not a year old when it is right again.
+    """
+    broker = start_broker(overrides=COORDINATION | EXPIRES_SOON, environment=clock.environment)
+    with broker.client() as client:
+        assert client.create_topic(TOPIC, configs={"message.timestamp.type": "LogAppendTime"}) == 0
+        find_coordinator(client, "readers", GROUP)
+        assert commit(client, "readers", TOPIC, {0: 5}) == ErrorCode.NONE
+        idle = RawProducer(client, "idle").begin_life()
+        producer_id = client.new_producer_id()
+        sent = client.produce(TOPIC, [b"once"], producer_id=producer_id, base_sequence=0)
+        assert sent.error_code == ErrorCode.NONE
+        waiting = RawProducer(client, "waiting")
+        waiting.begin_life()
+        assert waiting.write(TOPIC, b"prepared").error_code == ErrorCode.NONE
+        prepare = InitProducerIdRequest(
+            transactional_id="waiting",
+            transaction_timeout_ms=LONG_SESSION_MS,
+            producer_id=waiting.producer_id,
+            producer_epoch=waiting.epoch,
+            enable_2pc=True,
+            keep_prepared_txn=True,
+        )
+        prepared = client.call(prepare, InitProducerIdResponse, 6)
+        assert prepared.error_code == ErrorCode.NONE
+        clock.set_ahead(-YEAR)
+        assert commit(client, "late readers", TOPIC, {0: 7}) == ErrorCode.NONE
+        clock.set_ahead(0)
+    for life in (1, 2):
+        clock.set_ahead(YEAR)
+        wait_until(lambda: len(broker.log_lines("the clock has jumped ahead")) >= life, "the jump is seen")  # noqa: B023
+        threading.Event().wait(SETTLE_SECONDS)
+        with broker.client() as client:
+            for group, offset in (("readers", 5), ("late readers", 7)):
+                wait_until(lambda: committed(client, group, TOPIC, 0) == (ErrorCode.NONE, {0: offset}), group)  # noqa: B023
+            again = client.produce(TOPIC, [b"once"], producer_id=producer_id, base_sequence=0)
+            assert (again.error_code, again.base_offset) == (ErrorCode.NONE, sent.base_offset), "it is a retry"
+        if life == 1:
+            broker.kill()
+            broker.start()
+    with broker.client() as client:
+        assert RawProducer(client, "idle").begin_life().producer_id == idle.producer_id
+        waiting.client, waiting.producer_id, waiting.epoch = client, prepared.producer_id, prepared.producer_epoch
+        assert waiting.end(commit=True).error_code == ErrorCode.NONE
+    wait_until(lambda: _fates(broker)[b"prepared"] is Fate.COMMITTED, "its owner has decided")
 
 
 def _fates(broker: ObservedBroker) -> dict[bytes, Fate]:

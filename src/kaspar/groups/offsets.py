@@ -63,7 +63,7 @@ from kaspar.protocol.messages.txn_offset_commit import (
 
 NO_RETENTION_TIME: Final = -1
 _NO_METADATA: Final = ""
-PIECE: Final = 250
+PIECE: Final = 100
 """So many partitions of a topic are looked at in one go."""
 
 _NO_EXPIRE_TIMESTAMP: Final = NO_TIMESTAMP.to_bytes(8, "big", signed=True)

@@ -86,9 +86,9 @@ SWEEP: Final = "sweep"
 """The timer of the round that looks for expired offsets."""
 FORGET_TOPICS: Final = "forget topics"
 """The timer that goes on with forgetting what was committed for topics that are gone."""
-LOOKED_AT_AT_ONCE: Final = 2000
+LOOKED_AT_AT_ONCE: Final = 1000
 """So many offsets and groups are looked at before the event loop does something else ..."""
-FORGOTTEN_AT_ONCE: Final = 1000
+FORGOTTEN_AT_ONCE: Final = 250
 """... or so many are forgotten: their tombstones are one batch."""
 AGAIN_AFTER_MS: Final = 1000
 FIRST_COMMIT_OF_CONSUMER_GROUPS: Final = 9

@@ -49,7 +49,7 @@ RETRY_MS: Final = 1_000
 """When something that nobody waits for is tried again, after the log has refused it."""
 LOOK_AT_ONCE: Final = 2000
 """So many ids are looked at before the event loop does something else ..."""
-FORGET_AT_ONCE: Final = 500
+FORGET_AT_ONCE: Final = 250
 """... or so many are forgotten: their tombstones are one batch."""
 PREPARED_AFTER_LOADING_MS: Final = 60 * 60_000
 """So long, at least, a transaction may wait for its owner after its coordinator was loaded: for an owner that could not
