@@ -7,7 +7,7 @@ the record that says so is in the log, and not before.
 """
 
 import uuid
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -284,20 +284,22 @@ class GroupShard:
 
     # -- groups of any kind --------------------------------------------------------------------------------------------
 
-    def list_groups(self, request: ListGroupsRequest) -> list[ListedGroup]:
-        """A state or a type that nobody knows is the state or type of no group."""
+    def list_groups(self, request: ListGroupsRequest) -> Iterator[ListedGroup | None]:
+        """Of each group: None if it passes not all filters. Other events may come while somebody goes through them. A
+        state or a type that nobody knows is the state or type of no group.
+        """
         states = {state.strip().lower() for state in request.states_filter}
         types = {kind.lower() for kind in request.types_filter}
-        return [
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state_name,
-                group_type=group.kind.value,
-            )
-            for group in self._groups.values()
-            if (not states or group.state_name.lower() in states) and (not types or group.kind.value in types)
-        ]
+        for group in tuple(self._groups.values()):
+            if (not states or group.state_name.lower() in states) and (not types or group.kind.value in types):
+                yield ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state_name,
+                    group_type=group.kind.value,
+                )
+            else:
+                yield None
 
     def delete(self, group_id: str, ticket: Ticket, now: Now) -> Decision:
         group = self._group(group_id)

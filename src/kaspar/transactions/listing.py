@@ -1,6 +1,6 @@
 """DescribeTransactions and ListTransactions: what people see of a transaction, in Kafka's words."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from kaspar.base.errors import ErrorCode
 from kaspar.protocol.messages import describe_transactions, list_transactions
@@ -46,9 +46,9 @@ def listed(
     request: list_transactions.ListTransactionsRequest,
     matches: Callable[[str], bool],
     age_ms: Callable[[Transaction], int],
-) -> tuple[list_transactions.TransactionState, ...]:
-    """Those that pass every filter of the request; `matches` is its pattern, and `age_ms` says how long ago a
-    transaction began.
+) -> Iterator[list_transactions.TransactionState | None]:
+    """Of each: None if it passes not every filter of the request. `matches` is its pattern, and `age_ms` says how long
+    ago a transaction began. Other events may come while somebody goes through them.
     """
     states = frozenset(request.state_filters)
     producer_ids = frozenset(request.producer_id_filters)
@@ -62,15 +62,15 @@ def listed(
             and matches(transaction.transactional_id)
         )
 
-    return tuple(
-        list_transactions.TransactionState(
-            transactional_id=transaction.transactional_id,
-            producer_id=transaction.producer.producer_id,
-            transaction_state=transaction.state.wire_name,
-        )
-        for transaction in transactions
-        if is_wanted(transaction)
-    )
+    for transaction in transactions:
+        if is_wanted(transaction):
+            yield list_transactions.TransactionState(
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer.producer_id,
+                transaction_state=transaction.state.wire_name,
+            )
+        else:
+            yield None
 
 
 def unknown_states(request: list_transactions.ListTransactionsRequest) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -228,14 +228,16 @@ class TransactionShard:
 
     def list_transactions(
         self, request: ListTransactionsRequest, matches: Callable[[str], bool], now: Now
-    ) -> tuple[ListedTransaction, ...]:
+    ) -> Iterator[ListedTransaction | None]:
+        """Of each id: None if it passes not all filters."""
+
         def age_ms(transaction: Transaction) -> int:
             """Of one that may time out, by the clock that ends it."""
             if transaction.state in UNFINISHED_STATES:
                 return self._watches.age_ms(transaction, now)
             return now.wall_ms - transaction.start_ms
 
-        return listing.listed(self.transactions.values(), request, matches, age_ms)
+        return listing.listed(tuple(self.transactions.values()), request, matches, age_ms)
 
     # -- markers and timers ------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE
 from kaspar.storage import Log
 from tests.unit.broker.running import create_topic, run, running, until
 from tests.unit.replication.partitions import append
-from tests.unit.storage.logs import NOW_MS, log_config, make_batch
+from tests.unit.storage.logs import NOW_MS, make_batch
 
 OFTEN = {"log_retention_check_interval_ms": "1"}
 DAY_MS = 86_400_000
@@ -157,21 +157,22 @@ def test_many_old_segments_go_in_steps_so_that_the_loop_has_time_for_others(
 ) -> None:
     async def scenario() -> None:
         async with running(tmp_path, **OFTEN) as broker:
-            (partition,) = await create_topic(broker, "t", retention_ms="-1")
+            (partition,) = await create_topic(broker, "t", retention_ms="1")
             log = partition.log
-            for _ in range(2 * MOST_SEGMENTS_AT_ONCE + 5):
+            with monkeypatch.context() as meanwhile:
+                meanwhile.setattr(Log, "retention_start_offset", lambda *arguments: Offset(0))
+                for _ in range(2 * MOST_SEGMENTS_AT_ONCE + 5):
+                    append(partition)
+                    log.roll(now_ms=NOW_MS)
                 append(partition)
-                log.roll(now_ms=NOW_MS)
-            append(partition)
-            steps = []
-            real = Log.delete_old_segments
+                steps = []
+                real = Log.delete_old_segments
 
-            def delete(log: Log, start_offset: int, *, now_ms: int) -> int:
-                steps.append(real(log, start_offset, now_ms=now_ms))
-                return steps[-1]
+                def delete(log: Log, start_offset: int, *, now_ms: int) -> int:
+                    steps.append(real(log, start_offset, now_ms=now_ms))
+                    return steps[-1]
 
             monkeypatch.setattr(Log, "delete_old_segments", delete)
-            log.config = log_config(retention_ms=1)
             await until(lambda: log.log_start_offset == log.log_end_offset)
             assert [step for step in steps if step] == [MOST_SEGMENTS_AT_ONCE, MOST_SEGMENTS_AT_ONCE, 6]
 

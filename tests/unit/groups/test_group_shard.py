@@ -96,7 +96,8 @@ def retaining(**settings: Any) -> Shell:
 
 
 def listed(shell: Shell, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> dict[str, tuple[str, str, str]]:
-    groups = shell.shard.list_groups(ListGroupsRequest(states_filter=states, types_filter=types))
+    request = ListGroupsRequest(states_filter=states, types_filter=types)
+    groups = (each for each in shell.shard.list_groups(request) if each is not None)
     return {each.group_id: (each.protocol_type, each.group_state, each.group_type) for each in groups}
 
 

@@ -1,0 +1,97 @@
+"""Lists of very many groups and transactional ids are made in slices, and are no different for that."""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kaspar.broker.handlers import RequestContext, list_groups, list_transactions, slices
+from kaspar.broker.responses import encode_response
+from kaspar.coordination import Now
+from kaspar.groups.classic import ClassicGroup
+from kaspar.groups.shard import GroupShard
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kaspar.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kaspar.protocol.messages.list_transactions import TransactionState as ListedTransaction
+from tests.unit.groups.shell import Shell
+from tests.unit.transactions.coordinator import Coordinator
+
+NOW = Now(1, 1, 1)
+MANY = slices.AT_ONCE + 7
+
+
+def broker_of(*shards: Any) -> Any:
+    """What the handlers ask of a broker whose coordinators have these shards."""
+    runtime = SimpleNamespace(loading_count=0, active_shards=lambda: dict(enumerate(shards)))
+    coordinator = SimpleNamespace(runtime=runtime)
+    return SimpleNamespace(groups=coordinator, transactions=coordinator, now=lambda: NOW)
+
+
+def context(key: ApiKey, version: int) -> RequestContext:
+    return RequestContext(key, version, 1, "client", "peer", "listener")
+
+
+def shard_of(count: int, prefix: str) -> GroupShard:
+    shard = Shell().shard
+    for number in range(count):
+        shard._groups[f"{prefix}{number}"] = ClassicGroup(f"{prefix}{number}", shard.surroundings.settings)
+    return shard
+
+
+async def answered(answer: Any) -> Any:
+    return await answer if asyncio.iscoroutine(answer) else answer
+
+
+@pytest.mark.parametrize("count", [3, MANY])
+@pytest.mark.parametrize("version", [0, 5])
+def test_groups_are_listed_alike_however_many_there_are(count: int, version: int) -> None:
+    broker = broker_of(shard_of(count, "a"), shard_of(1, "b"))
+    answer = list_groups.handle(broker, context(ApiKey.LIST_GROUPS, version), ListGroupsRequest())
+    assert asyncio.iscoroutine(answer) is (count == MANY)
+    names = [*(f"a{number}" for number in range(count)), "b0"]
+    listed = (ListedGroup(group_id=name, protocol_type="", group_state="Empty", group_type="classic") for name in names)
+    wanted = ListGroupsResponse(groups=tuple(listed))
+    assert encode_response(version, 1, asyncio.run(answered(answer))) == encode_response(version, 1, wanted)
+
+
+@pytest.mark.parametrize("count", [3, MANY])
+def test_transactional_ids_are_listed_alike_however_many_there_are(count: int) -> None:
+    coordinator = Coordinator()
+    producers = {f"id-{number}": coordinator.new_producer(transactional_id=f"id-{number}") for number in range(count)}
+    request = ListTransactionsRequest(state_filters=("Empty", "Strange"), duration_filter=-1)
+    handle = list_transactions.handle
+    answer = handle(broker_of(coordinator.shard), context(ApiKey.LIST_TRANSACTIONS, 1), request)
+    assert asyncio.iscoroutine(answer) is (count == MANY)
+    listed = (
+        ListedTransaction(transactional_id=name, producer_id=producer.producer_id, transaction_state="Empty")
+        for name, producer in producers.items()
+    )
+    wanted = ListTransactionsResponse(unknown_state_filters=("Strange",), transaction_states=tuple(listed))
+    assert encode_response(1, 1, asyncio.run(answered(answer))) == encode_response(1, 1, wanted)
+
+
+def test_others_have_their_turn_while_a_long_list_is_made() -> None:
+    """Also where nothing of it is wanted."""
+    looked_at = 0
+
+    def nothing_wanted() -> Iterator[None]:
+        nonlocal looked_at
+        for _ in range(4 * slices.AT_ONCE):
+            looked_at += 1
+            yield None
+
+    async def scenario() -> list[int]:
+        turns = []
+        task = asyncio.ensure_future(slices.encoded(nothing_wanted(), 1))
+        while not task.done():
+            turns.append(looked_at)
+            await asyncio.sleep(0)
+        assert task.result() == []
+        return turns
+
+    turns = asyncio.run(scenario())
+    assert all(after - before <= slices.AT_ONCE for before, after in itertools.pairwise(turns))
