@@ -5,7 +5,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from kaspar.base.ids import TopicPartition
 from kaspar.spark.columns import schema_of
+from kaspar.spark.cores import CORES
 from kaspar.spark.options import InvalidOption, ReadOptions
+from kaspar.spark.planning import OffsetRange
 from kaspar.spark.source import KasparDataSource
 from kaspar.spark.stream_reader import KasparStreamReader
 
@@ -24,6 +26,19 @@ class Planner:
 
     def position(self) -> dict[TopicPartition, int]:
         return {T0: 5}
+
+
+class Backlog(Planner):
+    """Of a stream that has a gigabyte to read, all in one partition."""
+
+    def __init__(self) -> None:
+        super().__init__(is_available_now=False)
+
+    def ranges(self, start: object, end: object) -> list[OffsetRange]:
+        return [OffsetRange("t", 0, 0, 1_000_000)]
+
+    def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
+        return dict.fromkeys(partitions, 1000.0)
 
 
 class Group:
@@ -49,6 +64,20 @@ def test_only_a_query_that_ends_waits_for_the_commit_to_its_group(is_available_n
     assert stream.latestOffset(start, stream.getDefaultReadLimit()) == start
     assert group.done_up_to == [{T0: 5}]
     assert group.waits == is_available_now
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "tasks"), [({}, 1), ({"splitPartitions": "true"}, 4), ({"minPartitions": "3"}, 3)]
+)
+def test_a_large_partition_stays_in_one_task_unless_several_are_asked_for(
+    asked_for: dict[str, str], tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its records would be written in another order otherwise, whenever a backlog is large."""
+    monkeypatch.setenv(CORES, "4")
+    options = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribe": "t", **asked_for})
+    stream = KasparStreamReader(options, schema_of(options))
+    stream._opened = Backlog(), Backlog(), None  # type: ignore[assignment]
+    assert len(stream.partitions({"t": {"0": 0}}, {"t": {"0": 1_000_000}})) == tasks
 
 
 @pytest.mark.parametrize("call", ["initialOffset", "prepareForTriggerAvailableNow"])
