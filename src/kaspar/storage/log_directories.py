@@ -184,5 +184,6 @@ class LogDirectories:
 def _check_cluster(path: str, meta: MetaProperties, cluster_id: str) -> None:
     if meta.cluster_id != cluster_id:
         raise KasparError(
-            f"{path} belongs to the cluster {meta.cluster_id}, and this broker to {cluster_id}: take it out of log.dirs"
+            f"{path} belongs to the cluster {meta.cluster_id}, and this broker to {cluster_id}: take it out of "
+            "log.dirs, or set cluster.id in its meta.properties right if that is what is wrong"
         )

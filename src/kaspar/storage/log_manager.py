@@ -26,6 +26,7 @@ from kaspar.config import BrokerConfig, LogConfig
 from kaspar.storage import checkpoints, folder_metadata
 from kaspar.storage.file_names import (
     LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
@@ -231,6 +232,7 @@ class LogManager:
                 raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"there is a log of {topic_partition} already")
             directory = self._emptiest_directory()
             folder = os.path.join(directory.path, str(topic_partition))
+            self._check_mounted(directory)
             self._clear_the_way(directory, folder, topic_partition)
             try:
                 self._files.mkdir(folder)
@@ -242,6 +244,13 @@ class LogManager:
                 raise directory.fail(error, f"creating {topic_partition}") from error
             self._logs[topic_partition] = created
             return created
+
+    def _check_mounted(self, directory: LogDirectory) -> None:
+        """A log that is made at the path of a directory whose volume is gone would not be found again."""
+        try:
+            self._files.size(os.path.join(directory.path, META_PROPERTIES))
+        except OSError as error:
+            raise directory.fail(error, f"looking for {META_PROPERTIES}") from error
 
     def _clear_the_way(self, directory: LogDirectory, folder: str, topic_partition: TopicPartition) -> None:
         """Nothing of an earlier log may become a part of a new one: no file of it, and nothing that checkpoints say."""

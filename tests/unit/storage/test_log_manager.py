@@ -262,6 +262,16 @@ def test_a_deletion_that_finds_no_space_is_tried_again_and_nothing_of_it_comes_b
     manager.close()
 
 
+def test_no_log_is_made_where_a_volume_was_unmounted(tmp_path: Path) -> None:
+    directory = tmp_path / "mounted"
+    manager = open_manager(broker_config(directory), CONFIG)
+    directory.rename(tmp_path / "volume")
+    with pytest.raises(StorageFailure, match=r"looking for meta\.properties"):
+        manager.create(PARTITION, random_uuid(), CONFIG)
+    assert not directory.exists()
+    manager.abandon()
+
+
 def test_a_new_log_takes_nothing_over_from_a_folder_that_is_in_its_way(tmp_path: Path) -> None:
     manager = open_manager(broker_config(tmp_path), CONFIG)
     (tmp_path / str(PARTITION)).mkdir()
