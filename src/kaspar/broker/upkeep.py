@@ -7,7 +7,7 @@ back; how long something has waited is measured by the steady clock.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaspar.base.errors import Refused, StorageFailure
@@ -28,6 +28,10 @@ PRODUCER_EXPIRY_INTERVAL_MS: Final = 600_000
 MOST_SLEEP_S: Final = 3600.0
 MOST_SEGMENTS_AT_ONCE: Final = 32
 """How many segments the event loop renames before others have their turn."""
+MOST_PARTITIONS_AT_ONCE: Final = 1000
+"""How many partitions it looks at before others have their turn."""
+LEAST_SYNC_INTERVAL_MS: Final = 10
+MOST_SYNC_INTERVAL_MS: Final = 1000
 MOST_PRODUCERS_AT_ONCE: Final = 1000
 """How many producers it looks at before others have their turn."""
 
@@ -35,6 +39,7 @@ MOST_PRODUCERS_AT_ONCE: Final = 1000
 class Upkeep:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._sync_interval_ms = LEAST_SYNC_INTERVAL_MS
 
     def start(self) -> None:
         broker = self._broker
@@ -49,7 +54,7 @@ class Upkeep:
                 lambda: broker.config.replica_high_watermark_checkpoint_interval_ms,
                 self._high_watermarks,
             ),
-            ("sync by time", self._shortest_flush_ms, self._sync_by_time),
+            ("sync by time", lambda: self._sync_interval_ms, self._sync_by_time),
             ("retention", lambda: broker.config.log_retention_check_interval_ms, self._retain),
             ("segments to compact", lambda: broker.cleaning.backoff_ms, self._roll_idle),
             ("removal of deleted files", lambda: FILE_REMOVAL_INTERVAL_MS, self._remove_files),
@@ -81,21 +86,29 @@ class Upkeep:
         await self._broker.run_blocking(self._broker.logs.checkpoint)
 
     async def _high_watermarks(self) -> None:
-        offsets = {partition.topic_partition: partition.high_watermark for partition in self._broker.partitions}
+        offsets = {each.topic_partition: each.high_watermark async for each in self._in_slices()}
         await self._broker.run_blocking(self._broker.logs.write_high_watermarks, offsets)
 
-    def _shortest_flush_ms(self) -> int:
-        """How often to look: as often as the most demanding topic asks for, or the broker's own schedule."""
-        asked = min((partition.log.config.flush_ms for partition in self._broker.partitions), default=MAX_LONG)
-        return max(10, min(asked // 2, self._broker.config.log_flush_scheduler_interval_ms, 1000))
+    async def _in_slices(self) -> AsyncIterator[Partition]:
+        """All partitions, with a turn for others now and then. One may be deleted before it is its turn."""
+        for number, partition in enumerate(tuple(self._broker.partitions), 1):
+            yield partition
+            if number % MOST_PARTITIONS_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def _sync_by_time(self) -> None:
+        """Looks as often as the most demanding topic asks for, or as the broker's own schedule says."""
         now_ms = self._broker.now().steady_ms
-        for partition in self._broker.partitions:
+        shortest_ms = MAX_LONG
+        async for partition in self._in_slices():
             one = partition.log
+            flush_ms = one.config.flush_ms
+            shortest_ms = min(shortest_ms, flush_ms)
             since_ms = one.unflushed_since_ms
-            if since_ms >= 0 and one.config.flush_ms < MAX_LONG and now_ms - since_ms >= one.config.flush_ms:
+            if since_ms >= 0 and flush_ms < MAX_LONG and now_ms - since_ms >= flush_ms and not one.deleted:
                 self._broker.syncing.ask(partition)
+        most_ms = min(self._broker.config.log_flush_scheduler_interval_ms, MOST_SYNC_INTERVAL_MS)
+        self._sync_interval_ms = max(LEAST_SYNC_INTERVAL_MS, min(shortest_ms // 2, most_ms))
 
     async def _retain(self) -> None:
         now_ms = self._broker.logs.patient_clock.now_ms()

@@ -2,22 +2,34 @@
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kaspar.broker.handlers import RequestContext, list_groups, list_transactions, slices
-from kaspar.broker.responses import encode_response
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.broker.handlers import RequestContext, describe_producers, list_groups, list_transactions, slices
+from kaspar.broker.responses import count_errors, encode_response
 from kaspar.coordination import Now
 from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
 from kaspar.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kaspar.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kaspar.protocol.messages.list_transactions import TransactionState as ListedTransaction
 from tests.unit.groups.shell import Shell
+from tests.unit.storage.logs import NOW_MS, LogFolder, append, make_batch
 from tests.unit.transactions.coordinator import Coordinator
 
 NOW = Now(1, 1, 1)
@@ -72,6 +84,42 @@ def test_transactional_ids_are_listed_alike_however_many_there_are(count: int) -
     )
     wanted = ListTransactionsResponse(unknown_state_filters=("Strange",), transaction_states=tuple(listed))
     assert encode_response(1, 1, asyncio.run(answered(answer))) == encode_response(1, 1, wanted)
+
+
+@pytest.mark.parametrize("count", [3, MANY])
+def test_producers_are_described_alike_however_many_there_are(tmp_path: Path, count: int) -> None:
+    log = LogFolder(tmp_path).log
+    for producer_id in range(count):
+        append(log, make_batch(producer_id=producer_id, producer_epoch=1, base_sequence=0))
+
+    def lead(topic: str, index: int) -> Any:
+        if index:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another broker is")
+        return SimpleNamespace(log=log)
+
+    request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0, 1)),))
+    broker: Any = SimpleNamespace(partitions=SimpleNamespace(lead=lead))
+    answer = describe_producers.handle(broker, context(ApiKey.DESCRIBE_PRODUCERS, 0), request)
+    assert asyncio.iscoroutine(answer) is (count == MANY)
+    response = asyncio.run(answered(answer))
+    (frame,) = encode_response(0, 1, response)
+    producers = tuple(
+        ProducerState(producer_id=each, producer_epoch=1, last_sequence=0, last_timestamp=NOW_MS, coordinator_epoch=-1)
+        for each in range(count)
+    )
+    here = PartitionResponse(partition_index=0, active_producers=producers)
+    there = PartitionResponse(
+        partition_index=1,
+        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        error_message="another broker is",
+        active_producers=(),
+    )
+    wanted = DescribeProducersResponse(topics=(TopicResponse(name="t", partitions=(here, there)),))
+    assert (frame,) == encode_response(0, 1, wanted)
+    counted: list[Any] = [SimpleNamespace(errors=Counter[int]()) for _ in range(2)]
+    count_errors(counted[0], 0, response)
+    count_errors(counted[1], 0, wanted)
+    assert counted[0].errors == counted[1].errors
 
 
 def test_others_have_their_turn_while_a_long_list_is_made() -> None:
