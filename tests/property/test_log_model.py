@@ -18,7 +18,7 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import random_uuid
 from kaspar.records import iter_headers, iter_records
-from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, LogManager, prepare
+from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, LogManager, prepare, taken_snapshots
 from tests.property.transactions_model import Batch, CommittedReader, Transactions
 from tests.unit.storage.forgetful_files import ForgetfulFiles
 from tests.unit.storage.logs import (
@@ -48,6 +48,7 @@ class LogAgainstList(RuleBasedStateMachine):
         self.start = 0
         self.end = 0
         self.epoch = 0
+        self.small = pytest.MonkeyPatch()
 
     @initialize(segment_bytes=st.sampled_from([300, 600, 2_000]), interval=st.sampled_from([0, 100, 500]))
     def create(self, segment_bytes: int, interval: int) -> None:
@@ -375,7 +376,16 @@ class LogAgainstList(RuleBasedStateMachine):
             assert self.start >= self.end
             self.end = self.log.log_end_offset
 
+    @rule(small=st.sampled_from([0, taken_snapshots.SMALL]))
+    def from_now_on_snapshots_are_written_later_or_at_once(self, small: int) -> None:
+        self.small.setattr(taken_snapshots, "SMALL", small)
+
+    @rule()
+    def write_snapshots(self) -> None:
+        self.log.write_snapshots()
+
     def teardown(self) -> None:
+        self.small.undo()
         if hasattr(self, "log"):
             self.manager.close()
             assert not self.files._open, "every descriptor is given back"

@@ -321,7 +321,7 @@ class GroupShard:
             before, after = known.topic(name), topics.topic(name)
             if after is None:
                 successors[name] = ZERO_UUID
-            elif before is not None and before.topic_id != after.topic_id:
+            elif name in self._gone or (before is not None and before.topic_id != after.topic_id):
                 successors[name] = after.topic_id
         self.surroundings.change_topics(topics, changed)
         for group in self._groups.values():

@@ -329,7 +329,7 @@ class LogManager:
             if one.directory.offline is None:
                 try:
                     one.maintain(now_ms)
-                except OSError as error:
+                except (OSError, Refused) as error:
                     log.warning("old files could not be removed", folder=one.folder, error=error)
         self._retired.remove_due(now_ms, self._config.log_segment_delete_delay_ms)
 

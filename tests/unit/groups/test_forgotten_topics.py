@@ -97,6 +97,16 @@ def test_a_topic_that_goes_while_another_is_being_forgotten_is_forgotten_too() -
     assert not committed(shell)
 
 
+def test_what_was_committed_for_a_new_topic_of_the_name_stays_although_the_old_one_is_still_being_forgotten() -> None:
+    shell = shell_with({("anew", 0): OLD_ID}, Topics(anew=OLD_ID))
+    shell.carry_out(shell.shard.topics_changed(Topics(), ("anew",), shell.now))
+    shell.carry_out(shell.shard.topics_changed(Topics(anew=NEW_ID), ("anew",), shell.now))
+    value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=1, topic_id=NEW_ID)
+    shell.append(StoredRecord(OffsetCommitKey(group=GROUP, topic="anew", partition=1), value))
+    shell.advance(0)
+    assert committed(shell) == {("anew", 1)}
+
+
 def test_what_an_open_transaction_has_committed_for_a_topic_that_is_gone_goes_too() -> None:
     shell = shell_with({}, Topics(gone=OLD_ID))
     value = OffsetCommitValue(offset=5, metadata="", commit_timestamp=1)
