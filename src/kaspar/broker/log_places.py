@@ -98,17 +98,21 @@ class LogPlaces:
     async def _report(self) -> None:
         try:
             await asyncio.sleep(GATHERING_S)
-            while self._unreported:
-                noted, self._unreported = self._unreported, {}
-                places = tuple((topic_id, index, directory) for (topic_id, index), directory in noted.items())
-                try:
-                    await self._broker.controller.submit(AssignDirectories(self._broker.broker_id, places))
-                except Refused as refusal:
-                    log.info("log directories will be reported later", reason=refusal.message)
-                    self._unreported = {**noted, **self._unreported}
-                    return
+            await self.finish()
         finally:
             self._is_reporting = False
+
+    async def finish(self) -> None:
+        """Report what is not reported yet. What the controller does not take is for later, or for the next start."""
+        while self._unreported:
+            noted, self._unreported = self._unreported, {}
+            places = tuple((topic_id, index, directory) for (topic_id, index), directory in noted.items())
+            try:
+                await self._broker.controller.submit(AssignDirectories(self._broker.broker_id, places))
+            except Refused as refusal:
+                log.info("log directories will be reported later", reason=refusal.message)
+                self._unreported = {**noted, **self._unreported}
+                return
 
     # -- what is not there -------------------------------------------------------------------------------------------
 
@@ -120,21 +124,24 @@ class LogPlaces:
         offline = [directory.path for directory in broker.logs.directories if directory.offline is not None]
         unseen, lost = set(), set()
         for index, partition in partitions.items():
-            place = partition.directory_of(broker.broker_id)
-            if broker.logs.get(TopicPartition(topic, index)) is not None:
+            place, one = partition.directory_of(broker.broker_id), TopicPartition(topic, index)
+            if broker.logs.get(one) is not None:
                 continue
-            if place is None and (broker.state is BrokerState.RUNNING or not (offline or self.away)):
+            starting = broker.state is not BrokerState.RUNNING
+            if place is None and not (starting and (offline or self.away or one in broker.logs.vanished)):
                 continue
             if offline:
                 unseen.add(index)
                 reason = f"it may be in a log directory that is offline: {', '.join(offline)}"
             else:
                 lost.add(index)
-                reason = f"it was in {self._describe(place)}, and is not there any more: {_WHAT_TO_DO}"
-            log.error("a partition has no log", partition=TopicPartition(topic, index), reason=reason)
+                reason = f"it was in {self._describe(one, place)}, and is not there any more: {_WHAT_TO_DO}"
+            log.error("a partition has no log", partition=one, reason=reason)
         return unseen, lost
 
-    def _describe(self, directory: uuid.UUID | None) -> str:
+    def _describe(self, partition: TopicPartition, directory: uuid.UUID | None) -> str:
+        if directory is None and (vanished := self._broker.logs.vanished.get(partition)) is not None:
+            return vanished
         if directory is None:
             return f"a log directory that is not in log.dirs any more, perhaps {', '.join(self.away.values())}"
         path = self._broker.logs.directory_ids.get(directory)

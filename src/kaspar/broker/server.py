@@ -76,6 +76,7 @@ _new = tuple.__new__  # a named tuple's own constructor takes three times as lon
 BLOCKING_THREADS: Final = 8
 SYNC_THREADS: Final = 4
 SAY_PROGRESS_EVERY_S: Final = 1.0
+LAST_REPORT_S: Final = 5.0
 
 
 class Broker:
@@ -338,6 +339,9 @@ class Broker:
         await self.requests.finish()
         await self.large_requests.finish()
         await asyncio.gather(*(listener.close_connections() for listener in self.listeners))
+        if was_running and not self.failure.done():
+            with contextlib.suppress(TimeoutError):  # the next start finds it out as well
+                await asyncio.wait_for(self.places.finish(), LAST_REPORT_S)
         await self._cancel_tasks()
         await self.syncing.finish()
         if self._controller is not None:

@@ -68,6 +68,8 @@ class LogManager:
         )
         self._logs: dict[TopicPartition, Log] = {}
         self._retired = RetiredFolders()
+        self.vanished: Mapping[TopicPartition, str] = {}
+        """Where, by the checkpoints that were found at loading, a partition had a log, and has no folder."""
         self._changing = threading.Lock()
         self._checkpointing = threading.Lock()
         self.patient_clock = PatientClock(clock)
@@ -113,6 +115,11 @@ class LogManager:
             for directory in online
         ]
         found = {loader: loader.find() for loader in loaders}
+        self.vanished = {
+            partition: loader.directory.path
+            for loader, partitions in found.items()
+            for partition in loader.recovery_points.keys() - partitions
+        }
         self._set_doubles_aside(found, expected)
         with ThreadPoolExecutor(threads * len(online), thread_name_prefix="log-recovery") as pool:
             loading = [(loader, loader.start(pool, partitions)) for loader, partitions in found.items()]

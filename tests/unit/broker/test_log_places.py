@@ -253,6 +253,28 @@ def test_a_lost_log_is_made_anew_only_if_it_is_given_up_and_in_a_new_epoch(disks
     run(scenario())
 
 
+def test_a_log_that_its_checkpoint_names_is_lost_even_if_the_store_does_not_know_where_it_was(disks: Disks) -> None:
+    """The broker was stopped, or killed, before the controller had noted it."""
+
+    async def scenario() -> None:
+        await disks.fill()
+        forget_directories(disks)
+        shutil.rmtree(disks.folders[1] / "t-1")
+        async with running(*disks.folders) as broker:
+            assert [await error_of(broker, index) for index in (0, 1)] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+
+    run(scenario())
+
+
+def test_a_stop_notes_first_where_new_logs_are(disks: Disks) -> None:
+    async def scenario() -> None:
+        async with running(*disks.folders) as broker:
+            await create_topic(broker, "t", 2)
+        assert is_known(broker, "t")
+
+    run(scenario())
+
+
 def leader_epochs(partition: Partition) -> list[int]:
     return [entry.epoch for entry in partition.log.leader_epochs.entries]
 
