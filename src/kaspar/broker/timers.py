@@ -10,7 +10,8 @@ Rules:
   Kafka: there are programs that sleep for just as long as a session lasts, and then expect it to be over.
 - Time is the steady clock's: a wall clock that jumps ends nobody's session.
 - Without timers nothing runs, and nothing wakes the loop before the next timer may be due.
-- Many timers due at once are fired in pieces, so that whatever else the loop has to do comes between them.
+- Many timers due at once are fired in pieces, and so are many of one slot moved down a level, so that whatever else the
+  loop has to do comes between them.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ FIRE_AT_MOST: Final = 64
 """How many timers are fired before others get their turn of the loop, if that took ..."""
 FIRE_FOR_S: Final = 0.001
 """... this long."""
+MOVE_AT_MOST: Final = 1000
+"""How many timers are moved down a level before others get their turn."""
 
 _MASK: Final = SLOTS - 1
 _HORIZON: Final = 1 << SLOT_BITS * LEVELS
@@ -42,13 +45,15 @@ Owner: TypeAlias = Callable[[Hashable], None]
 class TimerWheel(Generic[K]):
     """Which key is due when. Knows no clock: it is told the time in milliseconds, which never goes back."""
 
-    __slots__ = ("_due", "_levels", "_slot_of", "_tick")
+    __slots__ = ("_due", "_levels", "_reached", "_slot_of", "_tick")
 
     def __init__(self, now_ms: int = 0) -> None:
         self._tick = now_ms // TICK_MS
-        """Everything up to this tick is in `_due` or was handed out."""
+        """Everything up to this tick is in `_due`, in a slot of `_reached`, or was handed out."""
         self._levels: list[list[dict[K, int]]] = [[{} for _ in range(SLOTS)] for _ in range(LEVELS)]
         self._due: dict[K, int] = {}
+        self._reached: list[dict[K, int]] = []
+        """Slots whose time has come at this tick and that are not empty yet, the highest level last."""
         self._slot_of: dict[K, dict[K, int]] = {}
 
     def __len__(self) -> int:
@@ -73,8 +78,10 @@ class TimerWheel(Generic[K]):
         return True
 
     def due(self, now_ms: int, at_most: int | None = None) -> list[K]:
-        """Take out what is due, in order of time. With `at_most`, the rest is handed out by the next call."""
-        self._advance(now_ms // TICK_MS)
+        """Take out what is due, in order of time. With `at_most`, the rest is handed out by the next call, and that may
+        be all of it where many timers have to be moved first: `next_ms` tells.
+        """
+        self._advance(now_ms // TICK_MS, None if at_most is None else MOVE_AT_MOST)
         keys = list(islice(self._due, at_most))
         for key in keys:
             del self._due[key]
@@ -85,7 +92,7 @@ class TimerWheel(Generic[K]):
         """When to look again: no timer is due before. None if there is no timer."""
         if not self._slot_of:
             return None
-        if self._due:
+        if self._due or self._reached:
             return self._tick * TICK_MS
         return self._next_stop() * TICK_MS
 
@@ -103,28 +110,38 @@ class TimerWheel(Generic[K]):
         slot[key] = tick
         self._slot_of[key] = slot
 
-    def _advance(self, tick: int) -> None:
-        while self._tick < tick:
-            if len(self._slot_of) == len(self._due):
-                self._tick = tick
+    def _advance(self, tick: int, most_moved: int | None) -> None:
+        moved = 0
+        while True:
+            while self._reached:
+                slot = self._reached[-1]
+                moved += self._empty(slot, None if most_moved is None else most_moved - moved)
+                if slot:
+                    return
+                self._reached.pop()
+            if self._tick >= tick:
                 return
-            stop = self._next_stop()
-            if stop > tick:
+            if len(self._slot_of) == len(self._due) or (stop := self._next_stop()) > tick:
                 self._tick = tick
                 return
             self._tick = stop
-            for level in range(LEVELS - 1, 0, -1):
-                if stop & ((1 << SLOT_BITS * level) - 1) == 0:
-                    self._empty(self._levels[level][stop >> SLOT_BITS * level & _MASK])
-            self._empty(self._levels[0][stop & _MASK])
+            self._reached = [
+                self._levels[level][stop >> SLOT_BITS * level & _MASK]
+                for level in range(LEVELS)
+                if stop & ((1 << SLOT_BITS * level) - 1) == 0
+            ]
 
-    def _empty(self, slot: dict[K, int]) -> None:
-        """Place again what is in a slot that is reached: a level further down, or with what is due."""
-        if slot:
-            timers = list(slot.items())
+    def _empty(self, slot: dict[K, int], most: int | None) -> int:
+        """Place again what is in a slot that is reached: a level further down, or with what is due. How many were."""
+        timers = list(islice(slot.items(), most))
+        if len(timers) == len(slot):
             slot.clear()
-            for key, tick in timers:
-                self._place(key, tick)
+        else:
+            for key, _ in timers:
+                del slot[key]
+        for key, tick in timers:
+            self._place(key, tick)
+        return len(timers)
 
     def _next_stop(self) -> int:
         """The next tick at which a slot that holds something is reached. There is such a slot."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 import pytest
 
 from kaspar.base.clock import ManualClock, SystemClock
-from kaspar.broker.timers import FIRE_AT_MOST, LEVELS, SLOTS, TICK_MS, Timers, TimerWheel
+from kaspar.broker.timers import FIRE_AT_MOST, LEVELS, MOVE_AT_MOST, SLOTS, TICK_MS, Timers, TimerWheel
 from tests.unit.broker.running import run, until
 
 HORIZON_MS = SLOTS**LEVELS * TICK_MS
@@ -73,6 +73,24 @@ def test_nothing_is_due_before_the_moment_that_it_says_to_look_again() -> None:
         assert timers.due(next_ms - 1) == []
         timers.due(next_ms)
     assert looks < 3 * LEVELS  # and it is not asked at every tick
+
+
+def test_many_timers_of_one_slot_are_moved_in_pieces() -> None:
+    """Each look costs about the same, however many there are; and meanwhile any of them can be taken back or moved."""
+    timers: TimerWheel[int] = TimerWheel()
+    count = 3 * MOVE_AT_MOST + 1
+    for key in range(count):
+        timers.set(key, 45_000)
+    looks, found = 0, []
+    while (next_ms := timers.next_ms()) is not None:
+        looks += 1
+        found += timers.due(next_ms, at_most=count)
+        if looks == 2:
+            timers.cancel(count - 1)
+            timers.set(count - 2, 46_000)
+    assert looks > 3
+    assert sorted(found) == list(range(count - 1))
+    assert found[-1] == count - 2, "the one that was moved"
 
 
 class Fired:
