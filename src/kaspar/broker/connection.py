@@ -37,7 +37,11 @@ FRAME_STEP_BYTES: Final = 64 * 1024
 MAX_REQUESTS_UNDER_WAY: Final = 256
 MAX_LARGE_UNDER_WAY: Final = 4  # of those whose answers may take megabytes
 
+NEARBY_US: Final = 250
+
 _FRAME_SIZE = struct.Struct(">i")
+_ROUND_TRIP_AT: Final = 68  # tcpi_rtt in Linux's tcp_info
+_ROUND_TRIP_US = struct.Struct("=I")
 
 
 class Slot:
@@ -371,6 +375,18 @@ class Connection(asyncio.BufferedProtocol):
             self.transport.close()
 
     # -- responding --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_nearby(self) -> bool:
+        """Whether a round trip to the client takes less than NEARBY_US, as far as the system knows."""
+        if self._socket is None:
+            return False
+        try:
+            info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ROUND_TRIP_AT + _ROUND_TRIP_US.size)
+        except OSError:
+            return False  # it is being closed
+        round_trip_us: int = _ROUND_TRIP_US.unpack_from(info, _ROUND_TRIP_AT)[0]
+        return round_trip_us < NEARBY_US
 
     def take_slot(self, *, large: bool = False) -> Slot:
         """`large`: the answer may take megabytes, so only a few such requests are worked on at a time."""

@@ -29,7 +29,7 @@ from kaspar.protocol.schema import Message
 if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
-UNDER_WAY: Final = 8
+UNDER_WAY: Final = 4
 LAST_S: Final = 5.0  # how long they may take when the broker stops
 
 T = TypeVar("T")

@@ -11,6 +11,9 @@ from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtoc
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kaspar.protocol.schema import VersionRange
 
+MAX_ELEMENTS: Final = 20_000
+"""Of one member's topics and partitions. They are read on the event loop, so it is bounded how long that takes."""
+
 _VERSION: Final = struct.Struct(">h")
 _LAST_VERSION: Final = VersionRange.parse(ConsumerProtocolSubscription.SCHEMA.versions).last
 
@@ -26,7 +29,9 @@ def version_of(octets: bytes) -> int:
 
 def read_subscription(octets: bytes) -> ConsumerProtocolSubscription:
     version = min(version_of(octets), _LAST_VERSION)
-    subscription, _ = codec.read(ConsumerProtocolSubscription, version, octets, _VERSION.size)
+    subscription, _ = codec.read(
+        ConsumerProtocolSubscription, version, octets, _VERSION.size, max_elements=MAX_ELEMENTS
+    )
     return subscription
 
 
@@ -37,7 +42,7 @@ def write_subscription(subscription: ConsumerProtocolSubscription, version: int)
 
 def read_assignment(octets: bytes) -> ConsumerProtocolAssignment:
     version = min(version_of(octets), _LAST_VERSION)
-    assignment, _ = codec.read(ConsumerProtocolAssignment, version, octets, _VERSION.size)
+    assignment, _ = codec.read(ConsumerProtocolAssignment, version, octets, _VERSION.size, max_elements=MAX_ELEMENTS)
     return assignment
 
 

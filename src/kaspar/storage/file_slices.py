@@ -91,10 +91,17 @@ class FileSlice:
 
 
 def try_slice(
-    owner: "Log", offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool
+    owner: "Log",
+    offset: int,
+    max_bytes: int,
+    upper_offset: int,
+    *,
+    whole_first_batch: bool,
+    preferred_bytes: int,
 ) -> FileSlice | None:
     """What `Log.try_read` would read, as a slice; None where it is too little for one, is not in memory, or there is
-    anything to complain of: `try_read` will say it. For the owner, and only for what is committed.
+    anything to complain of: `try_read` will say it. For the owner, and only for what is committed. More than
+    `preferred_bytes` are only in it if its first batch is that large; the rest counts as left out.
     """
     if max_bytes < SMALLEST_SLICE and not whole_first_batch:
         return None
@@ -121,7 +128,7 @@ def try_slice(
             end = size if before is None else before
         position = locate(directory, segment, handle, offset, size, directory.cached)
         if position is not None:
-            found = _slice(directory, segment, handle, position, end, max_bytes, whole_first_batch)
+            found = _slice(directory, segment, handle, position, end, max_bytes, whole_first_batch, preferred_bytes)
     except (NotCached, OSError):
         return None
     finally:
@@ -138,6 +145,7 @@ def _slice(
     end: int,
     max_bytes: int,
     whole_first_batch: bool,
+    preferred_bytes: int,
 ) -> FileSlice | None:
     available = end - position
     head = directory.pread_now(handle.fd, PLACE.size, position)
@@ -151,6 +159,7 @@ def _slice(
             return None
         size = first_size
     allowed = size
+    size = max(min(size, preferred_bytes), first_size)
     if size < available:
         size = _without_part_of_a_batch(segment, handle, position, size, first_size)
     size = directory.cached_length(handle.fd, position, size)

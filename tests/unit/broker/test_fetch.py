@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.broker import fetching
+from kaspar.broker.connection import Connection
 from kaspar.broker.fetching import MAX_COPIED_BYTES, Fetch
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import DeleteTopics, TopicReference
@@ -144,6 +146,26 @@ def test_a_large_answer_leaves_out_what_is_no_whole_batch(tmp_path: Path) -> Non
             client = Client(broker)
             client.fetch(("t", 0, 0), max_wait_ms=FOR_EVER_MS, min_bytes=1 << 20, partition_max_bytes=1 << 20)
             assert sizes(await client.fetched()) == {("t", 0): partition.log.size * 3 // 5}
+
+    run(scenario())
+
+
+def test_a_client_nearby_gets_much_of_one_partition_in_several_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And none of them waits for more, however much the client wants at least."""
+    monkeypatch.setattr(fetching, "NEARBY_SLICE_BYTES", 700_000)
+    monkeypatch.setattr(Connection, "is_nearby", True)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await filled_topic(broker, 1, batches=5, size=300_000)
+            client = Client(broker)
+            batch = partition.log.size // 5
+            for offset, batches in ((0, 2), (2, 2), (4, 1)):
+                least = (5 - offset) * batch
+                client.fetch(("t", 0, offset), max_wait_ms=FOR_EVER_MS, min_bytes=least, partition_max_bytes=8 << 20)
+                assert sizes(await client.fetched()) == {("t", 0): batches * batch}
 
     run(scenario())
 

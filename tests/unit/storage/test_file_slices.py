@@ -39,7 +39,14 @@ def whole(log: Log, offset: int, upper: int | None = None, max_bytes: int = 1 <<
 
 
 def sliced(log: Log, offset: int, max_bytes: int = 1 << 20, upper: int | None = None, *, first: bool = True) -> bytes:
-    found = try_slice(log, offset, max_bytes, log.log_end_offset if upper is None else upper, whole_first_batch=first)
+    found = try_slice(
+        log,
+        offset,
+        max_bytes,
+        log.log_end_offset if upper is None else upper,
+        whole_first_batch=first,
+        preferred_bytes=1 << 30,
+    )
     assert found is not None
     assert found.first_offset <= offset
     return rest_of(found)
@@ -57,6 +64,18 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.parametrize(("preferred", "batches"), [(2 * SIZE + 1_000, 2), (1 << 20, 4)])
+def test_a_slice_is_no_larger_than_preferred(log: Log, preferred: int, batches: int) -> None:
+    whole_size = len(whole(log, 16))
+    found = try_slice(log, 16, 1 << 20, log.log_end_offset, whole_first_batch=False, preferred_bytes=preferred)
+    assert found is not None
+    assert len(found) + found.left_out == whole_size
+    bytes_of_it = rest_of(found)
+    assert [header.base_offset for _, header in iter_headers(bytes_of_it, 0, len(bytes_of_it))] == [
+        *range(16, 16 + batches)
+    ]
+
+
 @pytest.mark.parametrize("offset", [0, 1, 8, 10, 12, 15])
 def test_a_slice_is_what_a_read_would_give(log: Log, offset: int) -> None:
     log.read(offset, 1, log.log_end_offset)  # the index of a segment that is no longer written to is loaded by then
@@ -71,7 +90,7 @@ def test_a_slice_ends_below_the_upper_offset(log: Log) -> None:
 
 def test_a_slice_ends_with_a_batch_where_the_limit_is_within_one(log: Log) -> None:
     limit = 3 * SIZE + 1_000
-    found = try_slice(log, 12, limit, log.log_end_offset, whole_first_batch=True)
+    found = try_slice(log, 12, limit, log.log_end_offset, whole_first_batch=True, preferred_bytes=1 << 30)
     assert found is not None
     size = len(found)
     assert size + found.left_out == limit
@@ -85,22 +104,24 @@ def test_the_first_batch_is_whole_or_there_is_no_slice(tmp_path: Path) -> None:
     append(log, make_batch([os.urandom(200_000)]))
     append(log, make_batch([os.urandom(200_000)]))
     assert sliced(log, 0, 100) == whole(log, 0, 1)
-    assert try_slice(log, 0, 100_000, 2, whole_first_batch=False) is None
+    assert try_slice(log, 0, 100_000, 2, whole_first_batch=False, preferred_bytes=1 << 30) is None
 
 
 def test_there_is_no_slice_where_it_is_not_worth_it_or_something_is_to_be_refused(log: Log) -> None:
     end = log.log_end_offset
-    assert try_slice(log, end - 1, 1 << 20, end, whole_first_batch=True) is None, "one small batch"
-    assert try_slice(log, 12, SMALLEST_SLICE - 1, end, whole_first_batch=False) is None
-    assert try_slice(log, end, 1 << 20, end, whole_first_batch=True) is None
-    assert try_slice(log, end + 1, 1 << 20, end, whole_first_batch=True) is None
-    assert try_slice(log, -1, 1 << 20, end, whole_first_batch=True) is None
+    assert try_slice(log, end - 1, 1 << 20, end, whole_first_batch=True, preferred_bytes=1 << 30) is None, (
+        "one small batch"
+    )
+    assert try_slice(log, 12, SMALLEST_SLICE - 1, end, whole_first_batch=False, preferred_bytes=1 << 30) is None
+    assert try_slice(log, end, 1 << 20, end, whole_first_batch=True, preferred_bytes=1 << 30) is None
+    assert try_slice(log, end + 1, 1 << 20, end, whole_first_batch=True, preferred_bytes=1 << 30) is None
+    assert try_slice(log, -1, 1 << 20, end, whole_first_batch=True, preferred_bytes=1 << 30) is None
 
 
 def test_a_slice_holds_only_what_is_in_memory(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     in_memory = 0
     monkeypatch.setattr(LogDirectory, "cached_length", lambda *_: in_memory)
-    assert try_slice(log, 12, 1 << 20, 20, whole_first_batch=True) is None
+    assert try_slice(log, 12, 1 << 20, 20, whole_first_batch=True, preferred_bytes=1 << 30) is None
     in_memory = SIZE * 2
     assert sliced(log, 12) == whole(log, 12)[:in_memory]
 
@@ -109,7 +130,7 @@ def test_a_segment_that_is_deleted_stays_readable_until_its_slice_is_released(lo
     log.read(0, 1, log.log_end_offset)
     segment = log.segments.all[0]
     expected = whole(log, 0)
-    found = try_slice(log, 0, 1 << 20, log.log_end_offset, whole_first_batch=True)
+    found = try_slice(log, 0, 1 << 20, log.log_end_offset, whole_first_batch=True, preferred_bytes=1 << 30)
     assert found is not None
     before = open_files()
     log.advance_log_start_offset(15)
@@ -121,7 +142,7 @@ def test_a_segment_that_is_deleted_stays_readable_until_its_slice_is_released(lo
 
 
 def test_a_slice_that_nobody_holds_is_released(log: Log) -> None:
-    found = try_slice(log, 12, 1 << 20, log.log_end_offset, whole_first_batch=True)
+    found = try_slice(log, 12, 1 << 20, log.log_end_offset, whole_first_batch=True, preferred_bytes=1 << 30)
     assert found is not None
     before = open_files()
     log.directory.readers.forget(log.segments.all[1])
@@ -131,7 +152,7 @@ def test_a_slice_that_nobody_holds_is_released(log: Log) -> None:
 
 
 def test_a_file_that_was_cut_is_noticed(log: Log) -> None:
-    found = try_slice(log, 12, 1 << 20, log.log_end_offset, whole_first_batch=True)
+    found = try_slice(log, 12, 1 << 20, log.log_end_offset, whole_first_batch=True, preferred_bytes=1 << 30)
     assert found is not None
     log.truncate_to(12, now_ms=NOW_MS)
     with pytest.raises(EOFError):
@@ -167,7 +188,7 @@ def test_where_slow_readers_keep_all_files_open_records_are_copied(tmp_path: Pat
 
     def slice_at(offset: int) -> FileSlice | None:
         log.read(offset, 1, 8)  # loads the index
-        return try_slice(log, offset, 1 << 20, 8, whole_first_batch=True)
+        return try_slice(log, offset, 1 << 20, 8, whole_first_batch=True, preferred_bytes=1 << 30)
 
     held = [slice_at(offset) for offset in range(7)]
     assert [found is not None for found in held] == [True] * 3 + [False] * 4

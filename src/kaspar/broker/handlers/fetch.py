@@ -57,9 +57,11 @@ class FetchHandler:
     async def _handle_large(
         self, connection: Connection, frame: memoryview, header: RequestHeader, received: float
     ) -> Buffers | Slot:
-        request, named = await self.broker.large_requests.in_thread(_read, frame, header)
-        fetch = self._fetch_of(connection, request, named, header, received, len(frame))
-        return await self._start_in_turns(fetch) if isinstance(fetch, Fetch) else fetch
+        large = self.broker.large_requests
+        async with large.under_way:
+            request, named = await large.in_thread(_read, frame, header)
+            fetch = self._fetch_of(connection, request, named, header, received, len(frame))
+            return await large.in_turns(fetch.start()) if isinstance(fetch, Fetch) else fetch
 
     async def _start_in_turns(self, fetch: Fetch) -> Buffers | Slot:
         large = self.broker.large_requests
