@@ -70,7 +70,7 @@ class Transactions:
             for shard in self.runtime.active_shards().values()
             for transaction in tuple(shard.waiting_for_their_owners.values())
         ]
-        age_ms = self._broker.clock.now_ms() - min(starts) if starts else 0
+        age_ms = self._broker.now().believed_ms - min(starts) if starts else 0
         return PreparedTransactions(len(starts), max(0, age_ms))
 
     # -- partitions of a transaction -----------------------------------------------------------------------------------
