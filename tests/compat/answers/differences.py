@@ -118,6 +118,16 @@ _SETTINGS.append(
     )
 )
 
+_SETTINGS.append(
+    Known(
+        "DescribeQuorum tells the listeners that the broker has for clients; Kafka tells those of its controllers.",
+        "There is no Raft quorum: the controller runs inside a broker, and has no listener of its own.",
+        ["describe-quorum-the-metadata"],
+        ["step 1: DescribeQuorum / nodes / * / listeners*"],
+        versions=[2],
+    )
+)
+
 _EXPLAINED = [
     Known(
         "A refused partition of Produce comes with a sentence that says why; Kafka sends one with some codes only.",

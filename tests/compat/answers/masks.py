@@ -191,6 +191,8 @@ _FIELD_RULES: Mapping[str, Callable[[_Masker, Plain], Tree]] = {
     "base_timestamp": _Masker.near_now,
     "max_timestamp": _Masker.near_now,
     "transaction_start_time": _Masker.near_now,
+    "last_fetch_timestamp": _Masker.near_now,
+    "last_caught_up_timestamp": _Masker.near_now,
 }
 
 

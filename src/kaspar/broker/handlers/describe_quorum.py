@@ -73,6 +73,7 @@ def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
                     ResponsePartitionData(
                         partition_index=partition.partition_index,
                         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=f"The only quorum is that of partition 0 of {METADATA_TOPIC}.",
                         leader_id=0,
                         leader_epoch=0,
                         high_watermark=0,

@@ -80,8 +80,12 @@ def _quorum(*topics: tuple[object, list[int]]) -> Body:
     }
 
 
+_OF_A_LOG = [
+    f"DescribeQuorum.topics.*.partitions.*.{field}"
+    for field in ("leader_epoch", "high_watermark", "current_voters.*.log_end_offset")
+]
 _QUORUM = [
-    Scenario(name, QUORUM, [Ask(QUORUM, body)])
+    Scenario(name, QUORUM, [Ask(QUORUM, body)], masks=_OF_A_LOG if name == "the metadata" else ())
     for name, body in {
         "the metadata": _quorum((METADATA_LOG, [0])),
         "no topics": _quorum(),
