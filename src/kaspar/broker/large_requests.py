@@ -6,7 +6,8 @@ Rules:
 - One thread at a time reads such requests and writes their responses. The interpreter is shared with it in turns of
   `sys.setswitchinterval`.
 - One piece of all large requests is handled in a turn of the loop. Between two of them everybody else has a turn.
-- Few are under way at a time; the others wait as the bytes that they came in.
+- Few are under way at a time; the others wait as the bytes that they came in. Produce and Fetch do not wait for other
+  APIs, which may take long.
 """
 
 import asyncio
@@ -54,6 +55,8 @@ class LargeRequests:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self.under_way = asyncio.Semaphore(UNDER_WAY)
+        """Of Produce and Fetch, which never wait for anything but their turn."""
+        self._messages_under_way = asyncio.Semaphore(UNDER_WAY)
         self._thread = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -122,7 +125,7 @@ class LargeRequests:
         received: float,
     ) -> Buffers:
         version = context.version
-        async with self.under_way:
+        async with self._messages_under_way:
             request = await self.in_thread(_read, frame, context, header.body_position)
             division = division_of(context.api_key, request)
             if division is not None:
@@ -167,6 +170,7 @@ class LargeRequests:
             async with asyncio.timeout(LAST_S):
                 for _ in range(UNDER_WAY):
                     await self.under_way.acquire()
+                    await self._messages_under_way.acquire()
 
     async def finish(self) -> None:
         """Wait for the responses; what still waits then is cancelled."""
