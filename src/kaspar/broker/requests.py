@@ -24,6 +24,7 @@ from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
 from kaspar.broker.handlers.produce import ProduceHandler
 from kaspar.broker.metrics import RequestMetrics
+from kaspar.broker.metrics.requests import MAX_VERSIONS
 from kaspar.broker.responses import Delayed, count_errors, encode_response
 from kaspar.broker.view import Purgatory
 from kaspar.protocol import codec
@@ -108,7 +109,8 @@ class Requests:
         answer = unsupported_version()
         response = encode_response(0, header.correlation_id, answer)
         count_errors(metrics, 0, answer)
-        metrics.inline(0, time.perf_counter() - received, request_bytes)
+        known = header.api_version if 0 <= header.api_version < MAX_VERSIONS else 0
+        metrics.inline(known, time.perf_counter() - received, request_bytes)
         return response
 
     # -- every API but Produce and Fetch -----------------------------------------------------------------------------

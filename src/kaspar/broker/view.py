@@ -87,6 +87,10 @@ class ClusterCounts:
     """What the controller knows of the cluster, counted from its image."""
 
     image: ClusterImage
+    offline_replica_count: int
+    """Of this broker's replicas, those on failed log directories. They are the only ones of their partitions, which
+    therefore have no leader that takes requests, whoever the image names.
+    """
 
     @property
     def active_broker_count(self) -> int:
@@ -102,15 +106,19 @@ class ClusterCounts:
 
     @property
     def offline_partition_count(self) -> int:
-        return sum(partition.leader < 0 for topic in self.image.topics.values() for partition in topic.partitions)
+        without_leader = sum(
+            partition.leader < 0 for topic in self.image.topics.values() for partition in topic.partitions
+        )
+        return without_leader + self.offline_replica_count
 
     @property
     def preferred_replica_imbalance_count(self) -> int:
-        return sum(
+        led_by_another = sum(
             partition.leader != partition.replicas[0]
             for topic in self.image.topics.values()
             for partition in topic.partitions
         )
+        return led_by_another + self.offline_replica_count
 
 
 class RunningBroker:
@@ -179,7 +187,9 @@ class RunningBroker:
         return CleanerNumbers.of(self._broker)
 
     def controller(self) -> ClusterCounts | None:
-        return ClusterCounts(self._broker.image) if self.controller_problem() is None else None
+        if self.controller_problem() is not None:
+            return None
+        return ClusterCounts(self._broker.image, self.offline_replica_count())
 
     def controller_problem(self) -> str | None:
         return self._broker.controller.interrupted

@@ -19,6 +19,7 @@ CountErrors = Callable[[Any, ErrorCounts], None]
 """Adds the codes of a response to what was counted before."""
 
 _SUFFIX: Final = "error_code"
+_NONE: Final = 0
 
 _NOT_COUNTED: Final = frozenset(
     {
@@ -34,6 +35,10 @@ _NOT_COUNTED: Final = frozenset(
 
 _COUNTED_AT_EVERY_VERSION: Final = frozenset({"DescribeLogDirsResponse", "ElectLeadersResponse", "FetchResponse"})
 """Their own code counts as NONE at the versions that do not have it."""
+
+
+_NONE_IF_EMPTY: Final = frozenset({"AddPartitionsToTxnResponse", "FindCoordinatorResponse"})
+"""A response without any code counts as one NONE."""
 
 
 class _Nested(NamedTuple):
@@ -59,8 +64,11 @@ def _make_counter(message_class: type[Message], version: int) -> CountErrors | N
     nested = tuple(filter(None, (_nested(message_class, field, version) for field in counted)))
     if not nested:
         return _counter_of_codes(codes)
+    none_if_empty = message_class.__name__ in _NONE_IF_EMPTY and not codes
 
     def count(message: Any, counts: ErrorCounts) -> None:
+        if none_if_empty and not any(getattr(message, each.name) for each in nested):
+            counts[_NONE] += 1
         for code in codes:
             counts[getattr(message, code)] += 1
         for name, is_array, count_one in nested:

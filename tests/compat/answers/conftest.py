@@ -10,10 +10,12 @@ import pytest
 
 from tests.compat.answers.play import Stage, Transcript
 from tests.compat.answers.scenario import Scenario
-from tests.peers.kafka import ApacheKafka, kafka_jars
-from tests.peers.kaspar import KasparProcess
+from tests.peers.jmx import jmx_flags
+from tests.peers.kafka import LIGHT_JVM, ApacheKafka, kafka_jars
 from tests.peers.missing import unless_missing
+from tests.peers.observed import ObservedBroker
 from tests.peers.process import BrokerProcess
+from tests.peers.wire import free_port
 
 # Records carry fixed timestamps of the past, which no retention may take away while the scenarios run.
 SETTINGS = {
@@ -39,12 +41,13 @@ class Pair:
     kafka: Stage
     subject: Stage
     same: bool  # both are Apache Kafka: then nothing at all may differ
+    jmx_port: int  # Kafka's
     _beside: ThreadPoolExecutor
 
-    def play(self, scenario: Scenario, version: int) -> tuple[Transcript, Transcript]:
+    def play(self, scenario: Scenario, version: int, *, again: bool = False) -> tuple[Transcript, Transcript]:
         """On both at once."""
-        of_kafka = self._beside.submit(self.kafka.play, scenario, version)
-        of_subject = self.subject.play(scenario, version)
+        of_kafka = self._beside.submit(self.kafka.play, scenario, version, again=again)
+        of_subject = self.subject.play(scenario, version, again=again)
         return of_kafka.result(), of_subject
 
 
@@ -54,18 +57,19 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("answers")
     unless_missing(kafka_jars)
     with ExitStack() as running:
-        kafka = running.enter_context(_apache_kafka(folder / "kafka"))
+        jmx_port = free_port()
+        kafka = running.enter_context(_apache_kafka(folder / "kafka", jmx_flags(jmx_port)))
         subject = running.enter_context(_subject(folder / "subject", same=same))
         beside = running.enter_context(ThreadPoolExecutor(max_workers=1))
         stages = Stage(kafka), Stage(subject)
         for stage in stages:
             stage.wait_ready()
-        yield Pair(*stages, same, beside)
+        yield Pair(*stages, same, jmx_port, beside)
 
 
-def _apache_kafka(folder: Path) -> ApacheKafka:
-    return ApacheKafka(folder, overrides=SETTINGS, features=FEATURES)
+def _apache_kafka(folder: Path, more_flags: tuple[str, ...] = ()) -> ApacheKafka:
+    return ApacheKafka(folder, overrides=SETTINGS, features=FEATURES, jvm_flags=(*LIGHT_JVM, *more_flags))
 
 
 def _subject(folder: Path, *, same: bool) -> BrokerProcess:
-    return _apache_kafka(folder) if same else KasparProcess(folder, overrides=SETTINGS)
+    return _apache_kafka(folder) if same else ObservedBroker(folder, overrides=SETTINGS)

@@ -52,9 +52,10 @@ class Stage:
         """
         _Player(self.peer, _EMPTY, 0, Context("ready")).await_coordinators()
 
-    def play(self, scenario: Scenario, version: int) -> Transcript:
+    def play(self, scenario: Scenario, version: int, *, again: bool = False) -> Transcript:
+        """`again`: it was played before, so its topics get other names."""
         if not scenario.shared:
-            name = f"{scenario.slug}.v{version}".replace("v-", "v_")
+            name = f"{scenario.slug}.v{version}{'.again' if again else ''}".replace("v-", "v_")
             return _Player(self.peer, scenario, version, Context(name)).play(prepare=True)
         prepared = scenario.slug in self._shared
         context = self._shared.setdefault(scenario.slug, Context(f"{scenario.slug}.all"))

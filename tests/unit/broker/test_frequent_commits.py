@@ -81,10 +81,13 @@ class Bench:
         return self.broker.groups.runtime.shard_of(GROUP)
 
     async def commit(self, wanted: OffsetCommitRequest, version: int = BY_NAME) -> int:
+        counted = self.broker.metrics.requests.of("OffsetCommit").errors
+        before = counted.copy()
         self.client.send(wanted, version=version)
         response = await self.client.answer(OffsetCommitResponse)
         (topic,) = response.topics
         (partition,) = topic.partitions
+        assert counted[partition.error_code] == before[partition.error_code] + 1
         assert partition.partition_index == wanted.topics[0].partitions[0].partition_index
         assert (topic.topic_id if version == BY_ID else topic.name) == (
             wanted.topics[0].topic_id if version == BY_ID else "t"

@@ -245,16 +245,23 @@ def test_a_classic_group_rebalances_on_the_short_way_as_on_the_long_one(
             await broker.groups.runtime.ensure_topic()
             long = await outcome(broker, LONG)
             assert long_ways == {ApiKey.JOIN_GROUP: 10, ApiKey.SYNC_GROUP: 10, ApiKey.HEARTBEAT: 18}
-            counted = [broker.metrics.requests.of(name).versions() for name in NAMES]
+            counted = [_counted(broker, name) for name in NAMES]
             short = await outcome(broker, SHORT)
             # Of each rebalance: the leader, and the last to have its assignment.
             assert long_ways == {ApiKey.SYNC_GROUP: 4}
             assert short == long
             for name, before in zip(NAMES, counted, strict=True):
-                twice = {version: 2 * count for version, count in before.items()}
-                assert broker.metrics.requests.of(name).versions() == twice, "counted whichever way they took"
+                twice = {counter: 2 * count for counter, count in before.items()}
+                assert _counted(broker, name) == twice, "counted whichever way they took"
 
     run(scenario())
+
+
+def _counted(broker: Broker, name: str) -> dict[str, int]:
+    """Requests by version, and error codes."""
+    metrics = broker.metrics.requests.of(name)
+    by_version = {f"version {version}": count for version, count in metrics.versions().items()}
+    return by_version | {code.name: count for code, count in metrics.error_counts().items()}
 
 
 def test_a_consumer_group_rebalances_on_the_short_way_as_on_the_long_one(

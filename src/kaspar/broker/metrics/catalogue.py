@@ -49,6 +49,11 @@ def reference_page() -> str:
         + ", ".join(QUANTILE_LABELS)
         + " of the last one to two minutes, at most 3 % off; 0 when",
         "nothing happened in that time. Its `_count` and `_sum` are those since the start.",
+        "",
+        "Under the same requests, the counters of topics and requests move as Apache Kafka's do, with two exceptions:",
+        "a Kafka broker that is its own controller counts a request that it forwards to itself (CreateTopics, say)",
+        "twice, and an ApiVersions request of a version below 0 or above 63 is counted here as one of version 0.",
+        'A metric that nothing moves on one broker says "Always 0" and why.',
     ]
     for title, families in SECTIONS.items():
         lines += [

@@ -52,7 +52,7 @@ CLEANER: Final[tuple[BrokerFamily, ...]] = (
     ),
     _cleaner_family(
         "DeadThreadCount",
-        "Cleaner threads that ended and should not have.",
+        "Cleaner threads that ended and should not have. Always 0 unless the cleaner has a bug.",
         lambda cleaner: cleaner.dead_thread_count,
     ),
     _manager_family(

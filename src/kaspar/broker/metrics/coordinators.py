@@ -82,7 +82,8 @@ GROUPS: Final[tuple[BrokerFamily, ...]] = (
     *(
         _classic_family(
             f"NumGroups{state}",
-            f"Groups of the classic protocol that are in the state {state}.",
+            f"Groups of the classic protocol that are in the state {state}."
+            + (" Always 0: a group is gone when it is dead." if state == "Dead" else ""),
             _in_state(state),
         )
         for state in _CLASSIC_STATES

@@ -97,12 +97,14 @@ REPLICAS: Final = (
     _replica_count_family("LeaderCount", "Partitions that this broker leads.", lambda partition: partition.is_leader),
     _replica_count_family(
         "UnderReplicatedPartitions",
-        "Partitions led by this broker with a replica that is not in sync.",
+        "Partitions led by this broker with a replica that is not in sync. Always 0 with one broker: the only replica "
+        "of a partition is its leader.",
         _is_under_replicated,
     ),
     _replica_count_family(
         "UnderMinIsrPartitionCount",
-        "Partitions led by this broker with fewer replicas in sync than min.insync.replicas: acks=all is refused.",
+        "Partitions led by this broker with fewer replicas in sync than min.insync.replicas: acks=all is refused. "
+        "Always 0 with one broker: a partition with fewer replicas than that is asked for all that it has.",
         _is_under_min_isr,
     ),
     _replica_count_family(
@@ -127,12 +129,13 @@ REPLICAS: Final = (
     ),
     _partition_family(
         "UnderReplicated",
-        "1 where this broker leads the partition and a replica is not in sync.",
+        "1 where this broker leads the partition and a replica is not in sync. Always 0 with one broker.",
         lambda partition: int(_is_under_replicated(partition)),
     ),
     _partition_family(
         "UnderMinIsr",
-        "1 where this broker leads the partition and fewer than min.insync.replicas are in sync.",
+        "1 where this broker leads the partition and fewer than min.insync.replicas are in sync. Always 0 with one "
+        "broker.",
         lambda partition: int(_is_under_min_isr(partition)),
     ),
     _partition_family(
@@ -168,12 +171,12 @@ CONTROLLER: Final = (
     ),
     _controller_family(
         "OfflinePartitionsCount",
-        "Partitions without a leader.",
+        "Partitions without a leader, those on failed log directories among them.",
         lambda controller: controller.offline_partition_count,
     ),
     _controller_family(
         "PreferredReplicaImbalanceCount",
-        "Partitions that are not led by their first replica.",
+        "Partitions that are not led by their first replica, those without a leader among them.",
         lambda controller: controller.preferred_replica_imbalance_count,
     ),
 )

@@ -31,12 +31,12 @@ TOPICS: Final = tuple(
 # -- requests --------------------------------------------------------------------------------------------------------
 
 _REQUEST_TIME_HELP: Final = {
-    "RequestQueueTimeMs": "How long requests waited before they were worked on, in ms.",
+    "RequestQueueTimeMs": "Always 0: the event loop works on a request as soon as it has read it.",
     "LocalTimeMs": "How long the broker worked on requests, in ms.",
     "RemoteTimeMs": "How long requests waited, in ms: a fetch for records, a produce for acks=all or the disk.",
-    "ThrottleTimeMs": "How long responses were held back by quotas, in ms.",
-    "ResponseQueueTimeMs": "How long ready responses waited for an earlier one on their connection, in ms.",
-    "ResponseSendTimeMs": "How long it took to hand responses to the socket, in ms.",
+    "ThrottleTimeMs": "Always 0: there are no quotas.",
+    "ResponseQueueTimeMs": "Always 0: waits for an earlier response on the same connection are not told apart.",
+    "ResponseSendTimeMs": "Always 0: handing a response to the socket is part of the local time.",
     "TotalTimeMs": "How long requests took in all, in ms.",
 }
 

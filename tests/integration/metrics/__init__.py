@@ -1,0 +1,1 @@
+"""Every metric of the reference page, and what moves it on a running broker."""

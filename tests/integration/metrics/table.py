@@ -1,0 +1,163 @@
+"""Which scenario moves which metric, and which metrics nothing moves on one broker."""
+
+from tests.integration.metrics import cleaning, connections, groups, traffic, transactions, upheavals
+from tests.integration.metrics.stage import ONE_PARTITION_EACH, Scenario
+
+_TOPICS = "kafka_server_brokertopicmetrics_"
+_REQUESTS = "kafka_network_requestmetrics_"
+_GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
+_GROUP_METRICS = "kafka_server_group_coordinator_metrics_"
+_TRANSACTION_METRICS = "kafka_server_transaction_coordinator_metrics_"
+
+MOVED_BY: dict[Scenario, tuple[str, ...]] = {
+    Scenario(traffic.a_start): (
+        "kafka_controller_kafkacontroller_activecontrollercount",
+        "kafka_controller_kafkacontroller_activebrokercount",
+        "kafka_server_kafkaserver_brokerstate",
+        "kaspar_info",
+        "kaspar_start_time_seconds",
+        "process_max_fds",
+        "process_start_time_seconds",
+    ),
+    Scenario(traffic.a_write_and_a_read): (
+        *(f"{_TOPICS}{name}_total" for name in ("messagesin", "bytesin", "bytesout")),
+        *(f"{_TOPICS}{name}_total" for name in ("totalproducerequests", "totalfetchrequests")),
+        *(f"{_REQUESTS}{name}" for name in ("requests_total", "errors_total", "requestbytes", "totaltimems_max")),
+        *(f"{_REQUESTS}{name}timems" for name in ("requestqueue", "local", "remote", "throttle")),
+        *(f"{_REQUESTS}{name}timems" for name in ("responsequeue", "responsesend", "total")),
+        *(f"kafka_log_log_{name}" for name in ("size", "logendoffset")),
+        *(
+            f"kafka_server_replicamanager_{name}"
+            for name in ("partitioncount", "leadercount", "atminisrpartitioncount")
+        ),
+        *(f"kafka_cluster_partition_{name}" for name in ("replicascount", "insyncreplicascount", "atminisr")),
+        *(f"kafka_controller_kafkacontroller_{name}" for name in ("globaltopiccount", "globalpartitioncount")),
+        "process_cpu_seconds_total",
+    ),
+    Scenario(traffic.a_batch_that_is_too_large): (f"{_TOPICS}bytesrejected_total",),
+    Scenario(traffic.a_record_without_a_key): (
+        f"{_TOPICS}nokeycompactedtopicrecords_total",
+        f"{_TOPICS}failedproducerequests_total",
+    ),
+    Scenario(traffic.a_wrong_checksum): (f"{_TOPICS}invalidmessagecrcrecords_total",),
+    Scenario(traffic.a_producer_without_a_sequence): (f"{_TOPICS}invalidoffsetorsequencerecords_total",),
+    Scenario(traffic.a_batch_to_compress): (f"{_TOPICS}producemessageconversions_total",),
+    Scenario(traffic.a_read_with_a_negative_limit): (f"{_TOPICS}failedfetchrequests_total",),
+    Scenario(traffic.a_write_that_is_synced): ("kafka_log_logflushstats_logflushrateandtimems",),
+    Scenario(traffic.deleted_records): ("kafka_log_log_logstartoffset", "kafka_log_log_numlogsegments"),
+    Scenario(connections.a_connection_that_comes_and_one_that_goes): (
+        *(
+            f"kafka_server_socket_server_metrics_connection_{name}"
+            for name in ("count", "creation_total", "close_total")
+        ),
+        "process_open_fds",
+    ),
+    Scenario(connections.an_idle_connection, settings={"connections.max.idle.ms": "500"}): (
+        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+    ),
+    Scenario(connections.a_connection_too_many): ("kaspar_connections_rejected_total",),
+    Scenario(connections.bytes_that_are_no_request): ("kaspar_malformed_requests_total",),
+    Scenario(connections.a_fetch_that_waits): (
+        "kafka_network_requestchannel_responsequeuesize",
+        "kafka_server_delayedoperationpurgatory_purgatorysize",
+        "kafka_server_delayedoperationpurgatory_numdelayedoperations",
+    ),
+    Scenario(connections.batches_that_wait_to_be_compressed): (
+        "kafka_network_requestchannel_requestqueuesize",
+        "kafka_network_socketserver_memorypoolused",
+        "kafka_network_socketserver_memorypoolavailable",
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+    ),
+    Scenario(connections.fetch_sessions): (
+        "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+        "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+        "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+    ),
+    Scenario(connections.a_loop_that_stands_still): (
+        *(f"kaspar_loop_{name}_seconds" for name in ("longest_stall", "longest_recent_stall", "silent")),
+        "kaspar_loop_stalls_total",
+    ),
+    Scenario(cleaning.a_log_to_clean): (
+        "kafka_log_logcleaner_max_compaction_delay_secs",
+        "kafka_log_logcleanermanager_max_dirty_percent",
+        "kafka_log_logcleanermanager_time_since_last_run_ms",
+        "kafka_log_logcleaner_cleaner_recopy_percent",
+        "kafka_log_logcleaner_max_buffer_utilization_percent",
+        "kafka_log_logcleaner_max_clean_time_secs",
+        *(f"kaspar_log_cleaner_{name}_total" for name in ("runs", "read_bytes", "written_bytes", "removed_records")),
+    ),
+    Scenario(cleaning.a_log_that_cannot_be_cleaned): (
+        "kafka_log_logcleanermanager_uncleanable_partitions_count",
+        "kafka_log_logcleanermanager_uncleanable_bytes",
+    ),
+    Scenario(groups.a_coordinator_of_groups): (f"{_GROUP_METRICS}num_partitions",),
+    Scenario(groups.a_group_that_has_joined): (f"{_GROUPS}numgroupscompletingrebalance",),
+    Scenario(groups.a_stable_group): (
+        f"{_GROUPS}numgroups",
+        f"{_GROUPS}numgroupsstable",
+        f"{_GROUP_METRICS}group_count",
+        f"{_GROUP_METRICS}group_completed_rebalance_count",
+        "kaspar_coordinator_timers",
+    ),
+    Scenario(groups.a_group_that_rebalances): (
+        f"{_GROUPS}numgroupspreparingrebalance",
+        "kaspar_group_requests_waiting",
+    ),
+    Scenario(groups.an_empty_group_with_offsets): (
+        f"{_GROUPS}numgroupsempty",
+        f"{_GROUPS}numoffsets",
+        f"{_GROUP_METRICS}offset_commit_count",
+    ),
+    Scenario(groups.a_deleted_group): (f"{_GROUP_METRICS}offset_deletion_count",),
+    Scenario(groups.an_offset_that_expires): (f"{_GROUP_METRICS}offset_expiration_count",),
+    Scenario(groups.a_group_of_the_new_protocol): (
+        f"{_GROUP_METRICS}consumer_group_count",
+        f"{_GROUP_METRICS}consumer_group_rebalance_count",
+    ),
+    Scenario(transactions.a_coordinator_of_transactions, since_start=True): (f"{_TRANSACTION_METRICS}num_partitions",),
+    Scenario(transactions.a_transaction): (
+        "kaspar_transactional_ids",
+        "kafka_server_addpartitionstotxnmanager_verificationtimems",
+    ),
+    Scenario(transactions.a_write_outside_of_any_transaction): (
+        "kafka_server_addpartitionstotxnmanager_verificationfailurerate_count",
+    ),
+    Scenario(transactions.a_prepared_transaction): (
+        "kaspar_prepared_transactions",
+        "kaspar_prepared_transaction_oldest_age_seconds",
+    ),
+    Scenario(transactions.a_transaction_that_was_forgotten): (
+        "kafka_server_replicamanager_partitionswithlatetransactionscount",
+    ),
+    Scenario(connections.work, since_start=True): (
+        *(f"kafka_network_socketserver_networkprocessoravgidle{end}" for end in ("percent", "_percent")),
+        *(f"kafka_server_kafkarequesthandlerpool_requesthandleravgidle{end}" for end in ("percent", "_percent")),
+    ),
+    Scenario(upheavals.a_restart, settings=ONE_PARTITION_EACH): (
+        *(f"{_GROUP_METRICS}partition_load_time_{name}" for name in ("max", "avg")),
+        *(f"{_TRANSACTION_METRICS}partition_load_time_{name}" for name in ("max", "avg")),
+    ),
+    Scenario(upheavals.a_log_directory_that_fails): (
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        "kafka_log_logmanager_logdirectoryoffline",
+        "kafka_server_replicamanager_offlinereplicacount",
+        "kafka_controller_kafkacontroller_offlinepartitionscount",
+        "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize",
+    ),
+}
+"""In this order: the directory fails last."""
+
+ALWAYS_0 = frozenset(
+    {
+        f"{_TOPICS}invalidmagicnumberrecords_total",
+        f"{_GROUPS}numgroupsdead",
+        "kafka_log_logcleaner_deadthreadcount",
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        "kafka_server_replicamanager_underminisrpartitioncount",
+        "kafka_cluster_partition_underreplicated",
+        "kafka_cluster_partition_underminisr",
+    }
+)
+"""What nothing moves on one broker. The reference page says why."""
