@@ -92,6 +92,19 @@ def test_bootstrap_server_without_a_port_is_a_sentence(capsys: pytest.CaptureFix
     assert "localhost is not a list of host:port" in _refusal(capsys, "transactions", "--bootstrap-server", "localhost")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--release"], "--all, --accept-loss and --release go with --end"),
+        (["--release", "--end", "--all"], "--release needs --query ID"),
+    ],
+)
+def test_a_name_is_released_only_where_it_is_given(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sentence in _refusal(capsys, "transactions", "--bootstrap-server", "localhost:1", *arguments)
+
+
 def test_workers_share_the_cores_of_the_machine(tmp_path: Path) -> None:
     assert ClusterPlan(tmp_path, workers=10_000).cores_of_each == 1
     assert ClusterPlan(tmp_path, workers=1, cores=3).cores_of_each == 3
