@@ -12,7 +12,7 @@ import resource
 import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from kaspar.base.errors import KasparError
@@ -25,6 +25,8 @@ log = get_log(__name__)
 ACCEPT_AT_ONCE: Final = 64
 RETRY_ACCEPT_S: Final = 0.2
 SWEEP_S: Final = 2.0
+SWEEP_AT_ONCE: Final = 1000
+"""How many connections are looked at before others have their turn."""
 LAST_ANSWERS_S: Final = 1.0  # how long clients may take, when the broker stops, to read what it still has for them
 RESERVED_HANDLES: Final = 32
 
@@ -109,7 +111,7 @@ class Listener:
         self._short_of_handles = False
         handles, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._first_reserved_handle = handles - min(RESERVED_HANDLES, handles // 8)
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._sweeper: asyncio.Handle | None = None
         self._socket = self._bind(host, port, backlog, receive_buffer_bytes)
 
     @staticmethod
@@ -266,12 +268,18 @@ class Listener:
     # -- idle connections --------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
+        self._sweep_some(tuple(self.connections), 0)
+
+    def _sweep_some(self, connections: Sequence[Connection], first: int) -> None:
         """Close connections that have been idle for `connections.max.idle.ms`, and take back the memory of quiet
-        ones.
+        ones: a slice of those that there were when the round began.
         """
         assert self._loop is not None
         now = time.perf_counter()
-        for connection in tuple(self.connections):
+        behind = first + SWEEP_AT_ONCE
+        for connection in connections[first:behind]:
+            if connection not in self.connections:
+                continue
             idle_s = now - connection.last_active
             if connection.requests_under_way and not connection.is_closing:
                 continue
@@ -281,7 +289,10 @@ class Listener:
                 connection.transport.abort()  # closing would wait for a client that has stopped reading
             elif idle_s > SWEEP_S:
                 connection.release_idle_memory()
-        self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)
+        if behind < len(connections):
+            self._sweeper = self._loop.call_soon(self._sweep_some, connections, behind)
+        else:
+            self._sweeper = self._loop.call_later(self._sweep_interval_s(), self._sweep)
 
     def _sweep_interval_s(self) -> float:
         return min(SWEEP_S, self.max_idle_ms / 4000) if self.max_idle_ms > 0 else SWEEP_S

@@ -67,6 +67,17 @@ def test_an_idle_connection_is_closed_whether_or_not_its_client_reads(tmp_path: 
     run(scenario())
 
 
+def test_idle_connections_are_looked_for_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr("kaspar.broker.listener.SWEEP_AT_ONCE", 2)
+        async with running(tmp_path, connections_max_idle_ms="20") as broker:
+            clients = [Client(broker) for _ in range(7)]
+            await until(lambda: not broker.listeners[0].connections)
+            assert broker.listeners[0].expired == len(clients)
+
+    run(scenario())
+
+
 def test_a_connection_with_a_request_under_way_is_not_idle(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, connections_max_idle_ms="20") as broker:
