@@ -34,7 +34,7 @@ from kaspar.groups.counts import GroupCounts
 from kaspar.groups.frequent_commit import FrequentCommit
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
 from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
-from kaspar.groups.offsets import PIECE, Offsets, Piece
+from kaspar.groups.offsets import Offsets, Piece
 from kaspar.groups.patterns import PatternsResolved
 from kaspar.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -585,6 +585,8 @@ class GroupShard:
             if group is not None:
                 pieces = self.offsets.pieces_of(group_id) if pieces is None else pieces
                 looked_at += 1 + self._sweep_group(group, pieces, decision, now)
+                if pieces:
+                    break  # what is left of a group is seen when these tombstones are in the log
         pause_ms = 0 if groups else self.surroundings.settings.offsets_retention_check_interval_ms
         decision.timers.append(Timer(SWEEP, now.steady_ms + pause_ms))
         return decision
@@ -597,7 +599,9 @@ class GroupShard:
 
     def _sweep_group(self, group: AnyGroup, pieces: list[Piece], decision: Decision, now: Now) -> int:
         """How many offsets were looked at."""
-        expired, nothing_left, looked_at = self.offsets.expire(group, pieces, now.believed_ms, at_most=PIECE)
+        expired, nothing_left, looked_at = self.offsets.expire(
+            group, pieces, now.believed_ms, at_most=FORGOTTEN_AT_ONCE
+        )
         decision.records += expired
         self.counts.offset_expirations += len(expired)
         if pieces:

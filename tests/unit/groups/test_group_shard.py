@@ -354,6 +354,13 @@ def test_no_offset_is_forgotten_because_the_wall_clock_jumps() -> None:
     assert committed(shell) == {}
 
 
+def test_a_group_goes_in_the_round_in_which_the_last_of_its_many_offsets_goes() -> None:
+    shell = retaining()
+    commit(shell, *range(4 * FORGOTTEN_AT_ONCE))
+    shell.advance(RETENTION_MINUTES * MINUTE_MS + CHECK_MS)
+    assert GROUP not in shell.shard.groups
+
+
 def test_offsets_that_do_not_expire_are_looked_at_in_slices() -> None:
     """What a slice costs does not depend on how much there is, not even in a single group."""
     shell = retaining()
