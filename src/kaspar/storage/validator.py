@@ -164,8 +164,13 @@ def prepare(
         _check_size(buffer, start, end, config)
     try:
         checked = check_batch(buffer, start, end, out_of_time)
+    except NotOneBatch:
+        raise
     except Refused as refusal:
-        raise _specific(refusal, buffer, start) from refusal
+        specific = _specific(refusal, buffer, start)
+        if specific is None:
+            raise
+        raise specific from refusal
     attributes = checked.attributes
     if checked.base_offset != 0:
         raise Refused(
@@ -221,11 +226,11 @@ def prepare(
     )
 
 
-def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> Refused:
-    """The same refusal, as one of its own kind where Kafka counts it as such."""
+def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> Refused | None:
+    """The same refusal as one of a kind of its own, where Kafka counts it as such."""
     code, message = refusal.code, refusal.message
-    if isinstance(refusal, NotOneBatch) or code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
-        return refusal
+    if code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
+        return None
     try:
         header = read_header(buffer, start)
     except MalformedBytes:
@@ -234,7 +239,7 @@ def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> R
         return NotOneBatch(message, code) if crc_matches(buffer, start, header) else WrongChecksum(code, message)
     if header.count <= 0 or header.count - 1 != header.last_offset_delta:
         return WrongOffsetOrSequence(code, message)
-    return refusal
+    return None
 
 
 def _check_size(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig) -> None:
