@@ -33,6 +33,13 @@ FORWARDED = {
 counts them again.
 """
 
+TOPIC_COUNTERS = {
+    *("messagesin", "bytesin", "bytesout", "bytesrejected"),
+    *("totalproducerequests", "totalfetchrequests", "failedproducerequests", "failedfetchrequests"),
+    *("producemessageconversions", "nokeycompactedtopicrecords"),
+    *("invalidmagicnumberrecords", "invalidmessagecrcrecords", "invalidoffsetorsequencerecords"),
+}
+
 _TOPIC = re.compile(r"kafka_server_brokertopicmetrics_(\w+)_total$")
 _ERROR = re.compile(r'kafka_network_requestmetrics_errors_total\{request="(\w+)",error="(\w+)"\}')
 _REQUEST = re.compile(r'kafka_network_requestmetrics_requests_total\{request="(\w+)",version="(\w+)"\}')
@@ -102,16 +109,20 @@ def _of_kafka(jmx: JmxCounts, api: Api) -> Counts:
     }
     found: Counts = {}
     for mbean, count in counts.items():
-        keys = dict(key.split("=") for key in mbean.partition(":")[2].split(","))
+        keys = _keys(mbean)
         name = keys.get("error") or f"version {_known(int(keys['version']))}"
         found[name] = found.get(name, 0) + count
     if api is Api.PRODUCE:
         for mbean, count in jmx.read("kafka.server:type=BrokerTopicMetrics,*").items():
-            keys = dict(key.split("=") for key in mbean.partition(":")[2].split(","))
+            keys = _keys(mbean)
             name = keys["name"].removesuffix("PerSec").lower()
             if "topic" not in keys and name in TOPIC_COUNTERS:
                 found[name] = count
     return found
+
+
+def _keys(mbean: str) -> dict[str, str]:
+    return dict(key.split("=") for key in mbean.partition(":")[2].split(","))
 
 
 def _known(version: int) -> int:
@@ -129,11 +140,3 @@ def _of_ours(broker: ObservedBroker, api: Api) -> Counts:
         elif api is Api.PRODUCE and (topic := _TOPIC.match(sample)):
             found[topic[1]] = int(value)
     return found
-
-
-TOPIC_COUNTERS = {
-    *("messagesin", "bytesin", "bytesout", "bytesrejected"),
-    *("totalproducerequests", "totalfetchrequests", "failedproducerequests", "failedfetchrequests"),
-    *("producemessageconversions", "nokeycompactedtopicrecords"),
-    *("invalidmagicnumberrecords", "invalidmessagecrcrecords", "invalidoffsetorsequencerecords"),
-}
