@@ -222,7 +222,7 @@ def test_client_that_stops_reading_is_not_read_from(broker: ObservedBroker) -> N
         # Whoever reads again gets all that is under way.
         greedy[0].socket.settimeout(30)
         for _ in range(5):
-            assert len(greedy[0].receive()) > 3_000_000
+            assert len(greedy[0].receive()) > 250_000
     finally:
         for client in greedy:
             client.close()
