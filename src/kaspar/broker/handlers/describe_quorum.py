@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 METADATA_TOPIC: Final = "__cluster_metadata"
+NO_MESSAGE: Final = ""
+"""Kafka's default in this response, where others have null."""
 METADATA_LOG: Final = (
     RequestTopicData(topic_name=METADATA_TOPIC, partitions=(RequestPartitionData(partition_index=0),)),
 )
@@ -43,6 +45,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeQuorumReq
     )
     partition = ResponsePartitionData(
         partition_index=0,
+        error_message=NO_MESSAGE,
         leader_id=image.controller_id,
         leader_epoch=image.controller_epoch,
         high_watermark=0,
@@ -50,7 +53,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeQuorumReq
         observers=(),
     )
     topic = ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    return DescribeQuorumResponse(topics=(topic,), nodes=_nodes(image))
+    return DescribeQuorumResponse(error_message=NO_MESSAGE, topics=(topic,), nodes=_nodes(image))
 
 
 def _nodes(image: ClusterImage) -> tuple[Node, ...]:
@@ -66,6 +69,7 @@ def _nodes(image: ClusterImage) -> tuple[Node, ...]:
 def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Kafka refuses all of a request that asks for anything else, too."""
     return DescribeQuorumResponse(
+        error_message=NO_MESSAGE,
         topics=tuple(
             ResponseTopicData(
                 topic_name=topic.topic_name,
@@ -84,5 +88,5 @@ def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
                 ),
             )
             for topic in request.topics
-        )
+        ),
     )
