@@ -119,7 +119,13 @@ class Hosting:
             if hosted is not None
             else broker.places.gone(topic.name, {index: mine[index] for index in sorted(without)})
         )
-        missing = [TopicPartition(topic.name, index) for index in sorted(without - unseen - lost)]
+        # In the same turn of the loop: a directory that fails from here on takes its logs away, and none of them may be
+        # taken for one that was never made.
+        missing = {
+            one: broker.logs.get(one)
+            for index in sorted(without - unseen - lost)
+            if (one := TopicPartition(topic.name, index))
+        }
         logs = await broker.run_blocking(self._find_or_create, missing, topic.topic_id, config) if missing else []
         if hosted is None:
             hosted = broker.partitions.add_topic(topic.name, topic.topic_id, broker.metrics.topics.of(topic.name))
@@ -140,20 +146,26 @@ class Hosting:
                 partition.log.config = config
                 partition.lead_or_follow(leadership_of(state))
 
-    def _find_or_create(self, wanted: list[TopicPartition], topic_id: uuid.UUID, config: LogConfig) -> list[Log]:
-        """In a thread. A partition whose log cannot be made is left out, and tried again later or at the next start."""
-        found = []
-        for topic_partition in wanted:
+    def _find_or_create(
+        self, wanted: dict[TopicPartition, Log | None], topic_id: uuid.UUID, config: LogConfig
+    ) -> list[Log]:
+        """In a thread: those that have a log, and new ones for the others. A partition whose log cannot be made is left
+        out, and tried again later or at the next start.
+        """
+        found: list[Log] = []
+        for topic_partition, one in wanted.items():
             try:
-                one = self._broker.logs.get(topic_partition)
-                if one is not None and one.topic_id is not None and one.topic_id != topic_id:
+                if one is None:
+                    found.append(self._broker.logs.create(topic_partition, topic_id, config))
+                    continue
+                if one.topic_id is None:
+                    self._broker.logs.adopt(one, topic_id)
+                elif one.topic_id != topic_id:
                     raise KasparError(
                         f"the folder of {topic_partition} belongs to another topic of that name: move it away"
                     )
-                if one is not None and one.topic_id is None:
-                    self._broker.logs.adopt(one, topic_id)
-                found.append(one or self._broker.logs.create(topic_partition, topic_id, config))
-                if one is not None and config.flush_messages == 1 and one.unflushed_messages:
+                found.append(one)
+                if config.flush_messages == 1 and one.unflushed_messages:
                     # Readers may have seen what the recovery point does not cover yet: the high watermark must not go
                     # back.
                     one.flush()
@@ -164,6 +176,8 @@ class Hosting:
                 log.error("a partition has no log", partition=topic_partition, reason=str(problem))
                 if isinstance(problem, StorageFailure):
                     self._broker.from_thread(self._broker.log_directory_failed, problem)
+                    if one is not None and one not in found[-1:]:
+                        found.append(one)  # it is offline, and must not be taken for one that was never made
         return found
 
     # -- topics that are gone ----------------------------------------------------------------------------------------

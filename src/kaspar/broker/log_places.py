@@ -17,7 +17,7 @@ from kaspar.base.ids import BrokerId, TopicPartition, uuid_to_text
 from kaspar.base.log import get_log
 from kaspar.broker.metrics import BrokerState
 from kaspar.metadata import ClusterImage, PartitionImage, Store
-from kaspar.metadata.directories import known_directories, remember_directories, still_needed
+from kaspar.metadata.directories import id_of_unread, known_directories, remember_directories, still_needed
 from kaspar.metadata.events import AssignDirectories, LogsLost
 from kaspar.metadata.store import StoreFull
 from kaspar.storage import Expected, Log, LogManager
@@ -57,19 +57,28 @@ async def claim_directories(
     from now on. Those that it knows and that are not here, by their ids.
     """
     known = await known_directories(store, broker_id)
-    await asyncio.to_thread(partial(logs.claim, image.cluster_id, known, trusted=trusted))
+    expected = None if known is None else known.keys() | _found_at_last(known, logs)
+    await asyncio.to_thread(partial(logs.claim, image.cluster_id, expected, trusted=trusted))
     here = logs.directory_ids
     unusable = {directory.path for directory in logs.directories if directory.offline is not None}
+    if known is None:
+        known = {logs.directory_id(path) or id_of_unread(path): path for path in unusable}
     away = {
         directory: path
-        for directory, path in still_needed(known or {}, image, broker_id, unusable).items()
-        if directory not in here
+        for directory, path in still_needed(known, image, broker_id, unusable).items()
+        if directory not in here and not (directory == id_of_unread(path) and path in here.values())
     }
     try:
         await remember_directories(store, broker_id, {**away, **here})
     except StoreFull as problem:
         log.warning("the log directories are not noted in the metadata store", reason=str(problem))
     return away
+
+
+def _found_at_last(known: Mapping[uuid.UUID, str], logs: LogManager) -> set[uuid.UUID | None]:
+    """The ids of directories that could not be read when the cluster first noted its directories."""
+    formatted = logs.formatted_directories
+    return {logs.directory_id(path) for one, path in known.items() if one == id_of_unread(path) and path in formatted}
 
 
 class LogPlaces:

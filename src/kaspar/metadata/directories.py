@@ -15,6 +15,14 @@ from kaspar.metadata.sqlite import FILE_NAME
 from kaspar.metadata.store import Create, Put, Store, UnknownOutcome, VersionConflict
 
 _MAX_ATTEMPTS = 20
+_UNREAD = uuid.UUID("5f0c6a3e-3f6b-4a8e-9d0b-7c1e52d6a9b4")
+
+
+def id_of_unread(path: str) -> uuid.UUID:
+    """What stands for a log directory that has logs, perhaps, and whose id nobody has read yet: it was not mounted when
+    a release that notes the ids was started for the first time.
+    """
+    return uuid.uuid5(_UNREAD, path)
 
 
 async def known_directories(store: Store, broker_id: BrokerId) -> dict[uuid.UUID, str] | None:

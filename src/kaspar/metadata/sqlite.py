@@ -39,7 +39,8 @@ from kaspar.metadata.store import (
 T = TypeVar("T")
 
 FILE_NAME = "metadata.db"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Since 2 a partition's row may name the log directories of its replicas, which a release of version 1 cannot read."""
 _APPLICATION_ID = 0x4B535052  # "KSPR": tells our file from any other SQLite file
 _SCHEMA = f"""
     BEGIN IMMEDIATE;
@@ -115,12 +116,14 @@ class SqliteMetadata:
     # What follows runs in the executor's thread.
 
     def read_node(self, path: str, session: int, watcher: Watcher | None) -> Node | None:
+        self._roll_back()
         node = self._find(path, session)
         if watcher is not None:
             _add_watch(self._node_watches, path, session, watcher)
         return node
 
     def read_children(self, path: str, session: int, watcher: Watcher | None) -> list[str]:
+        self._roll_back()
         rows = self._connection.execute("SELECT path FROM node WHERE parent = ? ORDER BY path", (path,))
         names = [child.rpartition("/")[2] for (child,) in rows]
         if watcher is not None:
@@ -140,8 +143,7 @@ class SqliteMetadata:
 
     def _commit(self, operations: Sequence[Operation], session: int) -> None:
         connection = self._connection
-        if connection.in_transaction:  # the disk failed so that not even the rollback came through
-            connection.execute("ROLLBACK")
+        self._roll_back()
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute("UPDATE counter SET value = value + 1 WHERE name = 'transaction'")
@@ -150,9 +152,15 @@ class SqliteMetadata:
                 self._apply_one(operation, number, session)
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            self._roll_back()
             raise
+
+    def _roll_back(self) -> None:
+        """Also before anything else is done: a disk may fail so that not even the rollback comes through. Whoever reads
+        then must not find what was never committed.
+        """
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     def _apply_one(self, operation: Operation, number: int, session: int) -> None:
         path = operation.path
@@ -316,7 +324,18 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             "start the newer release that wrote it"
         )
     _keep_reserve(connection)
+    if tables and version < FORMAT_VERSION:
+        _raise_version(connection)
     connection.execute("DELETE FROM node WHERE session != 0")
+
+
+def _raise_version(connection: sqlite3.Connection) -> None:
+    """From now on an older release refuses the file. On a full disk that is for the next start."""
+    try:
+        connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    except sqlite3.OperationalError as problem:
+        if not _is_full(problem):
+            raise
 
 
 def _keep_reserve(connection: sqlite3.Connection) -> None:

@@ -9,6 +9,7 @@ by `kafka-storage format`.
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from kaspar.base.errors import KasparError, StorageFailure
 from kaspar.base.ids import random_uuid, uuid_to_text
@@ -23,6 +24,9 @@ from kaspar.storage.open_files import ReadHandles, WriteHandles
 log = get_log(__name__)
 
 _FORMAT = "run 'kafka-storage format --ignore-formatted -c FILE' with the broker's settings file, and start it again"
+
+KnownIds: TypeAlias = Collection[uuid.UUID | None] | None
+"""None if the cluster has never seen any; None among them stands for one from before directories had ids."""
 
 
 @dataclass(slots=True)
@@ -90,9 +94,9 @@ class LogDirectories:
                 )
         return cluster_id
 
-    def claim(self, cluster_id: str, node_id: int, known: Collection[uuid.UUID] | None, *, trusted: bool) -> None:
-        """Take the directories into use. `known` are the ids that the cluster has for this broker's, None if it has
-        never seen any; `trusted`: it has no topics, or an operator says so.
+    def claim(self, cluster_id: str, node_id: int, known: KnownIds, *, trusted: bool) -> None:
+        """Take the directories into use. `known` are the ids that the cluster has for this broker's; `trusted`: it has
+        no topics, or an operator says so.
         """
         try:
             for path, meta in self._formatted():
@@ -105,9 +109,7 @@ class LogDirectories:
             self.release()
             raise
 
-    def _claim_one(
-        self, path: str, opened: _Opened, new: MetaProperties, known: Collection[uuid.UUID] | None, *, trusted: bool
-    ) -> None:
+    def _claim_one(self, path: str, opened: _Opened, new: MetaProperties, known: KnownIds, *, trusted: bool) -> None:
         meta = opened.meta
         if meta is None and not trusted:
             self._cannot_use(

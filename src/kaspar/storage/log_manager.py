@@ -14,7 +14,7 @@ import os
 import resource
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kaspar.base.clock import Clock
@@ -32,7 +32,7 @@ from kaspar.storage.file_names import (
 )
 from kaspar.storage.files import DISK_FULL, Files, OsFiles, remove_folder
 from kaspar.storage.log import Log
-from kaspar.storage.log_directories import LogDirectories
+from kaspar.storage.log_directories import KnownIds, LogDirectories
 from kaspar.storage.log_directory import LogDirectory
 from kaspar.storage.log_loader import DirectoryLoader, LoadProgress
 from kaspar.storage.open_files import ReadHandles, WriteHandles
@@ -91,7 +91,7 @@ class LogManager:
         """Lock every log directory. The id of the cluster that they belong to, if any of them says so."""
         return self._directories.look(self._config.log_dirs, self._config.node_id)
 
-    def claim(self, cluster_id: str, known: Collection[uuid.UUID] | None = None, *, trusted: bool = True) -> None:
+    def claim(self, cluster_id: str, known: KnownIds = None, *, trusted: bool = True) -> None:
         """Take the directories into use that may be; the others go offline. See `LogDirectories`."""
         self._directories.claim(cluster_id, self._config.node_id, known, trusted=trusted)
 
@@ -289,7 +289,7 @@ class LogManager:
         counts = dict.fromkeys(usable, 0)
         if not counts:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory takes new partitions")
-        for one in self._logs.values():
+        for one in list(self._logs.values()):
             if one.directory.path in counts:
                 counts[one.directory.path] += 1
         return usable[min(counts, key=counts.__getitem__)]
@@ -373,7 +373,7 @@ class LogManager:
         return self._drop_offline()
 
     def _drop_offline(self) -> list[Log]:
-        dropped = [one for one in self._logs.values() if one.directory.offline is not None]
+        dropped = [one for one in list(self._logs.values()) if one.directory.offline is not None]
         for one in dropped:
             del self._logs[one.topic_partition]
             one.abandon()

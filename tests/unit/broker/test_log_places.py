@@ -1,9 +1,12 @@
 """Directories that are empty, swapped, copied, removed or new, and logs that are not where they were."""
 
 import asyncio
+import errno
 import json
 import shutil
 import sqlite3
+import threading
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.broker.server import Broker
 from kaspar.metadata.events import DeleteTopics, TopicReference
 from kaspar.replication.partition import Partition
-from kaspar.storage import OsFiles
+from kaspar.storage import Log, LogManager, OsFiles
 from kaspar.storage.folder_metadata import read_meta_properties, write_meta_properties
 from kaspar.tools import storage
 from tests.unit.broker.running import Client, create_topic, run, running, until
@@ -109,13 +112,32 @@ def test_folders_of_before_are_adopted_but_an_empty_one_among_them_is_not(disks:
         async with running(*disks.folders) as broker:
             assert logs_of(broker) == {0: 1}
         disks.mount()
-        forget_directories(disks)
         meta = disks.folders[1] / "meta.properties"
         meta.write_text("".join(line for line in meta.read_text().splitlines(True) if "directory.id" not in line))
         async with running(*disks.folders) as broker:
             assert logs_of(broker) == {0: 1, 1: 1}
             await until(lambda: is_known(broker, "t"))
             assert "directory.id" in meta.read_text()
+        async with running(*disks.folders) as broker:
+            assert logs_of(broker) == {0: 1, 1: 1}
+            assert not broker.places.away
+
+    run(scenario())
+
+
+def test_an_empty_directory_at_the_first_start_is_missed_when_it_is_no_longer_listed(disks: Disks) -> None:
+    async def scenario() -> None:
+        await disks.fill()
+        forget_directories(disks)
+        disks.unmount()
+        async with running(*disks.folders) as broker:
+            assert logs_of(broker) == {0: 1}
+        for _ in range(2):
+            async with running(disks.folders[0]) as broker:
+                assert [await error_of(broker, index) for index in (0, 1)] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+        disks.mount()
+        async with running(*disks.folders) as broker:
+            assert logs_of(broker) == {0: 3, 1: 1}
 
     run(scenario())
 
@@ -320,5 +342,36 @@ def test_a_topic_deleted_while_a_directory_is_not_listed_is_not_forgotten(disks:
             await until(lambda: not broker.image.deleted_topics)
             assert logs_of(broker) == {0: 0, 1: 0}
             assert broker.logs.get(TopicPartition("t", 1)) is not None
+
+    run(scenario())
+
+
+def test_a_directory_that_fails_during_a_start_is_not_replaced_by_new_logs(
+    disks: Disks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        loop, adopt = asyncio.get_running_loop(), LogManager.adopt
+
+        def fail(logs: LogManager, one: Log, topic_id: uuid.UUID) -> None:
+            """The event loop hears of it before the thread has come to the next partition."""
+            failure = one.directory.fail(OSError(errno.EIO, "broken"), "writing the topic id")
+            given_up = threading.Event()
+            loop.call_soon_threadsafe(lambda: (logs.take_offline(one.directory.path, "broken"), given_up.set()))
+            given_up.wait()
+            raise failure
+
+        async with running(*disks.folders) as broker:
+            for partition in await create_topic(broker, "t", 4):
+                append(partition)
+        forget_directories(disks)
+        (disks.folders[1] / "t-1" / "partition.metadata").unlink()
+        monkeypatch.setattr(LogManager, "adopt", fail)
+        async with running(*disks.folders) as broker:
+            await change_topic(broker, "t", "retention.ms", "10000000")
+            errors = [await error_of(broker, index) for index in range(4)]
+            assert errors == [0, ErrorCode.KAFKA_STORAGE_ERROR, 0, ErrorCode.KAFKA_STORAGE_ERROR]
+        monkeypatch.setattr(LogManager, "adopt", adopt)
+        async with running(*disks.folders) as broker:
+            assert logs_of(broker) == {0: 2, 1: 1, 2: 2, 3: 1}
 
     run(scenario())

@@ -108,3 +108,60 @@ def test_a_failing_file_is_an_unknown_outcome(tmp_path: Path) -> None:
         await metadata.close()
 
     asyncio.run(main())
+
+
+def test_an_older_format_is_taken_over_so_that_older_releases_refuse_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        await (await SqliteMetadata.open(tmp_path)).close()
+        file = sqlite3.connect(tmp_path / FILE_NAME)
+        file.execute("PRAGMA user_version = 1")
+        file.close()
+        await (await SqliteMetadata.open(tmp_path)).close()
+        file = sqlite3.connect(tmp_path / FILE_NAME)
+        assert file.execute("PRAGMA user_version").fetchone() == (FORMAT_VERSION,)
+        file.close()
+
+    asyncio.run(main())
+
+
+class _FailingConnection:
+    """A connection whose disk fails: neither a commit nor a rollback comes through."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.fails = False
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.connection.in_transaction
+
+    def execute(self, statement: str, *arguments: object) -> sqlite3.Cursor:
+        if self.fails and statement in ("COMMIT", "ROLLBACK"):
+            problem = sqlite3.OperationalError("disk I/O error")
+            problem.sqlite_errorcode = sqlite3.SQLITE_IOERR
+            raise problem
+        return self.connection.execute(statement, *arguments)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+def test_nobody_reads_what_was_never_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever does not know the outcome of a change reads the store to find it out."""
+
+    async def main() -> None:
+        metadata = await SqliteMetadata.open(tmp_path)
+        failing = _FailingConnection(metadata._connection)
+        monkeypatch.setattr(metadata, "_connection", failing)
+        store = metadata.connect()
+        failing.fails = True
+        with pytest.raises(UnknownOutcome):
+            await store.transact([Create("/a", b"1")])
+        with pytest.raises(UnknownOutcome):
+            await store.get("/a")
+        failing.fails = False
+        assert await store.get("/a") is None
+        assert await store.children("/") == []
+        await metadata.close()
+
+    asyncio.run(main())
