@@ -121,12 +121,9 @@ class Hosting:
         )
         # In the same turn of the loop: a directory that fails from here on takes its logs away, and none of them may be
         # taken for one that was never made.
-        missing = {
-            one: broker.logs.get(one)
-            for index in sorted(without - unseen - lost)
-            if (one := TopicPartition(topic.name, index))
-        }
-        logs = await broker.run_blocking(self._find_or_create, missing, topic.topic_id, config) if missing else []
+        missing = [TopicPartition(topic.name, index) for index in sorted(without - unseen - lost)]
+        found = {topic_partition: broker.logs.get(topic_partition) for topic_partition in missing}
+        logs = await broker.run_blocking(self._find_or_create, found, topic.topic_id, config) if found else []
         if hosted is None:
             hosted = broker.partitions.add_topic(topic.name, topic.topic_id, broker.metrics.topics.of(topic.name))
             hosted.unseen, hosted.lost = unseen, lost

@@ -57,7 +57,7 @@ async def claim_directories(
     from now on. Those that it knows and that are not here, by their ids.
     """
     known = await known_directories(store, broker_id)
-    expected = None if known is None else known.keys() | _found_at_last(known, logs)
+    expected = None if known is None else {*known, *_found_at_last(known, logs)}
     await asyncio.to_thread(partial(logs.claim, image.cluster_id, expected, trusted=trusted))
     here = logs.directory_ids
     unusable = {directory.path for directory in logs.directories if directory.offline is not None}

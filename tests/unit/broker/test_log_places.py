@@ -356,7 +356,8 @@ def test_a_directory_that_fails_during_a_start_is_not_replaced_by_new_logs(
             """The event loop hears of it before the thread has come to the next partition."""
             failure = one.directory.fail(OSError(errno.EIO, "broken"), "writing the topic id")
             given_up = threading.Event()
-            loop.call_soon_threadsafe(lambda: (logs.take_offline(one.directory.path, "broken"), given_up.set()))
+            loop.call_soon_threadsafe(logs.take_offline, one.directory.path, "broken")
+            loop.call_soon_threadsafe(given_up.set)
             given_up.wait()
             raise failure
 

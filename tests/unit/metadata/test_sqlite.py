@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,7 +136,7 @@ class _FailingConnection:
     def in_transaction(self) -> bool:
         return self.connection.in_transaction
 
-    def execute(self, statement: str, *arguments: object) -> sqlite3.Cursor:
+    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
         if self.fails and statement in ("COMMIT", "ROLLBACK"):
             problem = sqlite3.OperationalError("disk I/O error")
             problem.sqlite_errorcode = sqlite3.SQLITE_IOERR
