@@ -606,9 +606,14 @@ class GroupShard:
         self.counts.offset_expirations += len(expired)
         if pieces:
             self._sweeping.put_back(group.group_id, pieces)
-        elif nothing_left and group.is_empty:
+        elif nothing_left and group.is_empty and not _is_awaited(group):
             decision.records += group.tombstones()
         return looked_at
+
+
+def _is_awaited(group: AnyGroup) -> bool:
+    """Whether somebody was given a member id a moment ago and is to come again with it."""
+    return isinstance(group, ClassicGroup) and bool(group.roster.pending)
 
 
 if TYPE_CHECKING:

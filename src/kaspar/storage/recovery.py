@@ -254,20 +254,18 @@ class _Loading:
         aborted = self.aborted.kept(first, max(checked_from, self.remembered_up_to))
 
         end = segments[first].base_offset
-        problem: str | None = None
         for slot in range(first, len(segments)):
             segment = segments[slot]
-            problem = problem or self._why_unusable(segment, end)
+            problem = self._why_unusable(segment, end)
             if problem is not None:
-                set_segment_aside(self.files, segment, problem)
-                self.segments = [one for one in self.segments if one is not segment]
-                continue
+                self._set_aside_from(segment, problem)
+                break
             if slot > first:
                 position, checked_from = 0, segment.base_offset
                 kept, aborted = [], self.aborted.kept(slot, segment.base_offset)
             end, sound = self._scan(segment, position, checked_from, kept, aborted)
             if not sound:
-                problem = f"the segment before it, {segment.base_offset}, is damaged"
+                break
         self.log_end_offset = end
         if end < self.remembered_up_to:
             # Even synced records are gone, so the snapshot knows of batches that are no more.
@@ -287,6 +285,14 @@ class _Loading:
             log.info("a gap in the offsets is taken for the cleaner's work", partition=self.topic_partition, offset=end)
         self.kept_gap = True
         return None
+
+    def _set_aside_from(self, first: Segment, problem: str) -> None:
+        """That segment and all after it, the last one first: where this ends halfway, what is left is a first part of
+        the log, and the next start finds the same problem.
+        """
+        while self.segments and self.segments[-1].base_offset >= first.base_offset:
+            set_segment_aside(self.files, self.segments[-1], problem)
+            self.segments = self.segments[:-1]
 
     def _index_is_sound(self, segment: Segment) -> bool:
         """Of a segment that was rolled: nothing in it is then younger than the last entry of its time index."""
@@ -426,8 +432,13 @@ class _Loading:
             problem=scan.problem,
         )
         if cut:
-            if segment is not self.segments[-1] or not self.known.has_points:
+            later = [one for one in self.segments if one.base_offset > segment.base_offset]
+            if later or not self.known.has_points:
                 keep_tail(self.files, segment, fd, scan.position)
+            if later:
+                # Before the cut: afterwards a start would find a sound segment and a gap, which it may take for the
+                # cleaner's work.
+                self._set_aside_from(later[0], f"the segment before it, {segment.base_offset}, is damaged")
             self.files.truncate(fd, scan.position)
             self.files.fsync(fd)
             segment.size = scan.position

@@ -7,7 +7,7 @@ import os
 
 from kaspar.base.log import get_log
 from kaspar.storage.file_names import LOG, stray_mark
-from kaspar.storage.files import Files, write_all
+from kaspar.storage.files import Files, unlink_if_there, write_all
 from kaspar.storage.segment import Segment
 
 log = get_log(__name__)
@@ -40,6 +40,10 @@ def keep_tail(files: Files, segment: Segment, fd: int, position: int) -> None:
             write_all(files, copy, chunk, written)
             written += len(chunk)
         files.fsync(copy)
+    except OSError:
+        # Every start tries it anew: what there is space for must not be less each time.
+        unlink_if_there(files, path)
+        raise
     finally:
         files.close(copy)
     files.fsync_dir(segment.folder)

@@ -306,6 +306,21 @@ def test_offsets_of_an_empty_group_are_forgotten_and_then_the_group() -> None:
         shell.crash()
 
 
+def test_a_group_is_not_forgotten_between_the_two_requests_with_which_a_member_joins() -> None:
+    shell = retaining()
+    first = shell.join()
+    assert first.code is ErrorCode.MEMBER_ID_REQUIRED
+    shell.carry_out(shell.shard.timer_fired(SWEEP, shell.now))
+    assert shell.join(first.answer.member_id).waits
+
+
+def test_a_group_that_nobody_came_back_to_is_forgotten() -> None:
+    shell = retaining()
+    shell.join()
+    shell.advance(2 * CHECK_MS)
+    assert GROUP not in shell.shard.groups
+
+
 def test_offsets_of_a_group_in_use_are_kept() -> None:
     shell = retaining()
     (member,) = shell.stable(1, protocol_type="connect", session_timeout_ms=10**9)

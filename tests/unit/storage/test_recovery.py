@@ -1,5 +1,6 @@
 """Opening folders: after a clean stop, after a crash, with leftovers, and with what others wrote."""
 
+import errno
 import os
 import shutil
 import struct
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.base.errors import StorageFailure
 from kaspar.records import Record, build_batch
 from kaspar.storage import Loaded
 from kaspar.storage.batch_scan import OldRecords
@@ -97,6 +99,45 @@ def test_segments_after_a_damaged_one_are_set_aside(tmp_path: Path) -> None:
     tail = strays.pop(os.path.basename(damaged.path(".log")))
     assert strays == kept
     assert path.read_bytes() + tail == content, "what is cut off before other segments is kept as well"
+
+
+def damaged_in_the_middle(path: Path, files: FaultyFiles) -> LogFolder:
+    """Of a topic that is compacted by now, where a gap in the offsets may be the cleaner's work."""
+    folder = filled(path, files=files)
+    damaged = Path(folder.log.segments.all[1].path(".log"))
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    folder.config = log_config(**SMALL, cleanup_policy="compact")
+    folder.manager.checkpoint()
+    folder.manager.abandon()
+    return folder
+
+
+@pytest.mark.parametrize("call", ["rename", "truncate", "fsync", "fsync_dir"])
+def test_a_recovery_that_ends_halfway_leaves_a_first_part_of_the_log(tmp_path: Path, call: str) -> None:
+    files = FaultyFiles()
+    folder = damaged_in_the_middle(tmp_path, files)
+    files.fail(call, errno.EIO)
+    with pytest.raises(StorageFailure):
+        folder.open_again()
+    files.recover()
+    log = folder.open_again()
+    assert 0 < log.log_end_offset < 10
+    assert read_values(log) == values(log.log_end_offset)
+
+
+def test_a_copy_for_which_there_is_no_space_is_not_left_behind(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    folder = damaged_in_the_middle(tmp_path, files)
+    for _ in range(2):
+        files.bytes_left = 10
+        with pytest.raises(StorageFailure):
+            folder.open_again()
+        assert not strays_of(folder)
+    files.recover()
+    assert read_values(folder.open_again()) == values(folder.log.log_end_offset)
+    assert strays_of(folder)
 
 
 def test_a_power_cut_that_takes_a_segment_leaves_a_first_part_of_the_log(tmp_path: Path) -> None:
