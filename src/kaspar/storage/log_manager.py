@@ -129,8 +129,9 @@ class LogManager:
                     if loaded is not None:
                         self._logs[loaded.topic_partition] = loaded
                 self._take_over(loader)
+        with contextlib.suppress(StorageFailure, Refused):  # the others go on without a directory that fails now
+            self.checkpoint()
         self._drop_offline()
-        self.checkpoint()
         self._give_up_what_checkpoints_overrate()
         self._directories.refuse_without_any()
 

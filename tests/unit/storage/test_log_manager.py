@@ -444,6 +444,9 @@ def test_a_directory_that_fails_keeps_no_checkpoint_of_another_from_being_writte
     assert manager.start_is_written(good, 1)
     assert not manager.start_is_written(bad, 1)
     manager.abandon()
+    manager = open_manager(broker_config(tmp_path / "bad", tmp_path / "good"), CONFIG, files)
+    assert set(manager.logs) == {good.topic_partition}, "a start goes on without it as well"
+    manager.abandon()
 
 
 def test_file_handles_stay_bounded(tmp_path: Path) -> None:
