@@ -158,6 +158,15 @@ class UnverifiedBatches:
 
     def _write(self, unverified: Unverified) -> bool:
         """Whether that was done at once, one way or the other. If not, its checks take a while."""
+        try:
+            return self._write_or_raise(unverified)
+        except Exception as problem:  # a bug met by one batch must not keep those behind it from their turn
+            if self._is_first(unverified):
+                self._leave(unverified)
+            unverified.failed(problem)
+            return True
+
+    def _write_or_raise(self, unverified: Unverified) -> bool:
         appends, partition, batch = self._broker.appends, unverified.partition, unverified.batch
         config = partition.log.config
         check = self.check_of(unverified.terms)

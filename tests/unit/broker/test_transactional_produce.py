@@ -313,6 +313,27 @@ def test_a_bug_met_on_the_way_closes_the_connection_and_keeps_nobody_waiting(tmp
     run(scenario())
 
 
+def test_a_bug_met_while_writing_keeps_nobody_waiting_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            first, _ = await create_topic(broker, "t", 2)
+            Coordinator(broker)
+            client = Client(broker)
+            with monkeypatch.context() as patch:
+                patch.setattr(type(first), "append_as_leader", broken)
+                produce(client, ("t", 0, batch_of(P, 0)), ("t", 1, batch_of(P, 0)))
+                await until(client.transport.is_closing)
+            client = Client(broker)
+            produce(client, ("t", 0, batch_of(P, 0)), ("t", 1, batch_of(P, 0)))
+            assert [answer.error_code for answer in await client.produced()] == [0, 0]
+            assert broker.appends.waiting_count == 0
+
+    def broken(*arguments: object, **named: object) -> None:
+        raise RuntimeError("a bug")
+
+    run(scenario())
+
+
 def test_a_broker_that_stops_answers_what_is_being_asked_about(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
