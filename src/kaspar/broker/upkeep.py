@@ -134,6 +134,7 @@ class Upkeep:
             if step == start:
                 break
             await asyncio.sleep(0)
+        segments += await drop_old_segments(self._broker, partition)
         if segments:
             log.info(
                 "deleted old segments", partition=partition.topic_partition, segments=segments, log_start_offset=start
@@ -160,9 +161,15 @@ class Upkeep:
             await asyncio.sleep(0)
 
 
-async def drop_old_segments(partition: Partition) -> None:
-    """Drop what lies below the log start offset, in steps, so that the loop has time for others."""
+async def drop_old_segments(broker: "Broker", partition: Partition) -> int:
+    """Drop what lies below the log start offset, in steps, so that the loop has time for others: how many segments."""
+    one, segments = partition.log, 0
+    if one.waits_for_snapshots:
+        await broker.run_blocking(one.write_snapshots)
     while partition.state.role is not Role.NONE:  # otherwise it was deleted meanwhile
-        if not partition.log.drop_old_segments(MOST_SEGMENTS_AT_ONCE):
+        dropped = one.drop_old_segments(MOST_SEGMENTS_AT_ONCE)
+        if not dropped:
             break
+        segments += dropped
         await asyncio.sleep(0)
+    return segments

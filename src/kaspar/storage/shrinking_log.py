@@ -18,6 +18,7 @@ would bring back what is gone.
 """
 
 import uuid
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -99,6 +100,12 @@ class ShrinkingLog(LocalLog):
         super()._roll(base_offset, now_ms)
         self.snapshots.take(base_offset, self.producers.taken())
         self._write_snapshots(self.snapshots.write_if_small)
+
+    @property
+    def waits_for_snapshots(self) -> bool:
+        """Whether segments below the log start offset stay until a snapshot is written."""
+        slot = self._first_kept(self.log_start_offset)
+        return slot > 0 and self.snapshots.waits(self.segments.base_offsets[slot])
 
     def write_snapshots(self) -> None:
         """Write the producer snapshots that were taken. In a thread."""
@@ -208,7 +215,9 @@ class ShrinkingLog(LocalLog):
         return True
 
     def drop_old_segments(self, most: int) -> int:
-        """Drop segments that hold nothing from the log start offset on, the oldest first: how many."""
+        """Drop segments that hold nothing from the log start offset on, the oldest first: how many. One whose successor
+        has a producer snapshot that is not written yet has to wait, and so have those after it.
+        """
         before = len(self.segments.all)
         later = self.segments.base_offsets[most:]
         self._drop_old_files(min(self.log_start_offset, later[0]) if later else self.log_start_offset)
@@ -248,6 +257,7 @@ class ShrinkingLog(LocalLog):
         return before - len(self.segments.all)
 
     def _drop_old_files(self, below_offset: int) -> None:
+        below_offset = self._droppable(below_offset)
         try:
             self._give_up_swap(self._segments_below(below_offset))
             self._drop_segments_below(below_offset)
@@ -256,6 +266,19 @@ class ShrinkingLog(LocalLog):
                     self.snapshots.drop(snapshot)
         except OSError as error:
             raise self.directory.fail(error, f"deleting segments of {self.topic_partition}") from error
+
+    def _droppable(self, below_offset: int) -> int:
+        """Up to where segments may go now: the snapshot at the beginning of the first that stays is all that a start
+        would know of the producers of those before it.
+        """
+        base_offsets = self.segments.base_offsets
+        slot = self._first_kept(below_offset)
+        while slot > 0 and self.snapshots.waits(base_offsets[slot]):
+            slot -= 1
+        return base_offsets[slot]
+
+    def _first_kept(self, below_offset: int) -> int:
+        return max(0, bisect_right(self.segments.base_offsets, below_offset) - 1)
 
     # Cleaning
 

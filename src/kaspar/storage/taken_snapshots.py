@@ -4,6 +4,7 @@ A snapshot of tens of thousands of producers takes a tenth of a second to write,
 loop, in the middle of an append. So a roll takes the snapshot, which is the entries as they are then and which nobody
 changes any more (`ProducerState.taken`), and writes it only if it is small. Otherwise a thread does so within seconds.
 A crash in between costs what any lost snapshot does: recovery begins at the one before it and reads more of the log.
+So what lies before a snapshot that has yet to be written is not deleted: nothing else tells of its producers.
 
 Rules:
 - The owner takes and drops; any thread may write, one at a time.
@@ -49,6 +50,11 @@ class TakenSnapshots:
     def all(self) -> list[int]:
         with self._changing:
             return [*self._written, *(offset for offset in self._taken if offset not in self._written)]
+
+    def waits(self, offset: int) -> bool:
+        """Whether the one of that offset has yet to be written."""
+        with self._changing:
+            return offset in self._taken
 
     def take(self, offset: int, entries: list[ProducerEntry]) -> None:
         """To be written. The entries are not changed from now on."""

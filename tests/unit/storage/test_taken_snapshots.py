@@ -160,10 +160,32 @@ def test_one_that_is_of_no_use_any_more_while_it_is_written_goes_and_nobody_wait
     writer = threading.Thread(target=log.write_snapshots)
     writer.start()
     assert files.reached.wait(30)
-    log.delete_old_segments(10, now_ms=NOW_MS)  # would wait here for ever
+    log.snapshots.drop(5)  # would wait here for ever
     files.go_on.set()
     writer.join(30)
     assert snapshots(folder) == [numbered(10, SNAPSHOT)]
+
+
+@pytest.mark.parametrize("rolls", [True, False])
+def test_segments_stay_until_the_snapshot_behind_them_is_written(tmp_path: Path, rolls: bool) -> None:
+    """Nothing else tells of their producers: after a crash, their last batches would be taken for new ones."""
+    folder = LogFolder(tmp_path)
+    send(folder.log, 0, *range(5))
+    if rolls:
+        folder.log.roll(now_ms=NOW_MS)
+    folder.log.delete_old_segments(5, now_ms=NOW_MS)
+    assert folder.log.waits_for_snapshots
+    log = folder.reopen(clean=False)
+    assert log.log_start_offset == 5
+    assert all(is_duplicate(log, 0, producer_id) for producer_id in range(5))
+    send(log, 1, *range(5))
+    log.delete_old_segments(10, now_ms=NOW_MS)
+    log.write_snapshots()
+    assert not log.waits_for_snapshots
+    assert log.drop_old_segments(10) > 0
+    log = folder.reopen(clean=False)
+    assert log.segments.base_offsets == (10,)
+    assert all(is_duplicate(log, 1, producer_id) for producer_id in range(5))
 
 
 def test_nothing_is_written_into_the_folder_of_a_deleted_log(tmp_path: Path) -> None:

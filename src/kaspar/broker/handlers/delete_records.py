@@ -88,7 +88,7 @@ def _result(broker: "Broker", deletion: _Deletion) -> DeleteRecordsPartitionResu
 async def _drop_segments(broker: "Broker", partition: Partition) -> None:
     """Whatever comes of it: that the records are gone is written down, and retention looks after what is left."""
     try:
-        await drop_old_segments(partition)
+        await drop_old_segments(broker, partition)
     except StorageFailure as failure:
         broker.log_directory_failed(failure)
     except Refused as refusal:
