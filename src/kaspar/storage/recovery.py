@@ -10,7 +10,8 @@ any other end:
   Where the topic is compacted, or the recovery point is not known, the gap may be the cleaner's work, and it stays;
 - the indexes of what was checked are made anew, leader epochs found on the way are added, and the state of the
   producers is brought up to date from the newest snapshot at or below the recovery point. Aborted transactions that
-  are decided on the way are added to their index. Newer snapshots go: they may know of batches that are lost.
+  are decided on the way are added to their index. Newer snapshots go, for they may know of batches that are lost, and
+  are made anew.
 
 Files that an unfinished deletion, cleaning or swap left are dealt with first, as Kafka does it.
 """
@@ -38,6 +39,7 @@ from kaspar.storage.leftovers import FolderContent, settle_leftovers
 from kaspar.storage.local_log import jitter_ms
 from kaspar.storage.log import Log
 from kaspar.storage.log_directory import LogDirectory
+from kaspar.storage.producer_snapshot import write_snapshot
 from kaspar.storage.producer_state import ProducerState
 from kaspar.storage.segment import Segment
 from kaspar.storage.set_aside import keep_tail, set_segment_aside
@@ -153,8 +155,8 @@ class _Loading:
             self._load_clean()
         else:
             synced = max(recovery_point, self.segments[0].base_offset)
-            self._recover(synced)
             self._remove_snapshots_above(synced)
+            self._recover(synced)
         if self.log_end_offset < self.log_start_offset:
             log.warning(
                 "the log ends before its start, for files are missing: it begins anew",
@@ -261,6 +263,7 @@ class _Loading:
                 self._set_aside_from(segment, problem)
                 break
             if slot > first:
+                self._write_snapshot(segment.base_offset)
                 position, checked_from = 0, segment.base_offset
                 kept, aborted = [], self.aborted.kept(slot, segment.base_offset)
             end, sound = self._scan(segment, position, checked_from, kept, aborted)
@@ -465,6 +468,19 @@ class _Loading:
         """
         for offset in [offset for offset in self.content.snapshots if offset > synced]:
             self._remove_snapshot(offset)
+
+    def _write_snapshot(self, offset: int) -> None:
+        """The state of the producers where a segment begins: when those before it are deleted, nothing else tells of
+        theirs. On a full disk there is none.
+        """
+        try:
+            write_snapshot(self.files, self.folder, offset, self.producers.entries.values())
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            log.warning("no space is left for a producer snapshot", partition=self.topic_partition, offset=offset)
+        else:
+            self.content.snapshots.add(offset)
 
     def _remove_stray_snapshots(self) -> None:
         """A snapshot belongs to a segment's base offset or to the end of the log; others are of no use."""

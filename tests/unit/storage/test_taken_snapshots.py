@@ -188,6 +188,23 @@ def test_segments_stay_until_the_snapshot_behind_them_is_written(tmp_path: Path,
     assert all(is_duplicate(log, 1, producer_id) for producer_id in range(5))
 
 
+def test_segments_that_a_recovery_has_read_may_be_deleted_before_the_next_crash(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path)
+    rolled(folder)
+    folder.log.write_snapshots()
+    send(folder.log, 0, 7)
+    folder.log.roll(now_ms=NOW_MS)
+    folder.log.write_snapshots()
+    send(folder.log, 0, 8)
+    before = snapshots(folder)
+    log = folder.reopen(clean=False)
+    assert snapshots(folder) == before
+    log.delete_old_segments(5, now_ms=NOW_MS)
+    log = folder.reopen(clean=False)
+    assert log.segments.base_offsets == (5, 6)
+    assert all(is_duplicate(log, 0, producer_id) for producer_id in (*range(5), 7, 8))
+
+
 def test_nothing_is_written_into_the_folder_of_a_deleted_log(tmp_path: Path) -> None:
     """Its name may be that of another topic's log, whose producers these are not."""
     files = HeldRenames()
