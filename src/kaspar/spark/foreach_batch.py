@@ -24,7 +24,7 @@ from kaspar.spark.exactly_once.blocks import Blocks, Scope, Writes
 from kaspar.spark.exactly_once.decisions import QueryState
 from kaspar.spark.exactly_once.driver import announce, tell_of_repetition
 from kaspar.spark.exactly_once.leftovers import finish_for_others
-from kaspar.spark.exactly_once.names import BatchName, Origin
+from kaspar.spark.exactly_once.names import BLOCKS, BatchName, Origin, is_run_id
 from kaspar.spark.exactly_once.ownership import claim
 from kaspar.spark.exactly_once.parties import Parties, Superseded
 from kaspar.spark.exactly_once.process import Process, this_process
@@ -36,6 +36,7 @@ from kaspar.spark.write_schema import check_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
 _publishing = threading.Lock()  # queries of one program call from threads of their own, and share a connection
@@ -73,7 +74,7 @@ def batch(batch_id: int, *, query: str | None = None, options: Mapping[str, str]
     with _publishing:
         scope = Scope(process.cluster_id(), name, run_id)
     claim_name = _blocks.begin(scope, batch_id)
-    writes = Batch(given, BatchName(name, claim_name, batch_id, Origin(query_id)))
+    writes = Batch(given, BatchName(name, claim_name, batch_id, Origin(query_id, kind=BLOCKS)))
     is_deciding = is_in_doubt = is_published = False
     try:
         with _publishing:
@@ -154,6 +155,8 @@ def _publish(process: Process, writes: Batch) -> None:
     is_first = announce(process, writes.name)
     transactions = [each.transaction for each in writes.written if each.transaction is not None]
     publish(process.parties, writes.name, transactions, covers=writes.writes.covers)
+    if not transactions and writes.writes.has_failed:
+        clear_own(process.parties, writes.name, process.log.state(writes.name.query))
     if is_first:
         finish_for_others(process.parties)
 
@@ -186,4 +189,20 @@ def _running_query() -> tuple[str | None, str | None]:
     if context is None:
         return None, None
     query_id = context.getLocalProperty("sql.streaming.queryId")
-    return query_id, context.getLocalProperty("spark.jobGroup.id") if query_id else None
+    if not query_id:
+        return None, None
+    group = context.getLocalProperty("spark.jobGroup.id")
+    return query_id, group if is_run_id(group) else _run_of(context, query_id) or group
+
+
+def _run_of(context: "SparkContext", query_id: str) -> str | None:
+    """The run of a query whose jobs the program has given a group of its own: for all its life that one is the same, so
+    a run that repeats a batch of the one before it would be taken for that. Spark keeps the run for all sessions."""
+    from pyspark.sql import SparkSession
+
+    session, java = SparkSession.getActiveSession(), context._jvm
+    if session is None or java is None:
+        return None
+    running = session._jsparkSession.sharedState().activeStreamingQueries()
+    query = running.get(java.java.util.UUID.fromString(query_id))
+    return None if query is None else str(query.runId())

@@ -152,6 +152,27 @@ def test_a_second_block_of_a_batch_stops_the_query_however_often_it_is_started(
         wait_for(topics, topic, numbered(0, 3))
 
 
+def test_runs_of_a_program_that_gives_its_jobs_a_group_of_its_own_are_told_apart(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create()
+    topics.produce(source, numbered(0, 3))
+
+    def publish(rows: DataFrame, batch_id: int, *, times: int = 1) -> None:
+        spark.sparkContext.setJobGroup("nightly", "the same in every run")
+        for _ in range(times):
+            kaspar.spark.write_batch(rows, batch_id=batch_id, topic=target, options=servers(broker))
+
+    run_stream(spark, broker, tmp_path, source, publish=publish)
+    forget_the_last_commit(tmp_path)
+    topics.produce(source, numbered(3, 5))
+    run_stream(spark, broker, tmp_path, source, publish=publish)
+    wait_for(topics, target, numbered(0, 5))
+    topics.produce(source, numbered(5, 7))
+    with pytest.raises(PySparkException, match="put all writes of a batch into one"):
+        run_stream(spark, broker, tmp_path, source, publish=lambda rows, batch: publish(rows, batch, times=2))
+
+
 def test_a_name_is_refused_to_a_new_checkpoint_until_it_is_released(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:

@@ -41,7 +41,7 @@ class ExactlyOnce:
         claim = str(uuid.uuid4())
         if options.query is None or options.version is None:
             return cls(options, unnamed_job(claim))
-        return cls(options, BatchName(named_job(options.query, options.topic), claim, options.version))
+        return cls(options, named_job(options.query, options.topic, options.version, claim))
 
     def begin(self) -> TaskWriter:
         from kaspar.spark.exactly_once.task import ExactlyOnceTask

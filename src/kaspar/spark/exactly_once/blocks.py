@@ -101,6 +101,8 @@ class Writes:
         self._in_progress = 0
         self._has_ended = False
         self.covers: list[str] = []
+        self.has_failed = False
+        """Whether one of them has: what its tasks wrote is left open."""
 
     @contextmanager
     def one(self, batch: object, topic: str | None) -> Iterator[None]:
@@ -113,6 +115,9 @@ class Writes:
             self._in_progress += 1
         try:
             yield
+        except BaseException:
+            self.has_failed = True
+            raise
         finally:
             with self._lock:
                 self._in_progress -= 1

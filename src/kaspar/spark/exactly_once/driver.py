@@ -46,11 +46,19 @@ def give_up_messages(
     options: WriteOptions, batch: BatchName | None, messages: Sequence[WriterCommitMessage | None]
 ) -> None:
     """Where no task has finished each has aborted its own, and what dead ones left is found by the next run."""
+    is_job = batch is not None
     written = [message for message in messages if isinstance(message, TaskWritten)]
     if batch is None and written:
         batch = written[0].batch
-    if batch is not None:
-        give_up(this_process(options).parties, batch)
+    if batch is None:
+        return
+    state = give_up(this_process(options).parties, batch)
+    if is_job and state.last is not None and state.last.batch[:3] == batch[:3]:
+        print(
+            f"kaspar: {batch} is published all the same: it was decided before the job failed. Do not repeat it.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _other_topics(last: Decision | None, batch: BatchName, target: str) -> str:

@@ -72,12 +72,12 @@ def is_known(client: Client, log: DecisionLog, query: str) -> bool:
 
 def end_left_overs(parties: Parties, query: str, *, accept_loss: bool = False) -> Ended:
     """Raises DecidedButAborted if what was decided cannot be committed any more, unless that is accepted."""
-    state = parties.log.look(query)
+    after = _last_generation(parties.coordinator.known_transactions(query))
+    state = parties.log.look(query)  # after that: whoever has such an id by then, and is in the log, is seen
     decided = len(state.pending.transactions) if state.pending is not None else 0
     left = parties.coordinator.open_transactions(query)
     named = state.pending.transactional_ids if state.pending is not None else frozenset()
     claim = f"kaspar spark transactions {parties.nonce}"
-    after = _last_generation(parties.coordinator.known_transactions(query))
     loss = None
     try:
         if take_over(parties, query, claim, state, after=after) is None:

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote
 
 PREFIX = "kaspar-spark:"
 UNNAMED = "job-"
+JOBS, BLOCKS = "jobs", "blocks"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -25,6 +26,8 @@ class Origin(NamedTuple):
     be written, since its batch is decided."""
     is_released: bool = False
     """Whether the name is free for any other: not for this one, whose last batch is not known any more."""
+    kind: str | None = None
+    """JOBS or BLOCKS, whose numbers mean nothing to each other; None: not known, or a streaming query of its own."""
 
     def kept(self) -> "Origin":
         """What stays where the query is taken over in nobody's name."""
@@ -55,16 +58,21 @@ def in_stream(batch: BatchName, query: str | None, run: str | None) -> BatchName
 
     Spark gives its jobs the run's id as their group, unless the program gives them another.
     """
-    if query is None or batch.origin != Origin():
+    if query is None or batch.origin.kind != JOBS:
         return batch
-    once = f"{run} {batch.batch_id}" if run is not None and _UUID.fullmatch(run) else None
-    return batch._replace(origin=Origin(query, once))
+    once = f"{run} {batch.batch_id}" if is_run_id(run) else None
+    return batch._replace(origin=batch.origin._replace(stream=query, once=once))
 
 
-def named_job(app_id: str, topic: str | None) -> str:
-    """Under which name the versions of a job are counted: for each topic apart, as Delta counts them for each table.
-    No topic's name has such a sign, so it is no other's."""
-    return f"{app_id}/{topic or '*'}"
+def is_run_id(group: str | None) -> bool:
+    """Whether a job group is Spark's for a run of a stream, and not one that a program gave its jobs."""
+    return group is not None and _UUID.fullmatch(group) is not None
+
+
+def named_job(app_id: str, topic: str | None, version: int, claim: str) -> BatchName:
+    """Versions of a job are counted for each topic apart, as Delta counts them for each table. No topic's name has such
+    a sign, so it is no other job's."""
+    return BatchName(f"{app_id}/{topic or '*'}", claim, version, Origin(kind=JOBS))
 
 
 def is_unnamed_job(batch: BatchName) -> bool:

@@ -12,10 +12,14 @@ Rules:
 import shlex
 
 from kaspar.spark.exactly_once.decisions import Owner, QueryState, Standing
-from kaspar.spark.exactly_once.names import BatchName, Origin
+from kaspar.spark.exactly_once.names import BLOCKS, JOBS, BatchName, Origin
 from kaspar.spark.exactly_once.parties import LogLost, NameTaken, Parties, Superseded
 from kaspar.spark.exactly_once.settling import clear_away, finish_pending
 
+_KINDS: dict[str | None, str] = {
+    JOBS: "the versions of a job (txnAppId, and the topic after the last '/')",
+    BLOCKS: "the batches of kaspar.spark.batch or write_batch (query=)",
+}
 _ATTEMPTS = 8  # others that claim the query at the very same moment, one after the other
 
 
@@ -118,6 +122,11 @@ def _check_origin(batch: BatchName, state: QueryState) -> None:
             "other, and would be taken for published. Give this one a name of its own (query= or txnAppId). If it is "
             "to take the name over, stop the other for good and run `kaspar spark transactions --bootstrap-server "
             f"HOST:PORT --query {shlex.quote(batch.query)} --end --release`: then batches are counted anew."
+        )
+    if None not in (batch.origin.kind, state.origin.kind) and batch.origin.kind != state.origin.kind:
+        raise NameTaken(
+            f"the name {batch.query} counts {_KINDS[state.origin.kind]}, and this is one of "
+            f"{_KINDS[batch.origin.kind]}: the numbers of the one mean nothing to the other. Give this one another name"
         )
     if batch.origin.once is not None and state.origin.once == batch.origin.once:
         raise NameTaken(

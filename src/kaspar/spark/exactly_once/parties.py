@@ -33,6 +33,10 @@ class DecidedButAborted(KasparError):
         """How many."""
 
 
+class DecidedNotCommitted(KasparError):
+    """The batch is decided, so it will be visible, and the brokers do not answer to make it so now."""
+
+
 class LogLost(KasparError):
     """The decision log has lost what it knew: what was decided before cannot be told any more."""
 

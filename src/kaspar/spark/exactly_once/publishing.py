@@ -13,12 +13,12 @@ told that this was not published.
 import logging
 from collections.abc import Sequence
 
-from kaspar.base.errors import KasparError, invariant
+from kaspar.base.errors import KasparError, Refused, invariant
 from kaspar.spark.exactly_once.deadlines import check_open
 from kaspar.spark.exactly_once.decisions import DecidedTransaction, Decision, QueryState, Standing
-from kaspar.spark.exactly_once.names import BatchName, TransactionName
+from kaspar.spark.exactly_once.names import BatchName, TransactionName, is_unnamed_job
 from kaspar.spark.exactly_once.ownership import claim, superseded, take_over
-from kaspar.spark.exactly_once.parties import NotPublished, Parties, Superseded
+from kaspar.spark.exactly_once.parties import DecidedNotCommitted, NotPublished, Parties, Superseded
 from kaspar.spark.exactly_once.settling import clear_away, finish_pending
 
 log = logging.getLogger(__name__)
@@ -33,8 +33,9 @@ def publish(
     """All tasks of the batch have finished: make what they wrote visible, once, all of it or nothing. `covers` are the
     topics of its writes.
 
-    Raises Superseded if another run owns the query, NotPublished if the batch was published without these, and
-    DecidedButAborted if a decision cannot be carried out any more.
+    Raises Superseded if another run owns the query, NotPublished if the batch was published without these,
+    DecidedNotCommitted if it is left to the next run to make it visible, and DecidedButAborted if a decision cannot be
+    carried out any more.
     """
     try:
         state = _publish(parties, batch, transactions, covers)
@@ -64,8 +65,8 @@ def _clear_if_possible(parties: Parties, query: str, state: QueryState, *, gener
         log.warning(f"What query {query} left open is aborted with its next batch, and not yet: {problem}.")
 
 
-def give_up(parties: Parties, batch: BatchName) -> None:
-    """The batch failed: abort what its tasks wrote, unless it was decided before that.
+def give_up(parties: Parties, batch: BatchName) -> QueryState:
+    """The batch failed: abort what its tasks wrote, unless it was decided before that. What the log says after it.
 
     A decision whose append was not answered may still reach the log. So the query is taken over first, in the name of
     nobody: from then on the failed run's decisions are void.
@@ -73,14 +74,21 @@ def give_up(parties: Parties, batch: BatchName) -> None:
     state = parties.log.look(batch.query)
     if state.standing(batch.claim) is Standing.OWNER:
         take_over(parties, batch.query, f"after {batch.claim} {parties.nonce}", state)
+    return parties.log.state(batch.query)
 
 
 def forget(parties: Parties, batch: BatchName) -> None:
-    """Delete what the log has of a job that is complete and has no name to come back under."""
+    """Delete what the log has of a job that is complete and has no name to come back under. It is published, whether
+    that can be done or not."""
     state = parties.log.state(batch.query)
     invariant(state.is_complete, "what is decided is finished first")
     known = [owner.key for owner in state.owners] + ([state.last.key] if state.last is not None else [])
-    parties.log.append(batch.query, [(key, None) for key in known])
+    if not known:
+        return  # another has carried it out, and forgotten it
+    try:
+        parties.log.append(batch.query, [(key, None) for key in known])
+    except (KasparError, OSError) as problem:
+        log.warning(f"The decision log keeps what it has of the job {batch.query}, which is published: {problem}.")
 
 
 def _publish(
@@ -96,7 +104,14 @@ def _publish(
         _check_published(batch, state, transactions)
         return state
     _decide(parties, batch, transactions, state.generation, covers)
-    return finish_pending(parties, batch.query)
+    try:
+        return finish_pending(parties, batch.query)
+    except (Refused, OSError) as problem:
+        raise DecidedNotCommitted(
+            f"{batch} is decided, and could not be carried out to its end: {problem}. The next run of any query does "
+            "that, or `kaspar spark transactions --bootstrap-server HOST:PORT --finish`. It counts as published: do "
+            "not repeat a job for that."
+        ) from problem
 
 
 def _check_published(batch: BatchName, state: QueryState, transactions: Sequence[DecidedTransaction]) -> None:
@@ -128,6 +143,8 @@ def _decide(
     check_open(parties, batch, transactions)
     decision = Decision.of(batch, generation, parties.nonce, transactions, covers)
     state = parties.log.append(batch.query, [decision.record()])
+    if is_unnamed_job(batch) and state.in_force is None:
+        return  # another has carried the decision out and forgotten the job: nothing else deletes a job's owner
     if state.last is None or state.last.key != decision.key:
         raise superseded(batch, state)
 

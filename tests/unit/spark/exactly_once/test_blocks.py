@@ -10,7 +10,8 @@ import pytest
 from kaspar.base.errors import KasparError
 from kaspar.spark.exactly_once.blocks import Blocks, Scope
 from kaspar.spark.exactly_once.leftovers import end_left_overs
-from kaspar.spark.exactly_once.ownership import release
+from kaspar.spark.exactly_once.names import named_job
+from kaspar.spark.exactly_once.ownership import claim, release
 from kaspar.spark.exactly_once.parties import NameTaken, Superseded
 from tests.property.exactly_once_model import Cluster, Killed
 from tests.unit.spark.exactly_once.programs import QUERY, TOPICS, Program
@@ -129,6 +130,16 @@ def test_a_block_that_raised_may_be_tried_again_in_the_same_run(cluster: Cluster
     assert not cluster.open_ids()
     program.go(0, "large", "totals")
     assert topics_of(cluster, 0) == ["large", "totals"]
+
+
+def test_what_a_failed_write_left_open_is_aborted_also_if_nothing_else_was_written(cluster: Cluster) -> None:
+    program = Program(cluster, "run")
+    with program.block(0) as batch, suppress(RuntimeError), batch.writes.one(batch.name, "new"):
+        program.write(batch, "large")
+        batch.written.clear()  # its other tasks have failed, so Spark gives no message
+        raise RuntimeError("another task of it")
+    assert not cluster.visible
+    assert not cluster.open_ids()
 
 
 def test_a_commit_that_failed_at_any_step_may_be_tried_again_in_the_same_run() -> None:
@@ -272,6 +283,19 @@ def test_a_stream_is_refused_the_name_of_a_program_that_counts_by_itself(cluster
     Program(cluster, "job", stream=None).go(0, "large")
     with pytest.raises(NameTaken, match="belongs to a program that numbers its batches itself"):
         Program(cluster, "stream").go(0, "large")
+
+
+def test_blocks_and_jobs_are_not_counted_under_one_name(cluster: Cluster) -> None:
+    block = Program(cluster, "block", stream=None)
+    block.go(3, "large", query="nightly/orders")
+    end_left_overs(cluster.process("command").parties, "nightly/orders")
+    cluster.compact(cluster.next_offset)
+    parties = cluster.process("worker").parties
+    with pytest.raises(NameTaken, match=r"counts the batches of kaspar.spark.batch"):
+        claim(parties, named_job("nightly", "orders", 1, "job"))
+    claim(parties, named_job("nightly", "counts", 1, "job"))
+    with pytest.raises(NameTaken, match="counts the versions of a job"):
+        block.go(4, "large", query="nightly/counts")
 
 
 def test_a_name_stays_with_its_stream_whoever_takes_it_over_meanwhile(cluster: Cluster) -> None:

@@ -6,6 +6,7 @@ from kaspar.spark.exactly_once import driver
 from kaspar.spark.exactly_once.decision_log import partition_of
 from kaspar.spark.exactly_once.leftovers import end_left_overs
 from kaspar.spark.exactly_once.names import BatchName, unnamed_job
+from kaspar.spark.exactly_once.parties import DecidedNotCommitted
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.write_options import WriteOptions
 from tests.property.exactly_once_model import Cluster
@@ -67,6 +68,59 @@ def test_a_driver_that_is_alive_after_all_finds_its_job_done() -> None:
     assert [cluster.visible[0, task] for task in range(TASKS)] == [2] * TASKS
     assert not cluster.open_ids()
     assert cluster.process("reader").parties.log.look(slow.batch(0).query).owners == []
+
+
+def test_a_job_that_another_has_carried_out_and_forgotten_is_not_told_as_failed() -> None:
+    """Whoever is told so repeats it, and has its rows twice."""
+    cluster = Cluster()
+    slow, other = Job(cluster, "slow"), Job(cluster, "other")
+    log = slow.committer.parties.log
+
+    def other_is_faster(query, records):  # type: ignore[no-untyped-def]
+        del log.append
+        cluster.store(records)
+        other.publish()
+        return log.look(query)
+
+    log.append = other_is_faster  # type: ignore[method-assign]
+    slow.publish()
+    assert [cluster.visible[0, task] for task in range(TASKS)] == [2] * TASKS
+
+
+def test_a_job_that_is_published_does_not_fail_if_the_log_is_away_after_that() -> None:
+    cluster = Cluster()
+    job = Job(cluster, "job")
+    log = job.committer.parties.log
+    append = log.append
+
+    def no_tombstones(query, records):  # type: ignore[no-untyped-def]
+        if all(value is None for _, value in records):
+            raise OSError("away")
+        return append(query, records)
+
+    log.append = no_tombstones  # type: ignore[method-assign]
+    job.publish()
+    assert [cluster.visible[0, task] for task in range(TASKS)] == [1] * TASKS
+
+
+def test_a_job_that_fails_after_its_decision_says_that_it_must_not_be_repeated(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster()
+    job = Job(cluster, "job")
+    coordinator = job.committer.parties.coordinator
+
+    def away(endings):  # type: ignore[no-untyped-def]
+        raise OSError("away")
+
+    coordinator.end = away  # type: ignore[method-assign, assignment]
+    with pytest.raises(DecidedNotCommitted, match="do not repeat a job for that"):
+        job.publish()
+    del coordinator.end
+    monkeypatch.setattr(driver, "this_process", lambda _: DriverProcess(job.committer))
+    driver.give_up_messages(OPTIONS, job.batch(0), [TaskWritten(job.batch(0), 1, each) for each in job.written])
+    assert "is published all the same" in capsys.readouterr().err
+    assert [cluster.visible[0, task] for task in range(TASKS)] == [1] * TASKS
 
 
 def test_jobs_see_each_other_in_the_log() -> None:

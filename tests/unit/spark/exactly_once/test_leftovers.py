@@ -7,8 +7,11 @@ import pytest
 from kaspar.base.errors import ErrorCode
 from kaspar.spark.exactly_once.leftovers import end_left_overs, finish_decided, finish_for_others
 from kaspar.spark.exactly_once.names import TransactionName
-from kaspar.spark.exactly_once.parties import DecidedButAborted, LogLost
+from kaspar.spark.exactly_once.ownership import release
+from kaspar.spark.exactly_once.parties import DecidedButAborted, LogLost, NameTaken
 from tests.property.exactly_once_model import Cluster
+from tests.unit.spark.exactly_once.programs import QUERY as QUERY_OF_BLOCKS
+from tests.unit.spark.exactly_once.programs import Program
 from tests.unit.spark.exactly_once.scenes import (
     QUERY,
     TASKS,
@@ -208,3 +211,23 @@ def test_a_transaction_that_a_run_opens_again_while_it_is_ended_is_told_of() -> 
     ended = end_left_overs(command, QUERY)
     assert ended.still_open == {first.transactional_id}
     assert ended.aborted == TASKS - 1
+
+
+def test_a_stream_that_takes_a_released_name_while_it_is_ended_by_hand_keeps_it() -> None:
+    """It claims when the command has begun to look, and its transactions are among those that the command finds."""
+    cluster = Cluster()
+    Program(cluster, "old", stream="old").go(0, "large")
+    release(cluster.process("command").parties, QUERY_OF_BLOCKS)
+    command = cluster.process("command").parties
+    coordinator = command.coordinator
+    known = coordinator.known_transactions
+
+    def another_comes(query: str) -> list[str]:
+        Program(cluster, "new", stream="new").go(0, "totals")
+        return known(query)
+
+    coordinator.known_transactions = another_comes  # type: ignore[method-assign]
+    end_left_overs(command, QUERY_OF_BLOCKS)
+    with pytest.raises(NameTaken):
+        Program(cluster, "third", stream="third").go(0, "new")
+    Program(cluster, "again", stream="new").go(1, "totals")

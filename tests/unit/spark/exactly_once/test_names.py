@@ -4,11 +4,14 @@ import pytest
 
 from kaspar.spark.exactly_once.attempt import Slots
 from kaspar.spark.exactly_once.names import (
+    BLOCKS,
+    JOBS,
     BatchName,
     Origin,
     TransactionName,
     in_stream,
     is_unnamed_job,
+    named_job,
     prefix_of,
     unnamed_job,
 )
@@ -42,12 +45,14 @@ def test_a_slot_is_used_again_in_a_later_batch_and_never_in_the_same() -> None:
 
 
 def test_a_named_write_inside_foreach_batch_belongs_to_its_stream() -> None:
-    batch = BatchName("nightly/orders", "claim", 7)
+    batch = named_job("nightly", "orders", 7, "claim")
     run = "0f8fad5b-d9cb-469f-a165-70867728950e"
     assert in_stream(batch, None, None) == batch
-    assert in_stream(batch, "stream", run) == batch._replace(origin=Origin("stream", f"{run} 7"))
-    assert in_stream(batch, "stream", "a job group of the program's") == batch._replace(origin=Origin("stream"))
-    of_block = batch._replace(origin=Origin("stream"))
+    assert in_stream(batch, "stream", run) == batch._replace(origin=Origin("stream", f"{run} 7", kind=JOBS))
+    assert in_stream(batch, "stream", "a job group of the program's") == batch._replace(
+        origin=Origin("stream", kind=JOBS)
+    )
+    of_block = batch._replace(origin=Origin("stream", kind=BLOCKS))
     assert in_stream(of_block, "stream", run) == of_block, "which takes care of second blocks itself"
 
 
