@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from kaspar.base.errors import StorageFailure
 from kaspar.base.ids import Offset, TopicPartition
 from kaspar.base.log import get_log
-from kaspar.base.patient_clock import Moment
 from kaspar.config import LogConfig
 from kaspar.storage import checkpoints, folder_metadata
 from kaspar.storage.file_names import (
@@ -49,8 +48,6 @@ class DirectoryLoader:
         config_of: Callable[[str], LogConfig],
         *,
         now_ms: int,
-        moment: Moment,
-        producer_expiration_ms: int,
         progress: LoadProgress | None,
         deleted_topics: Collection[uuid.UUID] = (),
     ) -> None:
@@ -64,8 +61,6 @@ class DirectoryLoader:
         self._deleted_topics = deleted_topics
         self._config_of = config_of
         self._now_ms = now_ms
-        self._moment = moment
-        self._producer_expiration_ms = producer_expiration_ms
         self._progress = progress
         self._counting = threading.Lock()
         self._clean = False
@@ -138,8 +133,6 @@ class DirectoryLoader:
                 self._config_of(partition.topic),
                 known,
                 now_ms=self._now_ms,
-                moment=self._moment,
-                producer_expiration_ms=self._producer_expiration_ms,
                 progress=self._checked,
             )
         except StorageFailure:

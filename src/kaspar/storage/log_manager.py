@@ -107,8 +107,6 @@ class LogManager:
                 directory,
                 config_of,
                 now_ms=self._clock.now_ms(),
-                moment=self.patient_clock.moment(),
-                producer_expiration_ms=self._config.producer_id_expiration_ms,
                 progress=progress,
                 deleted_topics=expected.deleted,
             )

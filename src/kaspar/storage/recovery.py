@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
-from kaspar.base.patient_clock import Moment
 from kaspar.config import LogConfig
 from kaspar.records import BatchHeader
 from kaspar.storage import producer_replay
@@ -73,17 +72,13 @@ def load_log(
     known: KnownOffsets,
     *,
     now_ms: int,
-    moment: Moment,
-    producer_expiration_ms: int,
     progress: Progress | None = None,
 ) -> Log:
     """May wait for the disk: in a thread. OSError is for the caller, who knows which directory fails. `now_ms` is the
-    wall clock's time, `moment` the one by which idle producers are forgotten.
+    wall clock's time. Idle producers are forgotten later: one that has not heard the last response tries again first.
     """
     loading = _Loading(directory.files, folder, topic_partition, config, known, now_ms, progress)
     loading.run()
-    for _ in loading.producers.expire(moment, producer_expiration_ms):
-        pass
     loaded = Log(
         directory,
         folder,

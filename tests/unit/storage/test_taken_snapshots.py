@@ -15,6 +15,7 @@ from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import NOW_MS, PARTITION, LogFolder, append, make_batch
 
 SMALL = 3
+DAY_MS = 24 * 60 * 60_000
 
 
 @pytest.fixture(autouse=True)
@@ -239,3 +240,15 @@ def test_a_full_disk_leaves_it_out(tmp_path: Path) -> None:
     assert snapshots(folder) == []
     assert not [name for name in os.listdir(log.folder) if name.endswith(".tmp")]
     assert is_duplicate(folder.reopen(clean=False), 0, 4)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_retry_after_a_start_is_found_to_be_one_however_old_its_records_are(tmp_path: Path, clean: bool) -> None:
+    """A producer that brings in the records of last year may not have heard the broker's last response."""
+    folder = LogFolder(tmp_path)
+    old = make_batch(producer_id=1, producer_epoch=0, base_sequence=0, timestamp=NOW_MS - 365 * DAY_MS)
+    append(folder.log, bytearray(old))
+    folder.log.roll(now_ms=NOW_MS)
+    folder.log.flush()
+    log = folder.reopen(clean=clean)
+    assert append(log, bytearray(old)).duplicate
