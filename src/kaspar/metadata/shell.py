@@ -113,6 +113,8 @@ class ControllerShell:
         self._watch_fired = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._image: ClusterImage | None = None
+        self._unfollowed: frozenset[str] = frozenset()
+        """Topics whose last change a listener has not carried out, for it met a bug."""
         self._fence = Fence(store, controller.broker_id, retry_delay_s=retry_delay_s)
 
     @property
@@ -212,7 +214,8 @@ class ControllerShell:
 
     async def _handle(self, event: _Event) -> Any:
         if isinstance(event, _LookAtFence):
-            return await self._fence.check()
+            await self._fence.check()
+            return await self._tell(self.image, self._unfollowed) if self._unfollowed else None
         if isinstance(event, _LookAtBrokers):
             self._watch_fired.clear()
             seen = await self._fence.retried(lambda: load_brokers(self._store, self._on_watch))
@@ -226,10 +229,18 @@ class ControllerShell:
 
     async def _publish(self, image: ClusterImage, changed_topics: frozenset[str]) -> None:
         old, self._image = self.image, image
+        await self._tell(old, changed_topics)
+
+    async def _tell(self, old: ClusterImage, changed_topics: frozenset[str]) -> None:
+        """Topics with which a listener meets a bug are told again when the fence is looked at. Not with every event:
+        the bug may stay, and other topics have no part in it.
+        """
+        self._unfollowed |= changed_topics
         for listener in self._listeners:
-            waiting = listener(old, image, changed_topics)
+            waiting = listener(old, self.image, changed_topics)
             if waiting is not None:
                 await waiting
+        self._unfollowed -= changed_topics
 
     # -- claiming the store, and claiming it again -------------------------------------------------------------------
 

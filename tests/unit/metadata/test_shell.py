@@ -10,6 +10,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.metadata import layout
+from kaspar.metadata import shell as shell_module
 from kaspar.metadata.controller import Controller
 from kaspar.metadata.events import (
     DONE,
@@ -34,7 +35,7 @@ from kaspar.metadata.shell import ControllerShell, register_broker
 from kaspar.metadata.sqlite import SqliteMetadata
 from kaspar.metadata.store import Store, StoreFull
 from tests.unit.metadata.clusters import broker, controller
-from tests.unit.metadata.stores import within
+from tests.unit.metadata.stores import until, within
 
 ONE = BrokerId(1)
 
@@ -316,5 +317,26 @@ def test_a_listener_that_fails_is_told_to_whoever_asked_and_the_next_event_is_se
             (created,) = await shell.submit(CreateTopics((NewTopic("good"),)))
             assert created.outcome == DONE
             assert await stored(metadata) == shell.image
+
+    run(scenario, tmp_path)
+
+
+def test_what_a_listener_failed_to_carry_out_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(metadata: SqliteMetadata) -> None:
+        monkeypatch.setattr(shell_module, "LOOK_AT_FENCE_S", 0.001)
+        told: list[frozenset[str]] = []
+
+        def fail_twice(old: ClusterImage, new: ClusterImage, topics: frozenset[str]) -> None:
+            told.append(topics)
+            if len(told) < 3:
+                raise ZeroDivisionError
+
+        async with running(metadata.connect()) as shell:
+            shell.add_listener(fail_twice)
+            with pytest.raises(ZeroDivisionError):
+                await shell.submit(CreateTopics((NewTopic("t"),)))
+            await until(lambda: len(told) == 3)
+            await shell.submit(CreateTopics((NewTopic("other"),)))
+            assert told == [{"t"}, {"t"}, {"t"}, {"other"}]
 
     run(scenario, tmp_path)
