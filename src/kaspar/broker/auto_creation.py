@@ -6,15 +6,17 @@ trip later with all its partitions, waits for their number to change and never r
 "unknown" is not told otherwise for that moment either: whenever the topic is created, two looks in a row agree. Whoever
 is told "unknown" asks again after 100 ms (librdkafka, the Java client, kafka-python), so the moment costs them nothing.
 
-However many requests name a topic meanwhile, it is created once. One that somebody creates explicitly meanwhile is
-left as it was made, and shown. When the broker stops, what is not created yet is not: its clients ask again.
+However many requests name a topic meanwhile, it is created once. The controller is asked for a few at a time, so that
+one client's names neither hold up the event loop nor make a change too large for it. One that somebody creates
+explicitly meanwhile is left as it was made, and shown. When the broker stops, what is not created yet is not: its
+clients ask again.
 """
 
 import asyncio
 import itertools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -29,6 +31,9 @@ log = get_log(__name__)
 DELAY_S: Final = 0.05
 MOST_WAITING: Final = 10_000
 """Names beyond that are passed over: whoever asked asks again."""
+AT_ONCE: Final = 20
+"""So many the controller is asked for in one event, as with CreateTopics (broker/divisions.py)."""
+REPORT_EVERY_S: Final = 10.0
 _NAMES_IN_LOG: Final = 10
 
 _Told: TypeAlias = dict[str, float]
@@ -41,6 +46,8 @@ class AutoCreation:
         self._wanted: dict[str, _Told] = {}
         self._new: dict[str, _Told] = {}
         """What is being created, or was a moment ago."""
+        self._unreported = 0
+        self._next_report = -math.inf
 
     def want(self, names: Iterable[str], peer: str) -> None:
         """Create these topics soon, with the broker's defaults; this connection is told that they are unknown. A name
@@ -51,7 +58,7 @@ class AutoCreation:
         for name in names:
             told = self._new.get(name, self._wanted.get(name))
             if told is None:
-                if len(self._wanted) >= MOST_WAITING:
+                if len(self._wanted) + len(self._new) >= MOST_WAITING:
                     break
                 told = self._wanted[name] = {}
             if len(told) < MOST_WAITING:
@@ -76,14 +83,24 @@ class AutoCreation:
             return
         self._new |= new
         try:
-            outcomes = await self._broker.controller.submit(CreateTopics(tuple(map(NewTopic, new))))
-            self._show(outcome.name for outcome in outcomes if outcome.outcome.error is not ErrorCode.NONE)
+            names = iter(new)
+            while some := tuple(map(NewTopic, itertools.islice(names, AT_ONCE))):
+                outcomes = await self._broker.controller.submit(CreateTopics(some))
+                self._show(outcome.name for outcome in outcomes if outcome.outcome.error is not ErrorCode.NONE)
             await self._pause()
         except Refused as refusal:
-            named = ",".join(itertools.islice(new, _NAMES_IN_LOG))
-            log.warning("topics could not be created", count=len(new), topics=named, reason=refusal.message)
+            self._report(new, refusal)
         finally:
             self._show(new)
+
+    def _report(self, names: Collection[str], refusal: Refused) -> None:
+        """Not each time: while the metadata store is away, clients ask again and again."""
+        self._unreported += len(names)
+        now = time.monotonic()
+        if now >= self._next_report:
+            named = ",".join(itertools.islice(names, _NAMES_IN_LOG))
+            log.warning("topics could not be created", count=self._unreported, topics=named, reason=refusal.message)
+            self._unreported, self._next_report = 0, now + REPORT_EVERY_S
 
     def _show(self, names: Iterable[str]) -> None:
         for name in names:

@@ -18,7 +18,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import PartlyEncoded, Response
 from kaspar.protocol import codec
 from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.schema import Message
+from kaspar.protocol.schema import Message, VersionRange
 
 Path: TypeAlias = tuple[str, ...]
 """The names of arrays, each in the elements of the one before."""
@@ -91,10 +91,31 @@ def division_of(api_key: int, request: Message) -> Division | None:
 
 
 def pieces(request: Message, division: Division) -> Iterator[Message]:
-    """The request as several, each of at most `at_once` innermost elements, in their order."""
-    leaves = _leaves(request, division.request)
-    while taken := list(itertools.islice(leaves, division.at_once)):
+    """The request as several, each of at most `at_once` innermost elements, in their order. What stands for all there
+    is, as a group without topics does, is a piece of its own.
+    """
+    taken: list[tuple[Any, ...]] = []
+    for leaf in _leaves(request, division.request):
+        stands_for_all = _stands_for_all(leaf, division.request)
+        if taken and (stands_for_all or len(taken) >= division.at_once):
+            yield _with_leaves(request, division.request, taken)
+            taken = []
+        taken.append(leaf)
+        if stands_for_all:
+            yield _with_leaves(request, division.request, taken)
+            taken = []
+    if taken:
         yield _with_leaves(request, division.request, taken)
+
+
+def asks_for_all_of_several(offset_fetch: Any) -> bool:
+    """Few groups, but each may have thousands of offsets."""
+    groups = offset_fetch.groups
+    return len(groups) > 1 and any(group.topics is None for group in groups)
+
+
+def _stands_for_all(leaf: tuple[Any, ...], path: Path) -> bool:
+    return len(leaf) < len(path) and getattr(leaf[-1], path[len(leaf)]) is None
 
 
 def _leaves(message: Message, path: Path) -> Iterator[tuple[Any, ...]]:
@@ -131,13 +152,20 @@ def _with_array(message: Message, name: str, elements: Iterable[Any]) -> Message
 
 
 class JoinedResponse:
-    """The response to the whole request, from those to its pieces."""
+    """The response to the whole request, from those to its pieces.
+
+    Elements that the end of a piece has cut apart, such as the partitions of one topic, are put together again. An
+    error that a piece is answered with as a whole is the answer to all of it, or to all of its group: what is left out
+    without an error would be taken for an offset that was never committed.
+    """
 
     def __init__(self, division: Division, version: int) -> None:
         self._path = division.response
         self._version = version
         self._first: Message | None = None
-        self._messages: list[Message] = []
+        self._failed: Response | None = None
+        self._open: list[Message] = []
+        """Of the outermost array: parts of one element, of which the next piece may have more."""
         self._encoded: list[bytes] = []
         self._bytes = 0
 
@@ -145,29 +173,60 @@ class JoinedResponse:
         """Encodes it: a large one's place is a thread. Refused where the whole would get too large for memory."""
         message, encoded, _ = response if isinstance(response, PartlyEncoded) else (response, {}, {})
         self._first = self._first or message
-        if len(self._path) == 1:
-            elements = encoded.get(self._path[0]) or [
-                codec.write(element, self._version) for element in getattr(message, self._path[0])
-            ]
-            self._encoded += elements
-            self._bytes += sum(map(len, elements))
-        else:  # what the end of a piece has cut apart is put together again before it is encoded
-            self._messages.append(message)
-            self._bytes += len(codec.write(message, self._version))
+        if self._failed is None and _has_error(message, self._version):
+            self._failed = response
+        name = self._path[0]
+        if name in encoded:
+            self._close()
+            self._append(encoded[name])
+        else:
+            for element in getattr(message, name):
+                self._add_element(element)
         if self._bytes > MAX_RESPONSE_BYTES:
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"the response would take more than {MAX_RESPONSE_BYTES} bytes: ask for less"
             )
 
+    def _add_element(self, element: Any) -> None:
+        if len(self._path) == 1:
+            self._append([codec.write(element, self._version)])
+            return
+        if self._open and _identity(self._open[0], self._path[1]) != _identity(element, self._path[1]):
+            self._close()
+        self._open.append(element)
+
+    def _close(self) -> None:
+        parts, self._open = self._open, []
+        if parts:
+            whole = next((part for part in parts if _has_error(part, self._version)), None)
+            self._append([codec.write(whole or _joined(parts, self._path[1:]), self._version)])
+
+    def _append(self, elements: Sequence[bytes]) -> None:
+        self._encoded += elements
+        self._bytes += sum(map(len, elements))
+
     def whole(self) -> Response:
         assert self._first is not None, "a request has a piece at least"
-        if len(self._path) == 1:
-            return PartlyEncoded(self._first, {self._path[0]: self._encoded}, {})
-        return _joined(self._messages, self._path)
+        self._close()
+        return self._failed or PartlyEncoded(self._first, {self._path[0]: self._encoded}, {})
+
+
+def _has_error(message: Any, version: int) -> bool:
+    """Of its own, which the version can say."""
+    return any(
+        field.name == "error_code" and message.error_code and version in VersionRange.parse(field.versions)
+        for field in message.SCHEMA.fields
+    )
+
+
+def _identity(element: Any, inner: str) -> Any:
+    """What parts of one element have in common."""
+    without_error = {"error_code": 0} if hasattr(element, "error_code") else {}
+    return replace(element, **{inner: ()}, **without_error)
 
 
 def _joined(messages: Sequence[Message], path: Path) -> Message:
-    """Elements that differ in nothing but the array in them, such as the partitions of one topic, become one."""
+    """Elements that differ in nothing but the array in them become one."""
     name, *below = path
     elements: tuple[Any, ...] = tuple(element for message in messages for element in getattr(message, name))
     if below:

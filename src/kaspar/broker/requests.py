@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import MalformedBytes, Refused, TooManyElements
 from kaspar.broker.connection import Buffers, Connection, Slot
 from kaspar.broker.coordination.tickets import RequestTicket
-from kaspar.broker.divisions import elements_at_once
+from kaspar.broker.divisions import asks_for_all_of_several, elements_at_once
 from kaspar.broker.handlers import Handler, PartlyEncoded, RequestContext, ServedApi, served_with
 from kaspar.broker.handlers.api_versions import unsupported_version
 from kaspar.broker.handlers.fetch import FetchHandler
@@ -43,6 +43,7 @@ PRODUCE: Final = int(ApiKey.PRODUCE)
 FETCH: Final = int(ApiKey.FETCH)
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
+OFFSET_FETCH: Final = int(ApiKey.OFFSET_FETCH)
 MEMBER_REQUESTS: Final = frozenset(
     map(int, (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT))
 )
@@ -130,6 +131,8 @@ class Requests:
             request, _ = codec.read(
                 request_class(api.key), version, frame, header.body_position, max_elements=self._at_once[api.key]
             )
+            if api.key == OFFSET_FETCH and asks_for_all_of_several(request):
+                raise TooManyElements("all offsets of several groups")
         except TooManyElements:
             return self._broker.large_requests.take(
                 connection,

@@ -1,11 +1,12 @@
 """Topics that Metadata brings about: unknown in the response, created once, a moment later."""
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 
-from kaspar.base.errors import ErrorCode
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker import auto_creation
 from kaspar.broker.auto_creation import AutoCreation
 from kaspar.broker.server import Broker
@@ -143,5 +144,71 @@ def test_how_many_names_may_wait_is_bounded(tmp_path: Path, monkeypatch: pytest.
             assert await ask(client, "a", "b", "c") == [UNKNOWN] * 3
             await until(lambda: bool(broker.image.topics))
             assert set(broker.image.topics) == {"a", "b"}
+
+    run(scenario())
+
+
+def test_names_that_are_being_created_count_among_those_that_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a client could line up names faster than the controller creates topics, without end."""
+
+    async def scenario() -> None:
+        monkeypatch.setattr(auto_creation, "MOST_WAITING", 2)
+        async with running(tmp_path) as broker:
+            pause = Pause(monkeypatch)
+            client = Client(broker)
+            await ask(client, "a", "b")
+            pause.end_one()
+            await until(lambda: set(broker.image.topics) == {"a", "b"})
+            await ask(client, "c")
+            pause.end()
+            await until(lambda: not broker.auto_creation.is_hidden_from("127.0.0.1:1", "a"))
+            assert set(broker.image.topics) == {"a", "b"}
+            await ask(client, "d")
+            await until(lambda: set(broker.image.topics) == {"a", "b", "d"})
+
+    run(scenario())
+
+
+def test_many_names_are_created_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            submitted = count_creations(broker, monkeypatch)
+            names = [f"t{number}" for number in range(45)]
+            await ask(Client(broker), *names)
+            await until(lambda: set(broker.image.topics) == set(names))
+            assert [len(event.topics) for event in submitted] == [20, 20, 5]
+
+    run(scenario())
+
+
+def test_creations_that_are_refused_again_and_again_are_reported_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            Pause(monkeypatch).end()
+            refused: list[CreateTopics] = []
+
+            async def refuse(event: CreateTopics) -> object:
+                refused.append(event)
+                raise Refused(ErrorCode.NOT_CONTROLLER, "the store is away")
+
+            monkeypatch.setattr(broker.controller, "submit", refuse)
+            client = Client(broker)
+            asked: list[str] = []
+            for name in "abcde":
+                asked.append(name)
+                await ask(client, name)
+                await until(lambda: len(refused) == len(asked))
+            assert len(reports()) == 1
+            monkeypatch.setattr(broker.auto_creation, "_next_report", 0.0)
+            await ask(client, "last")
+            await until(lambda: len(reports()) == 2)
+            assert [record.values["count"] for record in reports()] == [1, 5]  # type: ignore[attr-defined]
+
+    def reports() -> list[logging.LogRecord]:
+        return [record for record in caplog.records if record.message == "topics could not be created"]
 
     run(scenario())

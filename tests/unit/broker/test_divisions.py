@@ -2,13 +2,14 @@
 
 import pytest
 
-from kaspar.base.errors import Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker import divisions
-from kaspar.broker.divisions import DIVISIONS, JoinedResponse, division_of, pieces
+from kaspar.broker.divisions import DIVISIONS, JoinedResponse, asks_for_all_of_several, division_of, pieces
 from kaspar.broker.handlers import SERVED, PartlyEncoded
 from kaspar.protocol import codec
 from kaspar.protocol.api import request_class, response_class
 from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.messages.describe_producers import DescribeProducersResponse, PartitionResponse, TopicResponse
 from kaspar.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -23,7 +24,17 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
-from kaspar.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kaspar.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
 from kaspar.protocol.schema import Message
 
 
@@ -61,16 +72,23 @@ def test_pieces_have_all_elements_once_in_their_order() -> None:
         )
     )
 
-    first, second = divided(ApiKey.OFFSET_FETCH, request)
+    first, second, everything, last = divided(ApiKey.OFFSET_FETCH, request)
 
     assert first == OffsetFetchRequest(groups=(group("a", offsets_of("t", range(250))),))
     assert second == OffsetFetchRequest(
-        groups=(
-            group("a", offsets_of("t", range(250, 300)), offsets_of("u", range(2))),
-            OffsetFetchRequestGroup(group_id="all of it", topics=None),
-            group("b", offsets_of("t", range(0)), offsets_of("u", range(5))),
-        )
+        groups=(group("a", offsets_of("t", range(250, 300)), offsets_of("u", range(2))),)
     )
+    assert everything == OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="all of it", topics=None),))
+    assert last == OffsetFetchRequest(groups=(group("b", offsets_of("t", range(0)), offsets_of("u", range(5))),))
+
+
+def test_all_offsets_of_several_groups_are_many_however_few_the_groups() -> None:
+    everything = OffsetFetchRequestGroup(group_id="g", topics=None)
+
+    assert not asks_for_all_of_several(OffsetFetchRequest(groups=(everything,)))
+    assert not asks_for_all_of_several(OffsetFetchRequest(groups=(group("a"), group("b"))))
+    assert asks_for_all_of_several(OffsetFetchRequest(groups=(everything, everything)))
+    assert len(divided(ApiKey.OFFSET_FETCH, OffsetFetchRequest(groups=(everything, everything)))) == 2
 
 
 def test_what_a_pieces_end_cut_apart_is_together_in_the_response() -> None:
@@ -90,7 +108,13 @@ def test_what_a_pieces_end_cut_apart_is_together_in_the_response() -> None:
         assert isinstance(piece, ListOffsetsRequest)
         response.add(answered(piece))
 
-    assert response.whole() == answered(request)
+    assert encoded(response, 7) == codec.write(answered(request), 7)
+
+
+def encoded(response: JoinedResponse, version: int) -> bytes:
+    whole = response.whole()
+    message, arrays = (whole.message, whole.encoded) if isinstance(whole, PartlyEncoded) else (whole, None)
+    return codec.write(message, version, arrays)
 
 
 def answered(request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -119,10 +143,69 @@ def test_encoded_and_plain_responses_are_joined() -> None:
     response.add(PartlyEncoded(metadata_of(), {"topics": [codec.write(metadata_of("a").topics[0], version)]}, {}))
     response.add(PartlyEncoded(metadata_of("b", "c"), {}, {}))
 
-    whole = response.whole()
+    assert encoded(response, version) == codec.write(metadata_of("a", "b", "c"), version)
 
-    assert isinstance(whole, PartlyEncoded)
-    assert codec.write(whole.message, version, whole.encoded) == codec.write(metadata_of("a", "b", "c"), version)
+
+def producers_of(name: str, *partitions: int) -> TopicResponse:
+    described = tuple(PartitionResponse(partition_index=index, active_producers=()) for index in partitions)
+    return TopicResponse(name=name, partitions=described)
+
+
+def test_a_piece_whose_partitions_are_encoded_is_part_of_the_response() -> None:
+    (division,) = DIVISIONS[ApiKey.DESCRIBE_PRODUCERS]
+    response = JoinedResponse(division, 0)
+    response.add(DescribeProducersResponse(topics=(producers_of("a", 0), producers_of("b", 0))))
+    response.add(DescribeProducersResponse(topics=(producers_of("b", 1),)))
+    large = [codec.write(producers_of("c", 0, 1), 0)]
+    response.add(PartlyEncoded(DescribeProducersResponse(topics=()), {"topics": large}, {}))
+    response.add(DescribeProducersResponse(topics=(producers_of("d", 0),)))
+
+    topics = (producers_of("a", 0), producers_of("b", 0, 1), producers_of("c", 0, 1), producers_of("d", 0))
+    assert encoded(response, 0) == codec.write(DescribeProducersResponse(topics=topics), 0)
+
+
+def offsets(group_id: str, *partitions: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponseGroup:
+    found = tuple(
+        OffsetFetchResponsePartitions(partition_index=index, committed_offset=1, metadata="") for index in partitions
+    )
+    topics = (OffsetFetchResponseTopics(name="t", partitions=found),) if partitions else ()
+    return OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error)
+
+
+def test_a_group_that_is_refused_in_a_later_piece_is_refused() -> None:
+    """With the offsets of the first piece alone, the other partitions would look as if nothing was committed."""
+    division = DIVISIONS[ApiKey.OFFSET_FETCH][0]
+    response = JoinedResponse(division, 9)
+    response.add(OffsetFetchResponse(groups=(offsets("a", 0), offsets("b", 0))))
+    response.add(OffsetFetchResponse(groups=(offsets("b", error=ErrorCode.STALE_MEMBER_EPOCH), offsets("c", 0))))
+    response.add(OffsetFetchResponse(groups=(offsets("c", 1),)))
+
+    groups = (offsets("a", 0), offsets("b", error=ErrorCode.STALE_MEMBER_EPOCH), offsets("c", 0, 1))
+    assert encoded(response, 9) == codec.write(OffsetFetchResponse(groups=groups), 9)
+
+
+def old_offsets(*partitions: int, error: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponse:
+    found = tuple(
+        OffsetFetchResponsePartition(partition_index=index, committed_offset=1, metadata="", error_code=error)
+        for index in partitions
+    )
+    topics = (OffsetFetchResponseTopic(name="t", partitions=found),) if partitions else ()
+    return OffsetFetchResponse(topics=topics, error_code=error)
+
+
+def test_an_error_of_a_whole_piece_is_that_of_the_response() -> None:
+    division = DIVISIONS[ApiKey.OFFSET_FETCH][1]
+    refused = old_offsets(error=ErrorCode.NOT_COORDINATOR)
+    response = JoinedResponse(division, 7)
+    for piece in (old_offsets(0), refused, old_offsets(2)):
+        response.add(piece)
+    assert encoded(response, 7) == codec.write(refused, 7)
+
+    response = JoinedResponse(division, 1)  # a version that has errors of partitions alone
+    for piece in (old_offsets(0), old_offsets(1, error=ErrorCode.NOT_COORDINATOR)):
+        response.add(piece)
+    (topic,) = codec.read(OffsetFetchResponse, 1, encoded(response, 1))[0].topics
+    assert [partition.error_code for partition in topic.partitions] == [0, ErrorCode.NOT_COORDINATOR]
 
 
 def test_a_response_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
