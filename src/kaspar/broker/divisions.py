@@ -12,7 +12,7 @@ The other APIs are handled in one go, so the number of their elements is bounded
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import PartlyEncoded, Response
@@ -90,22 +90,28 @@ def division_of(api_key: int, request: Message) -> Division | None:
     return None
 
 
-def pieces(request: Message, division: Division) -> Iterator[Message]:
+class Piece(NamedTuple):
+    request: Message
+    goes_on: bool
+    """Whether the next piece has more of its last element."""
+
+
+def pieces(request: Message, division: Division) -> Iterator[Piece]:
     """The request as several, each of at most `at_once` innermost elements, in their order. What stands for all there
     is, as a group without topics does, is a piece of its own.
     """
+    path = division.request
     taken: list[tuple[Any, ...]] = []
-    for leaf in _leaves(request, division.request):
-        stands_for_all = _stands_for_all(leaf, division.request)
-        if taken and (stands_for_all or len(taken) >= division.at_once):
-            yield _with_leaves(request, division.request, taken)
+    alone = False
+    for leaf in _leaves(request, path):
+        stands_for_all = _stands_for_all(leaf, path)
+        if taken and (alone or stands_for_all or len(taken) >= division.at_once):
+            yield Piece(_with_leaves(request, path, taken), leaf[0] is taken[-1][0])
             taken = []
         taken.append(leaf)
-        if stands_for_all:
-            yield _with_leaves(request, division.request, taken)
-            taken = []
+        alone = stands_for_all
     if taken:
-        yield _with_leaves(request, division.request, taken)
+        yield Piece(_with_leaves(request, path, taken), goes_on=False)
 
 
 def asks_for_all_of_several(offset_fetch: Any) -> bool:
@@ -169,8 +175,10 @@ class JoinedResponse:
         self._encoded: list[bytes] = []
         self._bytes = 0
 
-    def add(self, response: Response) -> None:
-        """Encodes it: a large one's place is a thread. Refused where the whole would get too large for memory."""
+    def add(self, response: Response, *, goes_on: bool) -> None:
+        """Encodes it: a large one's place is a thread. `goes_on`: the next piece may have more of its last element.
+        Refused where the whole would get too large for memory.
+        """
         message, encoded, _ = response if isinstance(response, PartlyEncoded) else (response, {}, {})
         self._first = self._first or message
         if self._failed is None and _has_error(message, self._version):
@@ -182,6 +190,8 @@ class JoinedResponse:
         else:
             for element in getattr(message, name):
                 self._add_element(element)
+        if not goes_on:
+            self._close()
         if self._bytes > MAX_RESPONSE_BYTES:
             raise Refused(
                 ErrorCode.INVALID_REQUEST, f"the response would take more than {MAX_RESPONSE_BYTES} bytes: ask for less"

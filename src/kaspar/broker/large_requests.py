@@ -12,6 +12,7 @@ Rules:
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -147,10 +148,10 @@ class LargeRequests:
         metrics: RequestMetrics,
     ) -> Response:
         response = JoinedResponse(division, context.version)
-        for piece in pieces(request, division):
+        for piece, goes_on in pieces(request, division):
             answer = await self._handle(handler, context, piece)
             count_errors(metrics, context.version, answer)
-            await self.in_thread(response.add, answer)
+            await self.in_thread(functools.partial(response.add, answer, goes_on=goes_on))
             if connection.transport.is_closing():
                 break  # nobody waits for the response any longer
         return await self.in_thread(response.whole)

@@ -3,6 +3,15 @@
 from itertools import groupby
 from pathlib import Path
 
+from kaspar.broker.divisions import (
+    CONTROLLED_MAX_ELEMENTS,
+    DIVISIONS,
+    MAX_ELEMENTS,
+    MAX_RESPONSE_BYTES,
+    UNDIVIDED_MAX_ELEMENTS,
+)
+from kaspar.broker.handlers.produce import MAX_BATCHES
+from kaspar.protocol.api_keys import ApiKey
 from tests.compat.answers.differences import KNOWN, Known
 from tests.compat.answers.later import APIS_OF_LATER
 
@@ -31,6 +40,32 @@ Kaspar's own and is not announced either: CompactTopics (key 10000), which `kasp
 connection of whoever asks for it.
 """
 
+_OF_COMMITS = DIVISIONS[ApiKey.OFFSET_COMMIT][0].at_once
+_LARGE_REQUESTS = f"""
+## Large requests
+
+The comparison asks small questions. A request that names thousands of topics, partitions or groups is handled in pieces
+between which other clients have their turn (`broker/divisions.py`), so that a client can tell these differences:
+
+- An OffsetCommit of more than {_OF_COMMITS} partitions is several batches of `__consumer_offsets`, which a crash may part. Kafka's is one.
+- If the group changes between two pieces, for example by a new member epoch, the partitions of the later ones are refused. An
+  OffsetFetch is refused as a whole then.
+- Something named twice, such as a topic in CreateTopics, is refused as a duplicate within a piece only. In different pieces the
+  first is carried out, and the second answered as a request of its own: TOPIC_ALREADY_EXISTS.
+- CreateTopics may create more than 10,000 partitions in all, which Kafka refuses; a piece may not.
+- A client that leaves may leave a request half carried out.
+
+Bounds, beyond which the connection is closed. Kafka's only bound is `socket.request.max.bytes`:
+
+| What | At most |
+|---|---|
+| partitions of a Produce or a Fetch | {MAX_BATCHES:,} |
+| elements of all arrays of a request that is handled in pieces | {MAX_ELEMENTS:,} |
+| the same where the controller decides, and in DescribeConfigs | {CONTROLLED_MAX_ELEMENTS:,} |
+| the same of every other API | {UNDIVIDED_MAX_ELEMENTS:,} |
+| the response to a request that is handled in pieces | {MAX_RESPONSE_BYTES // (1024 * 1024)} MiB |
+"""
+
 
 def render() -> str:
     lines = [_HEAD, "| Reason | APIs |", "|---|---|"]
@@ -38,7 +73,7 @@ def render() -> str:
         lines.append(f"| {reason} | {', '.join(apis)} |")
     lines += ["", "## Answers that differ", "", "| What | Why |", "|---|---|"]
     lines += [f"| {entry.what} | {entry.reason} |" for entry in KNOWN if not _is_of_later(entry)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, _LARGE_REQUESTS])
 
 
 def _is_of_later(entry: Known) -> bool:

@@ -41,7 +41,7 @@ from kaspar.protocol.schema import Message
 def divided(key: ApiKey, request: Message) -> list[Message]:
     division = division_of(key, request)
     assert division is not None
-    return list(pieces(request, division))
+    return [piece.request for piece in pieces(request, division)]
 
 
 def group(group_id: str, *topics: OffsetFetchRequestTopics) -> OffsetFetchRequestGroup:
@@ -104,9 +104,9 @@ def test_what_a_pieces_end_cut_apart_is_together_in_the_response() -> None:
     division = division_of(ApiKey.LIST_OFFSETS, request)
     assert division is not None
     response = JoinedResponse(division, 7)
-    for piece in pieces(request, division):
+    for piece, goes_on in pieces(request, division):
         assert isinstance(piece, ListOffsetsRequest)
-        response.add(answered(piece))
+        response.add(answered(piece), goes_on=goes_on)
 
     assert encoded(response, 7) == codec.write(answered(request), 7)
 
@@ -140,8 +140,10 @@ def test_encoded_and_plain_responses_are_joined() -> None:
     version = 9
     (division,) = DIVISIONS[ApiKey.METADATA]
     response = JoinedResponse(division, version)
-    response.add(PartlyEncoded(metadata_of(), {"topics": [codec.write(metadata_of("a").topics[0], version)]}, {}))
-    response.add(PartlyEncoded(metadata_of("b", "c"), {}, {}))
+    response.add(
+        PartlyEncoded(metadata_of(), {"topics": [codec.write(metadata_of("a").topics[0], version)]}, {}), goes_on=True
+    )
+    response.add(PartlyEncoded(metadata_of("b", "c"), {}, {}), goes_on=False)
 
     assert encoded(response, version) == codec.write(metadata_of("a", "b", "c"), version)
 
@@ -154,11 +156,11 @@ def producers_of(name: str, *partitions: int) -> TopicResponse:
 def test_a_piece_whose_partitions_are_encoded_is_part_of_the_response() -> None:
     (division,) = DIVISIONS[ApiKey.DESCRIBE_PRODUCERS]
     response = JoinedResponse(division, 0)
-    response.add(DescribeProducersResponse(topics=(producers_of("a", 0), producers_of("b", 0))))
-    response.add(DescribeProducersResponse(topics=(producers_of("b", 1),)))
+    response.add(DescribeProducersResponse(topics=(producers_of("a", 0), producers_of("b", 0))), goes_on=True)
+    response.add(DescribeProducersResponse(topics=(producers_of("b", 1),)), goes_on=True)
     large = [codec.write(producers_of("c", 0, 1), 0)]
-    response.add(PartlyEncoded(DescribeProducersResponse(topics=()), {"topics": large}, {}))
-    response.add(DescribeProducersResponse(topics=(producers_of("d", 0),)))
+    response.add(PartlyEncoded(DescribeProducersResponse(topics=()), {"topics": large}, {}), goes_on=True)
+    response.add(DescribeProducersResponse(topics=(producers_of("d", 0),)), goes_on=True)
 
     topics = (producers_of("a", 0), producers_of("b", 0, 1), producers_of("c", 0, 1), producers_of("d", 0))
     assert encoded(response, 0) == codec.write(DescribeProducersResponse(topics=topics), 0)
@@ -176,11 +178,12 @@ def test_a_group_that_is_refused_in_a_later_piece_is_refused() -> None:
     """With the offsets of the first piece alone, the other partitions would look as if nothing was committed."""
     division = DIVISIONS[ApiKey.OFFSET_FETCH][0]
     response = JoinedResponse(division, 9)
-    response.add(OffsetFetchResponse(groups=(offsets("a", 0), offsets("b", 0))))
-    response.add(OffsetFetchResponse(groups=(offsets("b", error=ErrorCode.STALE_MEMBER_EPOCH), offsets("c", 0))))
-    response.add(OffsetFetchResponse(groups=(offsets("c", 1),)))
+    response.add(OffsetFetchResponse(groups=(offsets("a", 0), offsets("b", 0))), goes_on=True)
+    stale = offsets("b", error=ErrorCode.STALE_MEMBER_EPOCH)
+    response.add(OffsetFetchResponse(groups=(stale, offsets("c", 0))), goes_on=True)
+    response.add(OffsetFetchResponse(groups=(offsets("c", 1),)), goes_on=True)
 
-    groups = (offsets("a", 0), offsets("b", error=ErrorCode.STALE_MEMBER_EPOCH), offsets("c", 0, 1))
+    groups = (offsets("a", 0), stale, offsets("c", 0, 1))
     assert encoded(response, 9) == codec.write(OffsetFetchResponse(groups=groups), 9)
 
 
@@ -198,12 +201,12 @@ def test_an_error_of_a_whole_piece_is_that_of_the_response() -> None:
     refused = old_offsets(error=ErrorCode.NOT_COORDINATOR)
     response = JoinedResponse(division, 7)
     for piece in (old_offsets(0), refused, old_offsets(2)):
-        response.add(piece)
+        response.add(piece, goes_on=True)
     assert encoded(response, 7) == codec.write(refused, 7)
 
     response = JoinedResponse(division, 1)  # a version that has errors of partitions alone
     for piece in (old_offsets(0), old_offsets(1, error=ErrorCode.NOT_COORDINATOR)):
-        response.add(piece)
+        response.add(piece, goes_on=True)
     (topic,) = codec.read(OffsetFetchResponse, 1, encoded(response, 1))[0].topics
     assert [partition.error_code for partition in topic.partitions] == [0, ErrorCode.NOT_COORDINATOR]
 
@@ -214,10 +217,24 @@ def test_a_response_too_large_for_memory_is_refused(monkeypatch: pytest.MonkeyPa
     response = JoinedResponse(division, 9)
 
     with pytest.raises(Refused, match="ask for less"):
-        response.add(metadata_of("a" * 101))
+        response.add(metadata_of("a" * 101), goes_on=True)
 
 
 def test_a_request_without_elements_is_not_divided() -> None:
     assert division_of(ApiKey.METADATA, MetadataRequest(topics=None)) is None
     assert division_of(ApiKey.METADATA, MetadataRequest(topics=())) is None
     assert division_of(ApiKey.METADATA, MetadataRequest(topics=(MetadataRequestTopic(name="a"),))) is not None
+
+
+def test_elements_that_a_client_names_twice_stay_two() -> None:
+    """A group that is asked about again and again must not be kept, unencoded, until the last time."""
+    once, again = (OffsetFetchRequestGroup(group_id="g", topics=None) for _ in range(2))
+    request = OffsetFetchRequest(groups=(once, again, group("g", offsets_of("t", range(300)))))
+    division = DIVISIONS[ApiKey.OFFSET_FETCH][0]
+    assert [piece.goes_on for piece in pieces(request, division)] == [False, False, True, False]
+
+    response = JoinedResponse(division, 9)
+    for _ in range(2):
+        response.add(OffsetFetchResponse(groups=(offsets("g", 0, 1),)), goes_on=False)
+
+    assert encoded(response, 9) == codec.write(OffsetFetchResponse(groups=(offsets("g", 0, 1),) * 2), 9)
