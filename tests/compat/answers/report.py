@@ -47,11 +47,12 @@ _LARGE_REQUESTS = f"""
 The comparison asks small questions. A request that names thousands of topics, partitions or groups is handled in pieces
 between which other clients have their turn (`broker/divisions.py`), so that a client can tell these differences:
 
-- An OffsetCommit of more than {_OF_COMMITS} partitions is several batches of `__consumer_offsets`, which a crash may part. Kafka's is one.
-- If the group changes between two pieces, for example by a new member epoch, the partitions of the later ones are refused. An
-  OffsetFetch is refused as a whole then.
-- Something named twice, such as a topic in CreateTopics, is refused as a duplicate within a piece only. In different pieces the
-  first is carried out, and the second answered as a request of its own: TOPIC_ALREADY_EXISTS.
+- An OffsetCommit of more than {_OF_COMMITS} partitions is several batches of `__consumer_offsets`, of which a crash may
+  leave the first ones. Kafka's is one.
+- If the group changes between two pieces, for example by a new member epoch, the partitions of the later ones are
+  refused. An OffsetFetch is refused as a whole then.
+- Something named twice, such as a topic in CreateTopics, is refused as a duplicate within a piece only. In different
+  pieces the first is carried out, and the second answered as a request of its own: TOPIC_ALREADY_EXISTS.
 - CreateTopics may create more than 10,000 partitions in all, which Kafka refuses; a piece may not.
 - A client that leaves may leave a request half carried out.
 
