@@ -305,6 +305,8 @@ class Client:
     def _ask(
         self, address: tuple[str, int], message: Message, answer_class: type[AnyAnswer], version: int | None = None
     ) -> AnyAnswer:
+        if version is not None:
+            self._connection(address).core.check_serves(ApiKey(message.SCHEMA.api_key), version)
         with self._connected(address) as connection:
             answer = connection.request(message, version)
         assert isinstance(answer, answer_class), f"{type(message).__name__} is not answered by {answer_class.__name__}"

@@ -24,7 +24,7 @@ _LAST_CORRELATION_ID = 0x7FFF_FFFF
 
 
 class UnsupportedByPeer(KasparError):
-    """The peer serves no version of an API that this client knows."""
+    """The peer serves no version of an API that this client knows, or not the one that is needed."""
 
 
 class OpenRequest(NamedTuple):
@@ -81,6 +81,12 @@ class ClientCore:
                 f"{api_name(api_key)} {first} to {last} is known here, and the peer serves it {told}"
             )
         return min(last, served.last)
+
+    def check_serves(self, api_key: ApiKey, version: int) -> None:
+        """For a request in a version of the caller's choice: a peer that does not know it hangs up without a word."""
+        served = self.served.get(api_key)
+        if self.served and (served is None or not served.first <= version <= served.last):
+            raise UnsupportedByPeer(f"{api_name(api_key)} {version} is asked for, and the peer does not serve it")
 
     # --- out ----------------------------------------------------------------------------------------------------------
 

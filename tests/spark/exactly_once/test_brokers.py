@@ -204,6 +204,24 @@ def test_a_broker_killed_between_two_batches_is_written_to_again_over_the_same_r
     run.close()
 
 
+def test_a_broker_that_does_not_prepare_any_more_commits_what_was_prepared_and_is_asked_anew(
+    preparing: KasparProcess,
+) -> None:
+    topics, topic, start = new_runs(preparing)
+    run = start("run")
+    run.go(0)
+    written = run.write(1)
+    preparing.kill()
+    preparing.overrides.update(TIMES_OUT)
+    preparing.start()
+    run.commit(1, written)
+    with pytest.raises(NotPublished, match="the brokers do not allow it any more"):
+        run.write(2)
+    run.go(2)  # as Spark tries the task again, in the same worker
+    wait_for(topics, topic, rows_of(run.query, 0, 1, 2))
+    run.close()
+
+
 def test_what_is_left_is_shown_and_ended_by_the_command(
     preparing: KasparProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:

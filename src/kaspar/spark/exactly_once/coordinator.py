@@ -11,6 +11,7 @@ from functools import cached_property
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.cluster import Client
+from kaspar.client.core import UnsupportedByPeer
 from kaspar.client.transactions import (
     ANY_AGE,
     TRANSACTIONS_V2,
@@ -75,9 +76,11 @@ class BrokerCoordinator:
                 keep_prepared=True,
                 producer=producer,
             )
-        except Refused as refused:
+        except (Refused, UnsupportedByPeer) as refused:
             self.__dict__.pop("support", None)  # brokers that were restarted may have other settings: ask anew
-            if refused.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+            if isinstance(refused, UnsupportedByPeer) or (
+                refused.code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            ):
                 raise NotPublished(
                     f"the transaction {transactional_id} may not be prepared: the brokers do not allow it any more "
                     "(transaction.two.phase.commit.enable), or its owner may not do it (the operation TwoPhaseCommit "
