@@ -126,12 +126,16 @@ class Upkeep:
         """How many segments were deleted."""
         one = partition.log
         start = await self._broker.run_blocking(one.retention_start_offset, now_ms, partition.high_watermark)
+        if start > one.log_start_offset:
+            # Segments stay until the producer snapshots behind them are written.
+            await self._broker.run_blocking(one.write_snapshots)
         segments = 0
         while partition.state.role is not Role.NONE:  # otherwise it was deleted meanwhile
             later = one.segments.base_offsets[MOST_SEGMENTS_AT_ONCE:]
             step = min(start, later[0]) if later else start
-            segments += one.delete_old_segments(step, now_ms=self._broker.clock.now_ms())
-            if step == start:
+            dropped = one.delete_old_segments(step, now_ms=self._broker.clock.now_ms())
+            segments += dropped
+            if step == start or not dropped:
                 break
             await asyncio.sleep(0)
         segments += await drop_old_segments(self._broker, partition)

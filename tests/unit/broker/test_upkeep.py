@@ -12,8 +12,8 @@ from kaspar.base.ids import Offset
 from kaspar.base.patient_clock import PATIENCE_MS, PatientClock
 from kaspar.broker import upkeep
 from kaspar.broker.cleaning import LEAST_BACKOFF_MS
-from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE
-from kaspar.storage import Log
+from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE, Upkeep
+from kaspar.storage import Log, taken_snapshots
 from tests.unit.broker.running import create_topic, run, running, until
 from tests.unit.replication.partitions import append
 from tests.unit.storage.logs import NOW_MS, make_batch
@@ -175,6 +175,26 @@ def test_many_old_segments_go_in_steps_so_that_the_loop_has_time_for_others(
             monkeypatch.setattr(Log, "delete_old_segments", delete)
             await until(lambda: log.log_start_offset == log.log_end_offset)
             assert [step for step in steps if step] == [MOST_SEGMENTS_AT_ONCE, MOST_SEGMENTS_AT_ONCE, 6]
+
+    run(scenario())
+
+
+def test_segments_of_many_producers_go_in_one_round_once_their_snapshots_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taken_snapshots, "SMALL", -1)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t", retention_ms="1")
+            log = partition.log
+            for sequence in range(MOST_SEGMENTS_AT_ONCE + 5):
+                append(partition, make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence))
+                log.roll(now_ms=NOW_MS)
+            append(partition, make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence + 1))
+            await Upkeep(broker)._retain()
+            assert log.segments.base_offsets == (log.log_end_offset,)
+            assert log.snapshots.written == [log.log_end_offset]
 
     run(scenario())
 
