@@ -70,21 +70,34 @@ def test_a_driver_that_is_alive_after_all_finds_its_job_done() -> None:
     assert cluster.process("reader").parties.log.look(slow.batch(0).query).owners == []
 
 
-def test_a_job_that_another_has_carried_out_and_forgotten_is_not_told_as_failed() -> None:
+def test_a_job_that_another_carries_out_and_forgets_at_any_step_of_its_commit_is_not_told_as_failed() -> None:
     """Whoever is told so repeats it, and has its rows twice."""
-    cluster = Cluster()
-    slow, other = Job(cluster, "slow"), Job(cluster, "other")
-    log = slow.committer.parties.log
 
-    def other_is_faster(query, records):  # type: ignore[no-untyped-def]
-        del log.append
-        cluster.store(records)
-        other.publish()
-        return log.look(query)
+    def scene(step: int) -> bool:
+        cluster = Cluster()
+        slow, other = Job(cluster, "slow"), Job(cluster, "other")
+        act = slow.committer.fuse.step
+        left = step
 
-    log.append = other_is_faster  # type: ignore[method-assign]
-    slow.publish()
-    assert [cluster.visible[0, task] for task in range(TASKS)] == [2] * TASKS
+        def let_the_other_in() -> None:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                other.publish()
+            act()
+
+        slow.committer.fuse.step = let_the_other_in  # type: ignore[method-assign]
+        slow.publish()
+        has_come = left < 0
+        if not has_come:
+            other.publish()
+        assert [cluster.visible[0, task] for task in range(TASKS)] == [2] * TASKS
+        assert not cluster.open_ids()
+        cluster.compact(cluster.next_offset)
+        assert not cluster.log, "both are forgotten"
+        return has_come
+
+    killed_at_every_step(scene)
 
 
 def test_a_job_that_is_published_does_not_fail_if_the_log_is_away_after_that() -> None:
