@@ -72,6 +72,7 @@ class LogManager:
         """Where, by the checkpoints that were found at loading, a partition had a log, and has no folder."""
         self._changing = threading.Lock()
         self._checkpointing = threading.Lock()
+        self._closed = False
         self.patient_clock = PatientClock(clock)
         """For what cannot be undone; from `load` on it remembers when a broker last ran here."""
         # The recovery points and log start offsets in the checkpoints of each directory.
@@ -192,8 +193,7 @@ class LogManager:
 
     def close(self, broker_epoch: int = -1) -> None:
         """Stop cleanly. A directory where this fails is not marked, and is recovered at the next start. Safe twice."""
-        logs = list(self._logs.values())
-        self._logs = {}
+        logs = self._give_logs_up()
         for directory in self.directories:
             if directory.offline is None:
                 mine = [each for each in logs if each.directory is directory]
@@ -213,10 +213,18 @@ class LogManager:
 
     def abandon(self) -> None:
         """Let go of everything and write nothing, as a crash would. Safe to call twice, and after `close`."""
-        logs, self._logs = self._logs, {}
-        for one in logs.values():
+        for one in self._give_logs_up():
             one.abandon()
         self._directories.release()
+
+    def _give_logs_up(self) -> list[Log]:
+        """All of them. A checkpoint that another thread writes is waited for, and none is begun any more: it would know
+        of no log.
+        """
+        with self._checkpointing:
+            self._closed = True
+            logs, self._logs = self._logs, {}
+        return list(logs.values())
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Take over the settings that may change while the broker runs. For the owner."""
@@ -389,7 +397,7 @@ class LogManager:
         failure: StorageFailure | Refused | None = None
         with self._checkpointing:
             logs = list(self._logs.values())
-            for directory in self.directories:
+            for directory in [] if self._closed else self.directories:
                 if directory.offline is None:
                     try:
                         self._guarded(directory, [one for one in logs if one.directory is directory])
@@ -469,7 +477,7 @@ class LogManager:
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
         with self._checkpointing:
-            for directory in self.directories:
+            for directory in [] if self._closed else self.directories:
                 if directory.offline is None:
                     mine = {
                         partition: offset

@@ -14,7 +14,7 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.config import LogConfig
-from kaspar.storage import DirectoryInUse, Expected, LogManager, OsFiles
+from kaspar.storage import DirectoryInUse, Expected, Files, LogManager, OsFiles, folder_metadata
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import (
     NOW_MS,
@@ -373,6 +373,31 @@ def test_checkpoints_hold_what_the_next_start_needs(tmp_path: Path) -> None:
     assert again is not None
     assert (again.log_start_offset, again.recovery_point, again.log_end_offset) == (2, 3, 4)
     assert manager.read_high_watermarks() == {PARTITION: 3}
+    manager.close()
+
+
+def test_a_checkpoint_that_comes_while_the_logs_are_closed_does_not_empty_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread of the broker's upkeep may be late."""
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    log = manager.create(PARTITION, random_uuid(), CONFIG)
+    append_values(log, b"a")
+    append_values(log, b"b")
+    log.advance_log_start_offset(1)
+    manager.write_high_watermarks({PARTITION: 2})
+    mark = folder_metadata.write_clean_shutdown
+
+    def write_late(files: Files, directory: str, broker_epoch: int) -> None:
+        manager.checkpoint()
+        manager.write_high_watermarks({PARTITION: 2})
+        mark(files, directory, broker_epoch)
+
+    monkeypatch.setattr(folder_metadata, "write_clean_shutdown", write_late)
+    manager.close()
+    manager = open_manager(broker_config(tmp_path), CONFIG)
+    assert manager.logs[PARTITION].log_start_offset == 1, "what was deleted does not come back"
+    assert manager.read_high_watermarks() == {PARTITION: 2}
     manager.close()
 
 
