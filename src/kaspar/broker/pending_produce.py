@@ -67,6 +67,7 @@ class PendingProduce:
         "_request_bytes",
         "_results",
         "_slot",
+        "_started",
         "_timeout_ms",
         "_timer",
         "_uncommitted",
@@ -99,6 +100,7 @@ class PendingProduce:
         self._unverified: list[Unverified] = []
         self._uncommitted: dict[object, tuple[list[PartitionProduceResponse], int]] = {}
         self._slot: Slot | None = None
+        self._started = False
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, request_bytes: int) -> Buffers | Slot | None:
@@ -110,7 +112,9 @@ class PendingProduce:
         if self._unverified:
             batches, self._unverified = self._unverified, []
             self._handler.unverified.add(batches)
+        self._started = True
         if self._acks == NO_ACKS:
+            self._maybe_answer()
             return None
         if not self.waits:
             self._handler.metrics.inline(self._version, self._local, request_bytes)
@@ -261,7 +265,7 @@ class PendingProduce:
         self._handler.waiting.discard(self)
 
     def _maybe_answer(self) -> None:
-        if self._unwritten or self._uncommitted:
+        if self._unwritten or self._uncommitted or not self._started:
             return
         if self._acks == NO_ACKS:
             if any(answer.error_code for _, answers in self._results for answer in answers):

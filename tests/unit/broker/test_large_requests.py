@@ -11,6 +11,7 @@ from kaspar.broker import fetching, large_requests
 from kaspar.broker.handlers import fetch as fetch_handler
 from kaspar.broker.handlers import metadata
 from kaspar.broker.handlers import produce as produce_handler
+from kaspar.broker.large_requests import Outcome, Steps
 from kaspar.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -142,6 +143,37 @@ def test_acks_0_of_many_partitions_has_no_response(tmp_path: Path, monkeypatch: 
             client.produce(("topic", 0, make_batch()))
             answer = await client.answer(ProduceResponse)
             assert answer.responses[0].partition_responses[0].base_offset == 1
+
+    run(scenario())
+
+
+def test_acks_0_of_many_partitions_is_one_request_whenever_its_batches_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(produce_handler, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(produce_handler, "prepare_plain", lambda *_: None)  # every batch is checked in a thread
+    monkeypatch.setattr(produce_handler, "prepare_inline", lambda *_: None)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            await create_topic(broker, "topic", 8)
+
+            async def each_written_before_the_next(steps: Steps[Outcome]) -> Outcome:
+                while True:
+                    try:
+                        next(steps)
+                    except StopIteration as end:
+                        outcome: Outcome = end.value
+                        return outcome
+                    await until(lambda: not broker.appends.waiting_count)
+
+            monkeypatch.setattr(broker.large_requests, "in_turns", each_written_before_the_next)
+            client = Client(broker)
+            client.produce(*(("topic", index, make_batch()) for index in range(8)), acks=0)
+            client.produce(("topic", 0, make_batch()))
+            await client.answer(ProduceResponse)
+            await until(lambda: not broker.appends.waiting_count)
+            assert sum(broker.metrics.requests.of("Produce").versions().values()) == 2
 
     run(scenario())
 
