@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import RequestContext, describe_producers, list_groups, list_transactions, slices
+from kaspar.broker.large_requests import LargeRequests
 from kaspar.broker.responses import count_errors, encode_response
 from kaspar.coordination import Now
 from kaspar.groups.classic import ClassicGroup
@@ -40,7 +41,8 @@ def broker_of(*shards: Any) -> Any:
     """What the handlers ask of a broker whose coordinators have these shards."""
     runtime = SimpleNamespace(loading_count=0, active_shards=lambda: dict(enumerate(shards)))
     coordinator = SimpleNamespace(runtime=runtime)
-    return SimpleNamespace(groups=coordinator, transactions=coordinator, now=lambda: NOW)
+    turns = LargeRequests(cast(Any, None))
+    return SimpleNamespace(groups=coordinator, transactions=coordinator, now=lambda: NOW, large_requests=turns)
 
 
 def context(key: ApiKey, version: int) -> RequestContext:
@@ -98,7 +100,8 @@ def test_producers_are_described_alike_however_many_there_are(tmp_path: Path, co
         return SimpleNamespace(log=log)
 
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0, 1)),))
-    broker: Any = SimpleNamespace(partitions=SimpleNamespace(lead=lead))
+    broker = broker_of()
+    broker.partitions = SimpleNamespace(lead=lead)
     answer = describe_producers.handle(broker, context(ApiKey.DESCRIBE_PRODUCERS, 0), request)
     assert asyncio.iscoroutine(answer) is (count == MANY)
     response = asyncio.run(answered(answer))
@@ -122,8 +125,9 @@ def test_producers_are_described_alike_however_many_there_are(tmp_path: Path, co
     assert counted[0].errors == counted[1].errors
 
 
-def test_others_have_their_turn_while_a_long_list_is_made() -> None:
-    """Also where nothing of it is wanted."""
+@pytest.mark.parametrize("lists", [1, 20])
+def test_others_have_their_turn_while_long_lists_are_made(lists: int) -> None:
+    """Also where nothing of them is wanted, and however many are asked for at once."""
     looked_at = 0
 
     def nothing_wanted() -> Iterator[None]:
@@ -134,11 +138,12 @@ def test_others_have_their_turn_while_a_long_list_is_made() -> None:
 
     async def scenario() -> list[int]:
         turns = []
-        task = asyncio.ensure_future(slices.encoded(nothing_wanted(), 1))
-        while not task.done():
+        broker = broker_of()
+        all_of_them = asyncio.gather(*(slices.encoded(broker, nothing_wanted(), 1) for _ in range(lists)))
+        while not all_of_them.done():
             turns.append(looked_at)
             await asyncio.sleep(0)
-        assert task.result() == []
+        assert all_of_them.result() == [[]] * lists
         return turns
 
     turns = asyncio.run(scenario())

@@ -34,7 +34,7 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeProducers
         for topic in request.topics
     ]
     if sum(len(found.producers) for _, partitions in topics for found in partitions) > slices.AT_ONCE:
-        return _in_slices(topics, context.version)
+        return _in_slices(broker, topics, context.version)
     return DescribeProducersResponse(
         topics=tuple(
             TopicResponse(
@@ -49,13 +49,13 @@ def handle(broker: "Broker", context: RequestContext, request: DescribeProducers
     )
 
 
-async def _in_slices(topics: list[tuple[str, list[_Described]]], version: int) -> PartlyEncoded:
+async def _in_slices(broker: "Broker", topics: list[tuple[str, list[_Described]]], version: int) -> PartlyEncoded:
     encoded_topics = []
     codes: Counter[int] = Counter()
     for name, partitions in topics:
         encoded_partitions = []
         for partition, producers in partitions:
-            told = await slices.encoded(map(_told, producers), version)
+            told = await slices.encoded(broker, map(_told, producers), version)
             encoded_partitions.append(codec.write(partition, version, {"active_producers": told}))
             codes[partition.error_code] += 1
         topic = TopicResponse(name=name, partitions=())

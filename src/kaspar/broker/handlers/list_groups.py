@@ -18,9 +18,9 @@ def handle(broker: "Broker", context: RequestContext, request: ListGroupsRequest
     shards = runtime.active_shards().values()
     listed = (group for shard in shards for group in shard.list_groups(request))
     if sum(len(shard.groups) for shard in shards) > slices.AT_ONCE:
-        return _in_slices(listed, context.version)
+        return _in_slices(broker, listed, context.version)
     return ListGroupsResponse(groups=tuple(group for group in listed if group is not None))
 
 
-async def _in_slices(listed: Iterable[ListedGroup | None], version: int) -> PartlyEncoded:
-    return PartlyEncoded(ListGroupsResponse(groups=()), {"groups": await slices.encoded(listed, version)}, {})
+async def _in_slices(broker: "Broker", listed: Iterable[ListedGroup | None], version: int) -> PartlyEncoded:
+    return PartlyEncoded(ListGroupsResponse(groups=()), {"groups": await slices.encoded(broker, listed, version)}, {})

@@ -34,17 +34,17 @@ def handle(broker: "Broker", context: RequestContext, request: ListTransactionsR
     listed = (each for shard in shards for each in shard.list_transactions(request, matches, now))
     unknown = unknown_states(request)
     if sum(len(shard.transactions) for shard in shards) > slices.AT_ONCE:
-        return _in_slices(listed, unknown, context.version)
+        return _in_slices(broker, listed, unknown, context.version)
     return ListTransactionsResponse(
         unknown_state_filters=unknown, transaction_states=tuple(each for each in listed if each is not None)
     )
 
 
 async def _in_slices(
-    listed: Iterable[TransactionState | None], unknown: tuple[str, ...], version: int
+    broker: "Broker", listed: Iterable[TransactionState | None], unknown: tuple[str, ...], version: int
 ) -> PartlyEncoded:
     response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=())
-    return PartlyEncoded(response, {"transaction_states": await slices.encoded(listed, version)}, {})
+    return PartlyEncoded(response, {"transaction_states": await slices.encoded(broker, listed, version)}, {})
 
 
 def _matcher(pattern: str | None) -> Callable[[str], bool]:

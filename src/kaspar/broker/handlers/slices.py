@@ -1,22 +1,31 @@
-"""Responses that list tens of thousands of things: made and encoded in slices, so that others have their turn."""
+"""Responses that list tens of thousands of things: made and encoded in slices, so that others have their turn.
 
-import asyncio
+However many such requests there are, one slice of all of them is made in a turn of the event loop, as with the pieces
+of large requests.
+"""
+
+import itertools
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kaspar.protocol import codec
 from kaspar.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kaspar.broker.server import Broker
 
 AT_ONCE: Final = 500
 """So many things are looked at in one turn of the event loop; a list of no more is answered without delay."""
 
 
-async def encoded(listed: Iterable[Message | None], version: int) -> list[bytes]:
+async def encoded(broker: "Broker", listed: Iterable[Message | None], version: int) -> list[bytes]:
     """The elements of an array, each as bytes. None stands for something that was looked at and is not among them."""
-    elements = []
-    for number, element in enumerate(listed, 1):
-        if element is not None:
-            elements.append(codec.write(element, version))
-        if number % AT_ONCE == 0:
-            await asyncio.sleep(0)
+    elements: list[bytes] = []
+    rest = iter(listed)
+    looked_at = AT_ONCE
+    while looked_at == AT_ONCE:
+        async with broker.large_requests.turn():
+            some = list(itertools.islice(rest, AT_ONCE))
+            elements += [codec.write(element, version) for element in some if element is not None]
+        looked_at = len(some)
     return elements
