@@ -30,6 +30,7 @@ OWNERS_KEPT = 16
 ANY_TOPIC = "*"
 """What a write covers whose rows have a `topic` column."""
 _FORMAT = 1
+_ORIGIN_FIELDS = 3  # those that have no key of their own: runs of earlier versions take no more
 _OWNER, _DECISION = "owner", "decision"
 
 LogRecord: TypeAlias = tuple[bytes, bytes | None]
@@ -68,7 +69,9 @@ class Owner:
     def record(self) -> LogRecord:
         content: dict[str, object] = {"format": _FORMAT}
         if self.origin is not None:
-            content["origin"] = self.origin
+            content["origin"] = self.origin[:_ORIGIN_FIELDS]
+            if self.origin.kind is not None:
+                content["kind"] = self.origin.kind
         if self.counts_since:
             content["counts_since"] = self.counts_since
         return self.key, _text(content)
@@ -272,7 +275,9 @@ class Judge:
                 del self._states[query]
             return
         if kind == _OWNER:
-            origin = Origin(*content["origin"]) if "origin" in content else None
+            origin = None
+            if "origin" in content:
+                origin = Origin(*content["origin"][:_ORIGIN_FIELDS])._replace(kind=content.get("kind"))
             owner = replace(Owner(query, *rest), origin=origin, counts_since=content.get("counts_since", 0))
             state.owner_read(owner)
             return

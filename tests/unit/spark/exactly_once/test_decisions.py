@@ -1,5 +1,6 @@
 """The judge of the decision log: records in, a verdict out."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from kaspar.spark.exactly_once.decisions import (
     QueryState,
     Standing,
 )
-from kaspar.spark.exactly_once.names import BatchName, Origin
+from kaspar.spark.exactly_once.names import BLOCKS, BatchName, Origin
 
 QUERY = "query"
 
@@ -185,3 +186,13 @@ def test_of_a_decision_that_is_complete_no_transactions_are_kept() -> None:
 def test_a_record_of_a_newer_version_is_not_guessed_at(record: LogRecord) -> None:
     with pytest.raises(KasparError, match="newer version"):
         verdict(record)
+
+
+def test_whether_jobs_or_blocks_are_counted_stands_beside_what_earlier_versions_read() -> None:
+    new = replace(owner(1, "new"), origin=Origin("stream", kind=BLOCKS))
+    key, value = new.record()
+    assert value is not None
+    assert json.loads(value) == {"format": 1, "origin": ["stream", None, False], "kind": BLOCKS}
+    judge = Judge()
+    judge.read(key, value)
+    assert judge.state(QUERY).in_force == new
