@@ -76,10 +76,12 @@ class ScriptedBroker:
                 answer = self.handler(header, request)
                 if answer == HANG_UP:
                     return
-                if isinstance(answer, bytes):
-                    connection.sendall(answer)
-                elif answer is not None:
-                    connection.sendall(response_frame(header, answer))
+                if answer is None:
+                    continue
+                try:
+                    connection.sendall(answer if isinstance(answer, bytes) else response_frame(header, answer))
+                except OSError:
+                    return  # a client may close without waiting for what it asked for ahead
 
     def __enter__(self) -> Self:
         return self
