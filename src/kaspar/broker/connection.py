@@ -6,6 +6,7 @@ Rules:
 - A request is decoded, and its records appended, straight from the receive buffer. Whoever keeps bytes longer copies
   them.
 - Later requests are worked on while earlier ones wait; their responses wait in slots until it is their turn.
+- However many requests a client sends at once, others have their turn after a few milliseconds (`turn_s`).
 - A client that does not read its responses, or has too many requests under way, is not read from until it catches up.
 - Bytes that are not a request close the connection with one log line.
 
@@ -125,11 +126,13 @@ class ConnectionOwner(Protocol):
     requests: RequestHandler
     overloaded: bool  # requests under way hold more memory than queued.max.request.bytes: take no more for now
     malformed_requests: Counter
+    turn_s: float  # once a connection's requests have taken so long, its next ones wait for the next turn of the loop
 
     def opened(self, connection: "Connection") -> None: ...
     def closed(self, connection: "Connection") -> None: ...
     def run_blocking(self, work: Callable[[int], bytes], size: int) -> Awaitable[bytes]: ...
     def stalled(self, seconds: float) -> None: ...
+    def call_soon(self, callback: Callable[[], None]) -> None: ...
     def request_failed(self, connection: "Connection", problem: Exception) -> None: ...
 
 
@@ -246,6 +249,7 @@ class Connection(asyncio.BufferedProtocol):
         handle = owner.requests.handle
         out: list[bytes | bytearray | memoryview | FileSlice] = []
         received = self.last_active
+        first, gives_way_at = position, time.perf_counter() + owner.turn_s
         try:
             while end - position >= 4:
                 if (
@@ -263,6 +267,10 @@ class Connection(asyncio.BufferedProtocol):
                     )
                 frame_end = position + 4 + size
                 if frame_end > end:
+                    break
+                if position > first and time.perf_counter() >= gives_way_at:
+                    self._pause()
+                    owner.call_soon(self.try_resume)
                     break
                 response = handle(self, buffer, position + 4, frame_end, received)
                 position = frame_end

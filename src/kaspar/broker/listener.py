@@ -24,6 +24,7 @@ log = get_log(__name__)
 
 ACCEPT_AT_ONCE: Final = 64
 RETRY_ACCEPT_S: Final = 0.2
+TURN_S: Final = 0.002
 SWEEP_S: Final = 2.0
 SWEEP_AT_ONCE: Final = 1000
 """How many connections are looked at before others have their turn."""
@@ -91,6 +92,7 @@ class Listener:
         self.shared_buffer = bytearray(SHARED_BUFFER_BYTES)
         self.shared_view = memoryview(self.shared_buffer)
         self.overloaded = False
+        self.turn_s = TURN_S
         self.malformed_requests = malformed_requests
         self.connections: set[Connection] = set()
         self.accepted = 0
@@ -252,6 +254,9 @@ class Listener:
             if self.overloaded:
                 return  # by those that went on before it
             connection.try_resume()
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(callback)
 
     def request_failed(self, connection: Connection, problem: Exception) -> None:
         """A request met a bug. Its connection is closed, and whoever runs the broker decides whether that was all."""

@@ -1,5 +1,6 @@
 """A connection over a transport that only remembers: framing, order, memory and back-pressure without a socket."""
 
+import math
 import struct
 from collections.abc import Callable
 
@@ -28,6 +29,8 @@ class Owner:
         self.shared_view = memoryview(self.shared_buffer)
         self.requests: RequestHandler = self
         self.overloaded = False
+        self.turn_s = math.inf
+        self.soon: list[Callable[[], None]] = []
         self.malformed_requests = Counter()
         self.waiting: list[tuple[bytes, Slot]] = []
         self.delays: Callable[[bytes], bool] = lambda request: False
@@ -54,6 +57,9 @@ class Owner:
         return work(size)
 
     def stalled(self, seconds: float) -> None: ...
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
 
     def request_failed(self, connection: Connection, problem: Exception) -> None:
         self.failed.append(problem)
@@ -129,6 +135,24 @@ def test_responses_keep_the_order_of_requests(
     assert transport.sent == b"AS1BS2C"
     receive(connection, frame(b"d"))
     assert transport.sent.endswith(b"D")
+
+
+def test_requests_that_take_long_leave_the_others_of_their_connection_to_the_next_turn(
+    connection: Connection, owner: Owner, transport: RecordingTransport
+) -> None:
+    owner.turn_s = 0
+    receive(connection, frame(b"one") + frame(b"two") + frame(b"three") + frame(b"fo")[:5])
+    answered = [bytes(transport.sent)]
+    while owner.soon:
+        assert not transport.is_reading()
+        (callback,), owner.soon = owner.soon, []
+        callback()
+        answered.append(bytes(transport.sent))
+
+    assert answered == [b"ONE", b"ONETWO", b"ONETWOTHREE"]
+    assert transport.is_reading()
+    receive(connection, frame(b"fo")[5:])
+    assert bytes(transport.sent) == b"ONETWOTHREEFO"
 
 
 def test_a_request_without_an_answer_holds_nobody_up(
