@@ -98,7 +98,7 @@ class AppendQueues:
         try:
             prepared = None
             if partition.log.cold:
-                await self._warm_up(partition)
+                await self.warm_up(partition)
             if not tried:
                 await asyncio.sleep(0)  # what lined up is worked off in as many turns of the loop: others wait too
                 prepared = prepare_inline(batch, 0, size, config, now_ms)
@@ -111,7 +111,8 @@ class AppendQueues:
         except KasparError as refusal:
             return refusal, None
 
-    async def _warm_up(self, partition: Partition) -> None:
+    async def warm_up(self, partition: Partition) -> None:
+        """Read in a thread what the first append to a cold log has to know. The partition may change meanwhile."""
         loop = asyncio.get_running_loop()
         partition.log.warm_up(await loop.run_in_executor(self._executor, partition.log.read_cold))
 

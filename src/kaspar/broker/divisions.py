@@ -184,10 +184,11 @@ class JoinedResponse:
         if self._failed is None and _has_error(message, self._version):
             self._failed = response
         name = self._path[0]
-        if name in encoded:
-            self._close()
+        if name in encoded and len(self._path) == 1:
             self._append(encoded[name])
         else:
+            if encoded:  # its last element may be a part
+                message, _ = codec.read(type(message), self._version, codec.write(message, self._version, encoded))
             for element in getattr(message, name):
                 self._add_element(element)
         if not goes_on:

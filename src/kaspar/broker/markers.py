@@ -31,6 +31,9 @@ async def write_marker(
     marker = EndTransactionMarker(ControlType.COMMIT if committed else ControlType.ABORT, coordinator_epoch)
     try:
         partition = broker.partitions.lead(topic, index)
+        if partition.log.cold:
+            await broker.appends.warm_up(partition)
+            partition = broker.partitions.lead(topic, index)  # it may lead it no longer
         appended = partition.append_marker(
             marker,
             producer_id=producer.producer_id,

@@ -173,7 +173,7 @@ class UnverifiedBatches:
         now_ms = self._broker.clock.now_ms()
         prepared = None
         try:
-            if partition not in appends.queues:
+            if partition not in appends.queues and not partition.log.cold:
                 prepared = prepare_inline(batch, 0, len(batch), config, now_ms)
         except KasparError as problem:
             self._finish(unverified, problem, None)

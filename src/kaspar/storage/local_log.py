@@ -204,7 +204,7 @@ class LocalLog:
         return ColdIndex(segment, index)
 
     def warm_up(self, read: ColdIndex | None) -> None:
-        if read is not None and read.segment is self._active and self._active.index is None:
+        if self.cold and read is not None and read.segment is self._active and self._active.index is None:
             self._active.index = read.offsets
         self.cold = False
 

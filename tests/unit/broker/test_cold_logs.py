@@ -5,22 +5,31 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.base.errors import ErrorCode
 from kaspar.storage.files import Files
 from kaspar.storage.indexes import OffsetIndex
 from tests.unit.broker.running import Client, create_topic, run, running
+from tests.unit.broker.transactions import Coordinator, P, batch_of, end, produce
 from tests.unit.storage.logs import make_batch, read_values
 
 
-def test_the_first_append_after_a_start_reads_the_index_in_a_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded_in: list[threading.Thread] = []
+@pytest.fixture
+def loaded_in(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """Which threads have read an index."""
+    threads: list[threading.Thread] = []
     load = OffsetIndex.load
 
     def watched(files: Files, path: str) -> OffsetIndex:
-        loaded_in.append(threading.current_thread())
+        threads.append(threading.current_thread())
         return load(files, path)
 
+    monkeypatch.setattr(OffsetIndex, "load", staticmethod(watched))
+    return threads
+
+
+def test_the_first_append_after_a_start_reads_the_index_in_a_thread(
+    tmp_path: Path, loaded_in: list[threading.Thread]
+) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
             (partition,) = await create_topic(broker, "topic", index_interval_bytes="0")
@@ -30,7 +39,7 @@ def test_the_first_append_after_a_start_reads_the_index_in_a_thread(
                 client.produce(("topic", 0, make_batch([value])))
                 await client.produced()
 
-        monkeypatch.setattr(OffsetIndex, "load", staticmethod(watched))
+        loaded_in.clear()
         async with running(tmp_path) as broker:
             partition = broker.partitions.by_name["topic"].partitions[0]
             assert partition.log.cold
@@ -42,6 +51,39 @@ def test_the_first_append_after_a_start_reads_the_index_in_a_thread(
             assert threading.main_thread() not in loaded_in
             assert len(loaded_in) == 1
             assert [value for _, value in read_values(partition.log)] == [b"1", b"2", b"3", b"4", b"5"]
+
+    run(scenario())
+
+
+def test_transactions_read_the_index_of_a_cold_log_in_a_thread(
+    tmp_path: Path, loaded_in: list[threading.Thread]
+) -> None:
+    """The first batch of one, when it is verified, and the marker of one that was open before the start."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            partitions = await create_topic(broker, "topic", 2, index_interval_bytes="0")
+            Coordinator(broker)
+            client = Client(broker)
+            produce(client, ("topic", 0, batch_of(P, 0)), ("topic", 1, batch_of(P, 0)))
+            await client.produced()
+            assert await end(broker, partitions[0], P, committed=True) is ErrorCode.NONE
+
+        loaded_in.clear()
+        async with running(tmp_path) as broker:
+            ended, still_open = broker.partitions.by_name["topic"].partitions.values()
+            assert ended.log.cold
+            assert still_open.log.cold
+            Coordinator(broker)
+            client = Client(broker)
+            produce(client, ("topic", 0, batch_of(P, 1, b"1")))
+            produce(client, ("topic", 0, batch_of(P, 2, b"2")))
+            assert [(await client.produced())[0].base_offset for _ in range(2)] == [2, 3]
+            assert await end(broker, still_open, P, committed=True) is ErrorCode.NONE
+            assert not ended.log.cold
+            assert not still_open.log.cold
+            assert threading.main_thread() not in loaded_in
+            assert len(loaded_in) == 2
 
     run(scenario())
 

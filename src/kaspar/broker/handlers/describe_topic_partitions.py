@@ -1,10 +1,10 @@
 """DescribeTopicPartitions: topics page by page, so that no answer grows with the cluster."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
-from kaspar.broker.handlers import RequestContext
+from kaspar.broker.handlers import Answer, RequestContext, slices
 from kaspar.broker.handlers.metadata import ALL_TOPIC_OPERATIONS
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.image import NO_LEADER
@@ -19,26 +19,37 @@ from kaspar.protocol.messages.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
+    from kaspar.broker.large_requests import Steps
     from kaspar.broker.server import Broker
 
+DESCRIBED_AT_ONCE: Final = 200
+"""So many topics and partitions are described in one turn of the event loop, or one topic."""
 
-def handle(
-    broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest
-) -> DescribeTopicPartitionsResponse:
+
+def handle(broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest) -> Answer:
     try:
         _check_cursor(request)
     except Refused as refusal:
         return DescribeTopicPartitionsResponse(
             topics=tuple(_refused(topic.name, refusal.code) for topic in request.topics)
         )
-    image = broker.image
     room = min(broker.config.max_request_partition_size_limit, max(request.response_partition_limit, 1))
+    return slices.begin(broker, _describe_page(broker.image, request, room))
+
+
+def _describe_page(
+    image: ClusterImage, request: DescribeTopicPartitionsRequest, room: int
+) -> "Steps[DescribeTopicPartitionsResponse]":
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     names = sorted({topic.name for topic in request.topics} or image.topics)
     cursor = request.cursor
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
+    described = 0
     for name in names:
+        if described >= DESCRIBED_AT_ONCE:
+            yield
+            described = 0
         topic = image.topics.get(name)
         if topic is None:
             topics.append(_missing(name))
@@ -51,6 +62,7 @@ def handle(
         end = min(len(topic.partitions), first + room)
         topics.append(_describe(topic, image, first, end))
         room -= end - first
+        described += 1 + end - first
         if end < len(topic.partitions):
             return DescribeTopicPartitionsResponse(
                 topics=tuple(topics), next_cursor=ResponseCursor(topic_name=name, partition_index=end)

@@ -1,15 +1,17 @@
 """Metadata: brokers, topics, partitions and their leaders. What a client asks first, and again whenever things move.
 
 A topic's entry is kept encoded, per version, until the topic changes: a client of thousands of partitions costs a copy.
+What has to be encoded first is encoded in slices, all of them as the cluster was when the request came.
 """
 
-from collections import defaultdict
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
-from kaspar.broker.handlers import PartlyEncoded, RequestContext
+from kaspar.broker.handlers import Answer, PartlyEncoded, RequestContext, slices
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.image import NO_LEADER
 from kaspar.metadata.topic_names import check_topic_name, is_internal
@@ -25,6 +27,7 @@ from kaspar.protocol.messages.metadata import (
 )
 
 if TYPE_CHECKING:
+    from kaspar.broker.large_requests import Steps
     from kaspar.broker.server import Broker
 
 ALL_TOPIC_OPERATIONS: Final = 3576
@@ -33,6 +36,8 @@ NOT_ASKED: Final = -(2**31)
 FIRST_WITH_NULL_FOR_ALL: Final = 1
 FIRST_WITH_ID_ALONE: Final = 12
 NO_CONTROLLER: Final = -1
+ENCODED_AT_ONCE: Final = 200
+"""So many topics and partitions are encoded in one turn of the event loop."""
 
 
 class EncodedTopic(NamedTuple):
@@ -54,20 +59,21 @@ class EncodedTopics:
     """Topic entries as bytes, by version, as long as the topic and the brokers stay the same."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str, int, int], tuple[TopicImage, object, EncodedTopic]] = {}
+        self._of_topics: dict[str, dict[tuple[int, int], tuple[TopicImage, object, EncodedTopic]]] = {}
 
-    def entry(self, topic: TopicImage, image: ClusterImage, version: int, operations: int) -> EncodedTopic:
-        key = (topic.name, version, operations)
-        kept = self._entries.get(key)
-        if kept is not None and kept[0] is topic and kept[1] is image.brokers:
-            return kept[2]
-        encoded = EncodedTopic.of(describe_topic(topic, image, operations), version)
-        self._entries[key] = (topic, image.brokers, encoded)
-        return encoded
+    def find(self, topic: TopicImage, image: ClusterImage, version: int, operations: int) -> EncodedTopic | None:
+        of_topic = self._of_topics.get(topic.name)
+        kept = None if of_topic is None else of_topic.get((version, operations))
+        return kept[2] if kept is not None and kept[0] is topic and kept[1] is image.brokers else None
 
-    def forget(self, topics: Collection[str]) -> None:
-        for key in [key for key in self._entries if key[0] in topics]:
-            del self._entries[key]
+    def keep(
+        self, topic: TopicImage, image: ClusterImage, version: int, operations: int, encoded: EncodedTopic
+    ) -> None:
+        self._of_topics.setdefault(topic.name, {})[version, operations] = (topic, image.brokers, encoded)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        for name in topics:
+            self._of_topics.pop(name, None)
 
 
 def describe_topic(topic: TopicImage, image: ClusterImage, operations: int) -> MetadataResponseTopic:
@@ -93,19 +99,20 @@ def _describe_partition(index: int, partition: PartitionImage, image: ClusterIma
     )
 
 
-def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> PartlyEncoded:
+def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> Answer:
     version = context.version
     if version < FIRST_WITH_ID_ALONE and _names_topics_by_id(request):
         return _refuse_all(request)
     operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     image = broker.image
+    topics: Iterable[TopicImage | MetadataResponseTopic]
     if request.topics is None or (version < FIRST_WITH_NULL_FOR_ALL and not request.topics):
-        topics = [broker.encoded_topics.entry(topic, image, version, operations) for topic in image.topics.values()]
+        topics = image.topics.values()
     else:
         if request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
             _create_missing(broker, image, request.topics, context.peer)
             image = _as_told_before(broker, image, request.topics, context.peer)
-        topics = [_named(broker, image, wanted, version, operations) for wanted in dict.fromkeys(request.topics)]
+        topics = [_named(image, wanted, operations) for wanted in dict.fromkeys(request.topics)]
     response = MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
@@ -120,7 +127,49 @@ def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) 
             ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-    return PartlyEncoded(response, {"topics": [topic.data for topic in topics]}, _error_counts(topics))
+    return slices.begin(broker, _with_topics(broker, image, response, topics, version, operations))
+
+
+def _with_topics(
+    broker: "Broker",
+    image: ClusterImage,
+    response: MetadataResponse,
+    topics: Iterable[TopicImage | MetadataResponseTopic],
+    version: int,
+    operations: int,
+) -> "Steps[PartlyEncoded]":
+    entries: list[EncodedTopic] = []
+    encoded_now = 0
+    for topic in topics:
+        if isinstance(topic, MetadataResponseTopic):
+            entries.append(EncodedTopic.of(topic, version))
+            continue
+        entry = broker.encoded_topics.find(topic, image, version, operations)
+        if entry is None:
+            encoded_now += 1 + len(topic.partitions)
+            if encoded_now > ENCODED_AT_ONCE and entries:
+                yield
+                encoded_now = 1 + len(topic.partitions)
+            entry = yield from _encode(topic, image, version, operations)
+            if broker.image.topics.get(topic.name) is topic:  # otherwise nobody would have it forgotten again
+                broker.encoded_topics.keep(topic, image, version, operations, entry)
+        entries.append(entry)
+    return PartlyEncoded(response, {"topics": [entry.data for entry in entries]}, _error_counts(entries))
+
+
+def _encode(topic: TopicImage, image: ClusterImage, version: int, operations: int) -> "Steps[EncodedTopic]":
+    if len(topic.partitions) <= ENCODED_AT_ONCE:
+        return EncodedTopic.of(describe_topic(topic, image, operations), version)
+    entry = describe_topic(replace(topic, partitions=()), image, operations)
+    partitions: list[bytes] = []
+    codes = Counter({entry.error_code: 1})
+    for index, partition in enumerate(topic.partitions):
+        if index and index % ENCODED_AT_ONCE == 0:
+            yield
+        described = _describe_partition(index, partition, image)
+        partitions.append(codec.write(described, version))
+        codes[described.error_code] += 1
+    return EncodedTopic(codec.write(entry, version, {"partitions": partitions}), tuple(codes.items()))
 
 
 def _error_counts(topics: list[EncodedTopic]) -> ErrorCounts:
@@ -171,26 +220,21 @@ def _as_told_before(
     return image.with_topics(dict.fromkeys(hidden)) if hidden else image
 
 
-def _named(
-    broker: "Broker", image: ClusterImage, wanted: MetadataRequestTopic, version: int, operations: int
-) -> EncodedTopic:
+def _named(image: ClusterImage, wanted: MetadataRequestTopic, operations: int) -> TopicImage | MetadataResponseTopic:
+    """The topic, or why there is none."""
     try:
-        topic = _find(image, wanted)
+        return _find(image, wanted)
     except Refused as refusal:
         by_id = wanted.topic_id != ZERO_UUID
         name = None if by_id else wanted.name
-        return EncodedTopic.of(
-            MetadataResponseTopic(
-                error_code=refusal.code,
-                name=name,
-                topic_id=wanted.topic_id,
-                is_internal=name is not None and is_internal(name),
-                partitions=(),
-                topic_authorized_operations=NOT_ASKED if by_id else operations,
-            ),
-            version,
+        return MetadataResponseTopic(
+            error_code=refusal.code,
+            name=name,
+            topic_id=wanted.topic_id,
+            is_internal=name is not None and is_internal(name),
+            partitions=(),
+            topic_authorized_operations=NOT_ASKED if by_id else operations,
         )
-    return broker.encoded_topics.entry(topic, image, version, operations)
 
 
 def _find(image: ClusterImage, wanted: MetadataRequestTopic) -> TopicImage:

@@ -5,14 +5,17 @@ of large requests.
 """
 
 import itertools
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kaspar.protocol import codec
 from kaspar.protocol.schema import Message
 
 if TYPE_CHECKING:
+    from kaspar.broker.large_requests import Steps
     from kaspar.broker.server import Broker
+
+T = TypeVar("T")
 
 AT_ONCE: Final = 500
 """So many things are looked at in one turn of the event loop; a list of no more is answered without delay."""
@@ -29,3 +32,13 @@ async def encoded(broker: "Broker", listed: Iterable[Message | None], version: i
             elements += [codec.write(element, version) for element in some if element is not None]
         looked_at = len(some)
     return elements
+
+
+def begin(broker: "Broker", steps: "Steps[T]") -> T | Awaitable[T]:
+    """The result, if the first step is all; otherwise the others are taken in turns with those of large requests."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    return broker.large_requests.in_turns(steps)
