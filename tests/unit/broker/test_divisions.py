@@ -158,11 +158,11 @@ def test_a_piece_whose_partitions_are_encoded_is_part_of_the_response() -> None:
     response = JoinedResponse(division, 0)
     response.add(DescribeProducersResponse(topics=(producers_of("a", 0), producers_of("b", 0))), goes_on=True)
     response.add(DescribeProducersResponse(topics=(producers_of("b", 1),)), goes_on=True)
-    large = [codec.write(producers_of("c", 0, 1), 0)]
+    large = [codec.write(producers_of("b", 2), 0), codec.write(producers_of("c", 0, 1), 0)]
     response.add(PartlyEncoded(DescribeProducersResponse(topics=()), {"topics": large}, {}), goes_on=True)
-    response.add(DescribeProducersResponse(topics=(producers_of("d", 0),)), goes_on=True)
+    response.add(DescribeProducersResponse(topics=(producers_of("c", 2), producers_of("d", 0))), goes_on=True)
 
-    topics = (producers_of("a", 0), producers_of("b", 0, 1), producers_of("c", 0, 1), producers_of("d", 0))
+    topics = (producers_of("a", 0), producers_of("b", 0, 1, 2), producers_of("c", 0, 1, 2), producers_of("d", 0))
     assert encoded(response, 0) == codec.write(DescribeProducersResponse(topics=topics), 0)
 
 

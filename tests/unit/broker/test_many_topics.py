@@ -130,12 +130,11 @@ def test_topics_that_change_between_two_slices_are_told_as_they_were_and_not_kep
 
 def test_a_named_topic_of_many_partitions_is_told_beside_one_that_does_not_exist() -> None:
     image = image_of(*ONE_LARGE)
-    names = ("t001", "missing", "t000")
-    request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=name) for name in names))
-    answer = metadata.handle(broker_with(image), context(ApiKey.METADATA, 9), request)
+    topics = tuple(MetadataRequestTopic(name=name) for name in ("t001", "missing", "t000"))
+    answer = metadata.handle(broker_with(image), context(ApiKey.METADATA, 9), MetadataRequest(topics=topics))
     assert asyncio.iscoroutine(answer)
     told = asyncio.run(answered(answer))
-    small = metadata.handle(broker_with(image), context(ApiKey.METADATA, 9), MetadataRequest(topics=request.topics[1:]))
+    small = metadata.handle(broker_with(image), context(ApiKey.METADATA, 9), MetadataRequest(topics=topics[1:]))
     entries = told.encoded["topics"]
     large = metadata.describe_topic(image.topics["t001"], image, metadata.NOT_ASKED)
     assert entries[0] == metadata.EncodedTopic.of(large, 9).data
