@@ -7,7 +7,8 @@ Rules:
   `sys.setswitchinterval`.
 - One piece of all large requests is handled in a turn of the loop. Between two of them everybody else has a turn.
 - Few are under way at a time; the others wait as the bytes that they came in. Produce and Fetch do not wait for other
-  APIs, which may take long.
+  APIs, which may take long, and a short request not for the long ones: a client that leaves is not noticed before its
+  request is answered, and may ask again and again.
 """
 
 import asyncio
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from kaspar.broker.server import Broker
 
 UNDER_WAY: Final = 4
+SHORT_UNDER_WAY: Final = 16
+SHORT_BYTES: Final = 32 * 1024
 LAST_S: Final = 5.0  # how long they may take when the broker stops
 
 T = TypeVar("T")
@@ -58,6 +61,7 @@ class LargeRequests:
         self.under_way = asyncio.Semaphore(UNDER_WAY)
         """Of Produce and Fetch, which never wait for anything but their turn."""
         self._messages_under_way = asyncio.Semaphore(UNDER_WAY)
+        self._short_under_way = asyncio.Semaphore(SHORT_UNDER_WAY)
         self._thread = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -126,7 +130,7 @@ class LargeRequests:
         received: float,
     ) -> Buffers:
         version = context.version
-        async with self._messages_under_way:
+        async with self._short_under_way if len(frame) <= SHORT_BYTES else self._messages_under_way:
             request = await self.in_thread(_read, frame, context, header.body_position)
             division = division_of(context.api_key, request)
             if division is not None:
@@ -172,6 +176,8 @@ class LargeRequests:
                 for _ in range(UNDER_WAY):
                     await self.under_way.acquire()
                     await self._messages_under_way.acquire()
+                for _ in range(SHORT_UNDER_WAY):
+                    await self._short_under_way.acquire()
 
     async def finish(self) -> None:
         """Wait for the responses; what still waits then is cancelled."""

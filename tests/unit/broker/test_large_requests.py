@@ -1,5 +1,6 @@
 """Requests of many elements are read in a thread and handled in turns, and everything else keeps its order."""
 
+import asyncio
 import threading
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,32 @@ def test_a_client_that_leaves_takes_its_large_request_with_it(tmp_path: Path) ->
             other = Client(broker)
             other.send(naming(500))
             assert len((await other.answer(MetadataResponse)).topics) == 500
+
+    run(scenario())
+
+
+def test_a_short_request_does_not_wait_for_the_long_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            may_go_on = asyncio.Event()
+            handle_pieces = broker.large_requests._handle_pieces
+
+            async def wait_if_long(*arguments: Any) -> Any:
+                request = arguments[3]
+                if len(request.topics) > 1_000:
+                    await may_go_on.wait()
+                return await handle_pieces(*arguments)
+
+            monkeypatch.setattr(broker.large_requests, "_handle_pieces", wait_if_long)
+            long = [Client(broker) for _ in range(large_requests.UNDER_WAY + 2)]
+            for client in long:
+                client.send(naming(5_000))
+            short = Client(broker)
+            short.send(naming(500))
+            assert len((await short.answer(MetadataResponse)).topics) == 500
+            may_go_on.set()
+            for client in long:
+                assert len((await client.answer(MetadataResponse)).topics) == 5_000
 
     run(scenario())
 
