@@ -144,7 +144,9 @@ class LogPlaces:
                 reason = f"it may be in a log directory that is offline: {', '.join(offline)}"
             else:
                 lost.add(index)
-                reason = f"it was in {self._describe(one, place)}, and is not there any more: {_WHAT_TO_DO}"
+                reason = (
+                    f"it was in {self._describe(one, place)}, and it is not found in any log directory: {_WHAT_TO_DO}"
+                )
             log.error("a partition has no log", partition=one, reason=reason)
         return unseen, lost
 
@@ -156,8 +158,13 @@ class LogPlaces:
         path = self._broker.logs.directory_ids.get(directory)
         if path is not None:
             return path
-        path = self.away.get(directory, "not known where")
-        return f"the log directory {uuid_to_text(directory)} ({path}), which is not among log.dirs any more"
+        place = f"the log directory with the id {uuid_to_text(directory)}"
+        path = self.away.get(directory)
+        if path is None:
+            return f"{place}, whose path is not known"
+        if path in self._broker.logs.directory_ids.values():
+            return f"{place}, in whose place at {path} there is a new one"
+        return f"{place} at {path}, which is not in log.dirs any more"
 
     def begin_anew(self, topic: str, topic_id: uuid.UUID, lost: Collection[int]) -> None:
         """Give lost logs up. Not awaited: the controller may be waiting for us."""

@@ -16,7 +16,7 @@ def add_spark(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     """The parser of `kaspar spark`. Every subcommand sets `run`, which `run_spark` calls."""
     spark = commands.add_parser(
         "spark",
-        help="start and stop a Spark cluster on this machine",
+        help="a Spark cluster on this machine, and left-over transactions of queries",
         description="A standalone Spark cluster on this machine, from the pip package.",
         epilog="Programs run on it with kaspar.spark.session(master='spark://127.0.0.1:7077').",
     )

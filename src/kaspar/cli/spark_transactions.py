@@ -69,13 +69,15 @@ def _run(arguments: argparse.Namespace) -> int:
                 _show(each)
             if arguments.finish:
                 return _finish(client, log)
+            named = set(arguments.query or ())
+            queries = {each.query for each in wanted} | named
+            unknown = sorted(query for query in named if not is_known(client, log, query))
+            if unknown:
+                raise KasparError(f"no query is known by the name {', '.join(unknown)}: nothing was done")
             if arguments.end:
-                queries = {each.query for each in wanted} | {
-                    query for query in arguments.query or () if is_known(client, log, query)
-                }
                 return _end(client, log, sorted(queries), accept_loss=arguments.accept_loss, releases=arguments.release)
             if not wanted:
-                print("No query has left anything.")
+                print(f"Nothing is left by {', '.join(sorted(named))}." if named else "No query has left anything.")
     except OSError as problem:
         raise KasparError(f"{arguments.bootstrap_server} cannot be reached: {problem}") from problem
     return 0

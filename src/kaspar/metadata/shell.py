@@ -115,6 +115,7 @@ class ControllerShell:
         self._image: ClusterImage | None = None
         self._unfollowed: frozenset[str] = frozenset()
         """Topics whose last change a listener has not carried out, for it met a bug."""
+        self._is_full = False
         self._fence = Fence(store, controller.broker_id, retry_delay_s=retry_delay_s)
 
     @property
@@ -199,6 +200,7 @@ class ControllerShell:
                 self._answer_error(answer, problem)
                 self._replaced(problem)
             except StoreFull as problem:
+                self._note_full(problem)
                 self._answer_error(answer, Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(problem)))
             except asyncio.CancelledError:
                 self._answer_error(answer, NoLongerController("the controller stops"))
@@ -224,8 +226,19 @@ class ControllerShell:
         for step in decision.steps:
             if step.operations:
                 await self._fence.commit(step.operations)
+                self._note_space()
             await self._publish(step.image, step.changed_topics)
         return decision.reply
+
+    def _note_full(self, problem: StoreFull) -> None:
+        if not self._is_full:
+            self._is_full = True
+            log.warning("changes are refused until the metadata store has space", reason=str(problem))
+
+    def _note_space(self) -> None:
+        if self._is_full:
+            self._is_full = False
+            log.info("the metadata store has space again")
 
     async def _publish(self, image: ClusterImage, changed_topics: frozenset[str]) -> None:
         old, self._image = self.image, image

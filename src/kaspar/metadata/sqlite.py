@@ -65,7 +65,8 @@ _RESERVE_BYTES = 256 * 1024  # many times what one change to a topic takes
 class SqliteMetadata:
     """An open metadata file. `connect` gives sessions, all of them on the event loop that opened it."""
 
-    def __init__(self, connection: sqlite3.Connection, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, executor: ThreadPoolExecutor) -> None:
+        self.path = path
         self._connection = connection
         self._executor = executor
         self._loop = asyncio.get_running_loop()
@@ -80,12 +81,13 @@ class SqliteMetadata:
     async def open(cls, folder: Path) -> "SqliteMetadata":
         """Open or make the metadata file in `folder`. Raises KasparError with a sentence."""
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-store")
+        path = folder / FILE_NAME
         try:
-            connection = await asyncio.get_running_loop().run_in_executor(executor, _open_file, folder / FILE_NAME)
+            connection = await asyncio.get_running_loop().run_in_executor(executor, _open_file, path)
         except BaseException:
             executor.shutdown(wait=False)
             raise
-        return cls(connection, executor)
+        return cls(path, connection, executor)
 
     def connect(self) -> "SqliteStore":
         """A new session."""
@@ -265,7 +267,7 @@ class SqliteStore:
             return await _in_time(self._metadata.run(work))
         except sqlite3.OperationalError as problem:
             if _is_full(problem):
-                raise StoreFull(f"the metadata store has no space left: {problem}") from problem
+                raise StoreFull(_no_space(self._metadata.path)) from problem
             raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
         except sqlite3.Error as problem:
             raise UnknownOutcome(f"the metadata store failed: {problem}") from problem
@@ -301,6 +303,8 @@ def _open_file(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as problem:
         if problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
             raise KasparError(f"{path} is in use by another broker") from None
+        if _is_full(problem):
+            raise StoreFull(_no_space(path)) from None
         raise KasparError(f"{path} cannot be opened: {problem}") from None
     except sqlite3.DatabaseError as problem:
         raise KasparError(f"{path} is not a metadata file, or it is damaged: {problem}") from None
@@ -358,3 +362,7 @@ def _keep_reserve(connection: sqlite3.Connection) -> None:
 
 def _is_full(problem: sqlite3.OperationalError) -> bool:
     return problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _no_space(path: Path) -> str:
+    return f"the metadata store, {path}, has no space left: free some on its volume"

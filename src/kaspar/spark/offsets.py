@@ -53,8 +53,8 @@ def parse_offsets(option: str, text: str) -> tuple[dict[TopicPartition, int], di
         return _of_partitions({topic: given for topic, given in by_topic.items() if topic not in topics}), topics
     except (ValueError, TypeError, AttributeError, KeyError):
         raise InvalidOption(
-            f'Option \'{option}\' must be like {{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}},"topicC":"earliest"}}, '
-            f"and {text!r} is not."
+            f"Option '{option}' must be earliest, latest, or like "
+            f'{{"topicA":{{"0":23,"1":-1}},"topicB":{{"0":-2}},"topicC":"earliest"}}, and {text!r} is not.'
         ) from None
 
 

@@ -163,7 +163,7 @@ def _query_and_version(given: Mapping[str, str]) -> tuple[str | None, int | None
         return None, None
     if not query.strip():
         raise InvalidOption("The option 'txnAppId' is empty: give the name by which this writer is known.")
-    return query, whole_number(given, "txnversion", 0)
+    return query, whole_number({"txnVersion": given["txnversion"]}, "txnVersion", 0)
 
 
 # --- the producer's settings ------------------------------------------------------------------------------------------

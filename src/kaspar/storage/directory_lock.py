@@ -16,7 +16,9 @@ _guard = threading.Lock()
 
 
 class DirectoryInUse(KasparError):
-    pass
+    def __init__(self, directory: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.directory = directory
 
 
 class DirectoryLock:
@@ -25,7 +27,7 @@ class DirectoryLock:
         self._path = os.path.realpath(directory)
         with _guard:
             if self._path in _held:
-                raise DirectoryInUse(f"{directory} is in use by another broker in this process")
+                raise DirectoryInUse(directory, f"{directory} is in use by another broker in this process")
             self._fd = os.open(os.path.join(directory, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,7 +35,7 @@ class DirectoryLock:
             except BlockingIOError:
                 os.close(self._fd)
                 raise DirectoryInUse(
-                    f"{directory} is in use by another broker. Two brokers cannot share a log directory."
+                    directory, f"{directory} is in use by another broker. Two brokers cannot share a log directory."
                 ) from None
             except OSError:
                 os.close(self._fd)

@@ -115,7 +115,8 @@ class LogDirectories:
             self._cannot_use(
                 opened.directory,
                 f"{path} is not formatted, and the cluster has topics whose logs may belong there. If a volume is to "
-                f"be mounted there, mount it and start the broker again. If it is a new log directory, {_FORMAT}",
+                f"be mounted there, mount it and start the broker again. If its contents were moved elsewhere, move "
+                f"them back, meta.properties included. If it is a new log directory, {_FORMAT}",
             )
         elif meta is not None and not trusted and known is not None and meta.directory_id not in known:
             self._cannot_use(

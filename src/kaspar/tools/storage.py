@@ -31,6 +31,9 @@ def _parser() -> argparse.ArgumentParser:
     formatting.add_argument(
         "-g", "--ignore-formatted", action="store_true", help="leave directories as they are that are formatted already"
     )
+    formatting.add_argument(
+        "-s", "--standalone", action="store_true", help="accepted for Kafka's sake; there is no Raft quorum to set up"
+    )
     commands.add_parser("random-uuid", help="print a new id for a cluster")
     return parser
 
@@ -42,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     # Imported here so that --help answers at once.
     from kaspar.config import BrokerConfig, load_settings
+    from kaspar.storage import DirectoryInUse
 
     try:
         config = BrokerConfig.of(load_settings(Path(arguments.config)))
@@ -53,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             format_directories(config, arguments.cluster_id, ignore_formatted=arguments.ignore_formatted)
         ):
             print(sentence)
+    except DirectoryInUse as problem:
+        print(f"kafka-storage: {problem.directory} is in use: stop the broker first", file=sys.stderr)
+        return 1
     except KasparError as problem:
         print(f"kafka-storage: {problem}", file=sys.stderr)
         return 1

@@ -238,8 +238,13 @@ def test_what_is_left_is_shown_and_ended_by_the_command(
     assert topic in shown
     assert main([*command, "--end"]) == 1
     assert "--end needs --query ID, or --all" in capsys.readouterr().err
+    for action in ([], ["--end"], ["--end", "--release"]):
+        assert main([*command, "--query", "mistyped", *action]) == 1
+        assert "no query is known by the name mistyped" in capsys.readouterr().err
     assert main([*command, "--end", "--all"]) == 0
     assert f"0 transactions committed, {TASKS} aborted" in capsys.readouterr().out
+    assert main([*command, "--query", run.query]) == 0
+    assert f"Nothing is left by {run.query}." in capsys.readouterr().out
     topics.produce(topic, [b"after it"])
     wait_for(topics, topic, [b"after it"])
     with pytest.raises(Superseded, match="kaspar spark transactions"):

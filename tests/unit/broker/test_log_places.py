@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import re
 import shutil
 import sqlite3
 import threading
@@ -241,8 +242,17 @@ def test_a_broker_does_not_begin_without_its_metadata_store(disks: Disks) -> Non
     run(scenario())
 
 
-@pytest.mark.parametrize("way", ["the folder is removed", "the directory is no longer listed", "the disk is replaced"])
-def test_a_lost_log_is_made_anew_only_if_it_is_given_up_and_in_a_new_epoch(disks: Disks, way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "told"),
+    [
+        ("the folder is removed", "it was in .*, and it is not found in any log directory"),
+        ("the directory is no longer listed", "which is not in log.dirs any more"),
+        ("the disk is replaced", "in whose place at .* there is a new one"),
+    ],
+)
+def test_a_lost_log_is_made_anew_only_if_it_is_given_up_and_in_a_new_epoch(
+    disks: Disks, way: str, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         await disks.fill()
         folders: tuple[Path, ...] = disks.folders
@@ -260,6 +270,7 @@ def test_a_lost_log_is_made_anew_only_if_it_is_given_up_and_in_a_new_epoch(disks
                 assert [await error_of(broker, index) for index in (0, 1)] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
                 await change_topic(broker, "t", "retention.ms", "10000000")
                 assert logs_of(broker).keys() == {0}
+        assert any(re.search(told, str(vars(record))) for record in caplog.records)
         async with running(*folders) as broker:
             before = epochs_of(broker)
             await change_topic(broker, "t", "unclean.leader.election.enable", "true")

@@ -223,7 +223,9 @@ def test_an_older_controller_is_fenced_by_its_successor(tmp_path: Path) -> None:
     run(scenario, tmp_path)
 
 
-def test_no_space_left_refuses_the_change_and_the_controller_goes_on(tmp_path: Path) -> None:
+def test_no_space_left_refuses_the_change_and_the_controller_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     class FullStore(FaultyStore):
         full = False
 
@@ -237,9 +239,11 @@ def test_no_space_left_refuses_the_change_and_the_controller_goes_on(tmp_path: P
         store = FullStore(metadata.connect())
         async with running(store) as shell:
             store.full = True
-            with pytest.raises(Refused) as refused:
-                await shell.submit(CreateTopics((NewTopic("t"),)))
-            assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            for _ in range(2):
+                with pytest.raises(Refused) as refused:
+                    await shell.submit(CreateTopics((NewTopic("t"),)))
+                assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert caplog.text.count("changes are refused until the metadata store has space") == 1
             store.full = False
             (created,) = await shell.submit(CreateTopics((NewTopic("t"),)))
             assert created.outcome == DONE

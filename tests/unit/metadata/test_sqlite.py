@@ -87,7 +87,7 @@ def test_no_space_left_changes_nothing_and_passes(tmp_path: Path) -> None:
         await store.transact([Create("/a")])
         (pages,) = metadata._connection.execute("PRAGMA page_count").fetchone()
         await metadata.run(lambda: metadata._connection.execute(f"PRAGMA max_page_count = {pages}"))
-        with pytest.raises(StoreFull):
+        with pytest.raises(StoreFull, match=f"the metadata store, {metadata.path}, has no space left"):
             await store.transact([Create("/b"), Create("/c", bytes(400_000))])
         assert await store.children("/") == ["a"]
         await metadata.run(lambda: metadata._connection.execute("PRAGMA max_page_count = 100000"))

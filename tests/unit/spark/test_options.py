@@ -96,7 +96,9 @@ def test_a_topic_may_be_named_as_a_whole() -> None:
     assert given.starting == OffsetLimit(offsets={CLICKS_0: 7}, topics={"orders": EARLIEST})
     assert given.ending == OffsetLimit(offsets={}, topics={"orders": LATEST})
     for side in ("startingOffsets", "endingOffsets"):
-        with pytest.raises(InvalidOption, match=rf"{side}.*\"topicC\":\"earliest\""):
+        with pytest.raises(
+            InvalidOption, match=rf"'{side}' must be earliest, latest, or like .*\"topicC\":\"earliest\""
+        ):
             options(**{side: '{"orders":"first"}'})
 
 

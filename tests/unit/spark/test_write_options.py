@@ -87,7 +87,7 @@ def test_more_requests_in_flight_rule_idempotence_out() -> None:
         ({"guarantee": "exactly-once", "kafka__acks": "1"}, "needs an idempotent producer"),
         ({"txnAppId": "a"}, "go together"),
         ({"txnVersion": "1"}, "go together"),
-        ({"txnAppId": "a", "txnVersion": "one"}, "must be a whole number"),
+        ({"txnAppId": "a", "txnVersion": "one"}, "'txnVersion' must be a whole number"),
         ({"txnAppId": "a", "txnVersion": "1"}, "give guarantee = exactly-once, too"),
     ],
 )
