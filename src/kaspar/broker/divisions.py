@@ -188,7 +188,8 @@ class JoinedResponse:
             self._append(encoded[name])
         else:
             if encoded:  # its last element may be a part
-                message, _ = codec.read(type(message), self._version, codec.write(message, self._version, encoded))
+                data = codec.write(message, self._version, encoded)
+                message, _ = codec.read(type(message), self._version, data, max_elements=len(data))
             for element in getattr(message, name):
                 self._add_element(element)
         if not goes_on:

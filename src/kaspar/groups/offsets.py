@@ -12,7 +12,7 @@ Offsets are many, so each is kept as one small `bytes` object: nothing that Pyth
 import struct
 import sys
 import uuid
-from collections.abc import Container, Iterator, Set
+from collections.abc import Collection, Container, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -119,6 +119,52 @@ class Expired(NamedTuple):
     looked_at: int
 
 
+class CommittedOffsets(NamedTuple):
+    """The offsets of one group, as somebody sees them who asks for them."""
+
+    committed: Mapping[str, Mapping[int, bytes]]
+    unstable: Collection[GroupTopicPartition] | PendingOffsets
+    """Those that a transaction is about to replace, and that are not told therefore."""
+
+    def told(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+        group_id = request.group_id
+        topics = []
+        if request.topics is None:
+            for topic, offsets in self.committed.items():
+                partitions = tuple(
+                    self._answer(group_id, topic, ZERO_UUID, partition, packed) for partition, packed in offsets.items()
+                )
+                topics.append(OffsetFetchResponseTopics(name=topic, partitions=partitions))
+        else:
+            for wanted in request.topics:
+                offsets = self.committed.get(wanted.name, {})
+                partitions = tuple(
+                    self._answer(group_id, wanted.name, wanted.topic_id, partition, offsets.get(partition))
+                    for partition in wanted.partition_indexes
+                )
+                topics.append(
+                    OffsetFetchResponseTopics(name=wanted.name, topic_id=wanted.topic_id, partitions=partitions)
+                )
+        return OffsetFetchResponseGroup(group_id=group_id, topics=tuple(topics))
+
+    def _answer(
+        self, group_id: str, topic: str, topic_id: uuid.UUID, partition: int, packed: bytes | None
+    ) -> OffsetFetchResponsePartitions:
+        if self.unstable and GroupTopicPartition(group_id, topic, partition) in self.unstable:
+            return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        if packed is None:
+            return _no_offset(partition)
+        value = _unpack(packed)
+        if ZERO_UUID not in (topic_id, value.topic_id) and topic_id != value.topic_id:
+            return _no_offset(partition)
+        return OffsetFetchResponsePartitions(
+            partition_index=partition,
+            committed_offset=value.offset,
+            committed_leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+        )
+
+
 class Offsets:
     def __init__(self, settings: GroupSettings) -> None:
         self._settings = settings
@@ -216,45 +262,17 @@ class Offsets:
         """Of the named partitions, or of all: what the group has committed, nothing included. With `require_stable` an
         offset that a transaction is about to replace is not told.
         """
-        group_id = request.group_id
-        committed = self._committed.get(group_id, {})
-        unstable = require_stable and self._pending.has_group(group_id)
-        topics = []
-        if request.topics is None:
-            for topic, offsets in committed.items():
-                partitions = tuple(
-                    self._answer(group_id, topic, ZERO_UUID, partition, packed, unstable)
-                    for partition, packed in offsets.items()
-                )
-                topics.append(OffsetFetchResponseTopics(name=topic, partitions=partitions))
-        else:
-            for wanted in request.topics:
-                offsets = committed.get(wanted.name, {})
-                partitions = tuple(
-                    self._answer(group_id, wanted.name, wanted.topic_id, partition, offsets.get(partition), unstable)
-                    for partition in wanted.partition_indexes
-                )
-                topics.append(
-                    OffsetFetchResponseTopics(name=wanted.name, topic_id=wanted.topic_id, partitions=partitions)
-                )
-        return OffsetFetchResponseGroup(group_id=group_id, topics=tuple(topics))
+        committed = self._committed.get(request.group_id, {})
+        return CommittedOffsets(committed, self._pending if require_stable else ()).told(request)
 
-    def _answer(
-        self, group_id: str, topic: str, topic_id: uuid.UUID, partition: int, packed: bytes | None, unstable: bool
-    ) -> OffsetFetchResponsePartitions:
-        if unstable and GroupTopicPartition(group_id, topic, partition) in self._pending:
-            return _no_offset(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        if packed is None:
-            return _no_offset(partition)
-        value = _unpack(packed)
-        if ZERO_UUID not in (topic_id, value.topic_id) and topic_id != value.topic_id:
-            return _no_offset(partition)
-        return OffsetFetchResponsePartitions(
-            partition_index=partition,
-            committed_offset=value.offset,
-            committed_leader_epoch=value.leader_epoch,
-            metadata=value.metadata,
-        )
+    def count_of(self, group_id: str) -> int:
+        """How many offsets a group has committed."""
+        return sum(map(len, self._committed.get(group_id, {}).values()))
+
+    def copy_of(self, group_id: str, *, require_stable: bool) -> "CommittedOffsets":
+        """What `fetch` looks at, for another thread: it stays as it is now."""
+        committed = {topic: dict(offsets) for topic, offsets in self._committed.get(group_id, {}).items()}
+        return CommittedOffsets(committed, frozenset(self._pending.places_of(group_id)) if require_stable else ())
 
     # -- deletion ------------------------------------------------------------------------------------------------------
 

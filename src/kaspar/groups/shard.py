@@ -34,7 +34,7 @@ from kaspar.groups.counts import GroupCounts
 from kaspar.groups.frequent_commit import FrequentCommit
 from kaspar.groups.group import Client, Group, GroupTimer, PartitionCheck, group_not_found, unknown_member
 from kaspar.groups.migration import DOWNGRADED, DOWNGRADED_AND_REBALANCES
-from kaspar.groups.offsets import Offsets, Piece
+from kaspar.groups.offsets import CommittedOffsets, Offsets, Piece
 from kaspar.groups.patterns import PatternsResolved
 from kaspar.groups.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -456,10 +456,18 @@ class GroupShard:
             raise
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool, now: Now) -> OffsetFetchResponseGroup:
+        self._check_fetch(request)
+        return self.offsets.fetch(request, require_stable=require_stable)
+
+    def copy_to_fetch(self, request: OffsetFetchRequestGroup, require_stable: bool, now: Now) -> CommittedOffsets:
+        """What `fetch` answers from, so that another thread can."""
+        self._check_fetch(request)
+        return self.offsets.copy_of(request.group_id, require_stable=require_stable)
+
+    def _check_fetch(self, request: OffsetFetchRequestGroup) -> None:
         group = self._groups.get(request.group_id)
         if group is not None:
             group.check_offset_fetch(request.member_id, request.member_epoch)
-        return self.offsets.fetch(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, ticket: Ticket, now: Now) -> Decision:
         group = self._group(request.group_id)

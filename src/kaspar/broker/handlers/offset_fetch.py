@@ -2,15 +2,20 @@
 that shape, and its answer lowered again.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import NO_OFFSET, ZERO_UUID
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_answers import together
+from kaspar.broker.handlers import Answer, PartlyEncoded, RequestContext, Response, slices
+from kaspar.coordination import Now
+from kaspar.groups.offsets import CommittedOffsets
+from kaspar.groups.shard import GroupShard
 from kaspar.metadata import ClusterImage
+from kaspar.protocol import codec
+from kaspar.protocol.error_counts import ErrorCounts, error_counter
 from kaspar.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -35,29 +40,102 @@ FIRST_WITH_TOPIC_ID: Final = 10
 def handle(broker: "Broker", context: RequestContext, request: OffsetFetchRequest) -> Answer:
     version, image = context.version, broker.image
     if version < FIRST_WITH_GROUPS:
-        answer = _ask(broker, version, _lifted(request), request.require_stable)
-        return together([answer], lambda answers: _lowered(answers[0]))
+        return _told(broker, version, [_lifted(request)], request.require_stable, lambda groups: _lowered(groups[0]))
     if version < FIRST_WITH_TOPIC_ID:
-        answers = [_ask(broker, version, group, request.require_stable) for group in request.groups]
-        return together(answers, _of_groups)
+        return _told(broker, version, request.groups, request.require_stable, _of_groups)
     named = [_named(image, group) for group in request.groups]
-    answers = [_ask(broker, version, group, request.require_stable) for group, _ in named]
     refusals = [refused for _, refused in named]
-    return together(
-        answers,
+    return _told(
+        broker,
+        version,
+        [group for group, _ in named],
+        request.require_stable,
         lambda groups: _of_groups(
             [_with_topic_ids(image, group, refused) for group, refused in zip(groups, refusals, strict=True)]
         ),
     )
 
 
+def _told(
+    broker: "Broker",
+    version: int,
+    groups: Sequence[OffsetFetchRequestGroup],
+    require_stable: bool,
+    respond: Callable[[list[Message]], OffsetFetchResponse],
+) -> Answer:
+    copies = _Copies()
+    answers = [_ask(broker, version, group, require_stable, copies) for group in groups]
+    there = [answer for answer in answers if isinstance(answer, Message)]
+    if len(there) == len(answers) and not copies:
+        return respond(there)
+    return _told_later(broker, version, answers, respond, copies)
+
+
+async def _told_later(
+    broker: "Broker",
+    version: int,
+    answers: list[Message | Awaitable[Message]],
+    respond: Callable[[list[Message]], OffsetFetchResponse],
+    copies: "_Copies",
+) -> Response:
+    groups = [answer if isinstance(answer, Message) else await answer for answer in answers]
+    if not copies:
+        return respond(groups)
+    return await broker.large_requests.in_thread(lambda: _encoded(respond(copies.told(groups)), version))
+
+
+class _Copies:
+    """Where a request asks for all offsets of groups and they are very many, they are copied in a moment, and the
+    response is made of the copies, in a thread. Until then a group without topics stands for them.
+    """
+
+    def __init__(self) -> None:
+        self._room = slices.AT_ONCE
+        self._copied: list[tuple[OffsetFetchResponseGroup, OffsetFetchRequestGroup, CommittedOffsets]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._copied)
+
+    def ask(
+        self, shard: GroupShard, group: OffsetFetchRequestGroup, require_stable: bool, now: Now
+    ) -> OffsetFetchResponseGroup:
+        count = shard.offsets.count_of(group.group_id) if group.topics is None else 0
+        if count <= self._room:
+            self._room -= count
+            return shard.fetch(group, require_stable, now)
+        stand_in = OffsetFetchResponseGroup(group_id=group.group_id, topics=())
+        self._copied.append((stand_in, group, shard.copy_to_fetch(group, require_stable, now)))
+        return stand_in
+
+    def told(self, groups: list[Message]) -> list[Message]:
+        """With those that stand for copies replaced. A group may have been refused since."""
+        copied = {id(stand_in): (request, offsets) for stand_in, request, offsets in self._copied}
+        told: list[Message] = []
+        for group in groups:
+            found = copied.get(id(group))
+            told.append(group if found is None else found[1].told(found[0]))
+        return told
+
+
+def _encoded(response: OffsetFetchResponse, version: int) -> PartlyEncoded:
+    name = "groups" if version >= FIRST_WITH_GROUPS else "topics"
+    elements: tuple[Message, ...] = response.groups if version >= FIRST_WITH_GROUPS else response.topics
+    counts: ErrorCounts = defaultdict(int)
+    for element in elements:
+        count = error_counter(type(element), version)
+        if count is not None:
+            count(element, counts)
+    without = replace(response, groups=(), topics=())
+    return PartlyEncoded(without, {name: [codec.write(element, version) for element in elements]}, counts)
+
+
 def _ask(
-    broker: "Broker", version: int, group: OffsetFetchRequestGroup, require_stable: bool
+    broker: "Broker", version: int, group: OffsetFetchRequestGroup, require_stable: bool, copies: _Copies
 ) -> Message | Awaitable[Message]:
     """Answered with an OffsetFetchResponseGroup."""
     return broker.groups.runtime.ask(
         group.group_id,
-        lambda shard, now: shard.fetch(group, require_stable, now),
+        lambda shard, now: copies.ask(shard, group, require_stable, now),
         lambda code: _refused(version, group, code),
     )
 
