@@ -31,7 +31,7 @@ def test_kept_folder_opens_and_is_cleaned_on(kept: Path, tmp_path: Path, clean: 
     assert f"{TOPIC} 0 {first_dirty}" in checkpoint.read_text().splitlines()
     with ObservedBroker(tmp_path, overrides=ALONE) as broker, broker.client() as client:
         assert content_of(client) == expected
-        assert not [line for line in broker.log_lines(" WARNING ") if "kaspar.storage" in line]
+        assert not [line for line in broker.warnings() if "kaspar.storage" in line]
         for number in range(20):  # as its producer would go on, with new values of one key
             batch = build_batch(
                 [Record(START_MS, b"person 0", b"%d" % number * 100)],

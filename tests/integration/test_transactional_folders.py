@@ -65,7 +65,7 @@ def test_kept_transactions_are_what_they_were(kept: Path, after: str, tmp_path: 
         assert producer.end(commit=True).error_code == 0
         wait_until(lambda: read_content(broker.bootstrap)["committed"][-1][1] == "goes on", "the commit is seen")
         assert read_content(broker.bootstrap)["committed"][:-1] == expected["committed"]
-        assert not broker.log_lines(" WARNING ")
+        assert not broker.warnings()
 
 
 def _committed_offset(client: RawClient) -> int:
