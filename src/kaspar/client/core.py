@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes
 from kaspar.protocol.api import KNOWN_VERSIONS, ApiKey, api_name, response_class
+from kaspar.protocol.api_keys import FIRST_OWN_KEY
 from kaspar.protocol.codec import read, write
 from kaspar.protocol.headers import SIZE_BYTES, frame, read_response_header, write_request_header
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -83,9 +84,11 @@ class ClientCore:
         return min(last, served.last)
 
     def check_serves(self, api_key: ApiKey, version: int) -> None:
-        """For a request in a version of the caller's choice: a peer that does not know it hangs up without a word."""
+        """For a request in a version of the caller's choice: a peer that does not know it hangs up without a word.
+        Kaspar's own APIs are never announced, so there is nothing to check them against.
+        """
         served = self.served.get(api_key)
-        if self.served and (served is None or not served.first <= version <= served.last):
+        if self.served and api_key < FIRST_OWN_KEY and (served is None or not served.first <= version <= served.last):
             raise UnsupportedByPeer(f"{api_name(api_key)} {version} is asked for, and the peer does not serve it")
 
     # --- out ----------------------------------------------------------------------------------------------------------

@@ -88,6 +88,18 @@ def test_newest_version_of_both_sides_is_used() -> None:
         core.version_of(ApiKey.DELETE_TOPICS)
 
 
+def test_a_version_of_the_callers_choice_must_be_served_but_own_apis_are_never_announced() -> None:
+    core = ClientCore()
+    core.learn_versions(
+        ApiVersionsResponse(api_keys=(ApiVersion(api_key=ApiKey.METADATA, min_version=0, max_version=7),))
+    )
+    core.check_serves(ApiKey.METADATA, 7)
+    core.check_serves(ApiKey.COMPACT_TOPICS, 0)
+    for api_key, version in ((ApiKey.METADATA, 8), (ApiKey.DELETE_TOPICS, 1)):
+        with pytest.raises(UnsupportedByPeer, match="is asked for, and the peer does not serve it"):
+            core.check_serves(api_key, version)
+
+
 def test_peer_that_refuses_the_version_of_api_versions_is_asked_in_one_it_names() -> None:
     core = ClientCore()
     first = core.api_versions_request()
