@@ -225,4 +225,4 @@ def resume(group: ClassicGroup, now: Now, decision: Decision) -> None:
         expect_heartbeat(group, member, now, decision)
     size, most = len(group.roster), group.settings.group_max_size
     if size > most:
-        prepare_rebalance(group, f"{size} members were loaded where {most} may be", now, decision)
+        maybe_prepare_rebalance(group, f"{size} members were loaded where {most} may be", now, decision)

@@ -7,6 +7,7 @@ the record that says so is in the log, and not before.
 """
 
 import uuid
+from collections import deque
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -86,6 +87,8 @@ SWEEP: Final = "sweep"
 """The timer of the round that looks for expired offsets."""
 FORGET_TOPICS: Final = "forget topics"
 """The timer that goes on with forgetting what was committed for topics that are gone."""
+RESUME: Final = "resume"
+"""The timer that goes on with the groups that were loaded."""
 LOOKED_AT_AT_ONCE: Final = 1000
 """So many offsets and groups are looked at before the event loop does something else ..."""
 FORGOTTEN_AT_ONCE: Final = 250
@@ -108,6 +111,8 @@ class GroupShard:
         self._coming: dict[str, ClassicGroup] = {}
         """Groups that have just been made, until their first record is in the log."""
         self._is_loading = True
+        self._resuming: deque[str] = deque()
+        """Groups that were loaded, the sessions of whose members have yet to begin."""
         self._sweeping = Round()
         self._forgetting = Round()
         self._gone: dict[str, uuid.UUID] = {}
@@ -549,13 +554,29 @@ class GroupShard:
         self.offsets.loaded()
         for group_id in self.offsets.groups() - self._groups.keys():
             self._make_group_of_offsets(group_id)
+        self._resuming.extend(self._groups)
+        decision = self._resume_groups(now)
         interval_ms = self.surroundings.settings.offsets_retention_check_interval_ms
-        decision = Decision(timers=[Timer(SWEEP, now.steady_ms + interval_ms)])
-        for group in self._groups.values():
+        decision.timers.append(Timer(SWEEP, now.steady_ms + interval_ms))
+        return decision
+
+    def _resume_groups(self, now: Now) -> Decision:
+        """A slice of the groups that were loaded. They may have been asked since, and members have been heard from,
+        whose sessions then begin once more; a group that has more to decide than that is the last of its slice.
+        """
+        groups, decision = self._resuming, Decision()
+        looked_at = 0
+        while groups and looked_at < LOOKED_AT_AT_ONCE and not decision.records and decision.if_refused is None:
+            group = self._groups.get(groups.popleft())
+            looked_at += 1
             if isinstance(group, ClassicGroup):
+                looked_at += len(group.roster)
                 classic_rebalance.resume(group, now, decision)
-            else:
+            elif group is not None:
+                looked_at += len(group.state.members)
                 decision.timers += consumer_departures.loaded(group, now).timers
+        if groups:
+            decision.timers.append(Timer(RESUME, now.steady_ms))
         return decision
 
     # -- time ----------------------------------------------------------------------------------------------------------
@@ -565,6 +586,8 @@ class GroupShard:
             return self._sweep(now)
         if key == FORGET_TOPICS:
             return self._forget_topics(now)
+        if key == RESUME:
+            return self._resume_groups(now)
         assert isinstance(key, GroupTimer)
         group = self._groups.get(key.group_id)
         if group is None:
