@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.handlers import RequestContext
+from kaspar.config import BrokerSettings
 from kaspar.metadata.events import CreatedTopic, CreateTopics, NewTopic
+from kaspar.metadata.image import Configs
 from kaspar.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -25,7 +27,8 @@ async def handle(broker: "Broker", context: RequestContext, request: CreateTopic
         created = await broker.controller.submit(event)
     except Refused as refusal:  # by the metadata store: it is full, or not ours any longer
         return _refuse_all(request, refusal.code, refusal.message)
-    return CreateTopicsResponse(topics=tuple(_result(broker, topic) for topic in created))
+    results = _Results(broker.settings)
+    return CreateTopicsResponse(topics=tuple(map(results.of, created)))
 
 
 def _refuse_all(request: CreateTopicsRequest, code: ErrorCode, message: str | None) -> CreateTopicsResponse:
@@ -46,24 +49,37 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _result(broker: "Broker", topic: CreatedTopic) -> CreatableTopicResult:
-    if topic.outcome.error is not ErrorCode.NONE:
-        return CreatableTopicResult(
-            name=topic.name, error_code=topic.outcome.error, error_message=topic.outcome.message
-        )
-    return CreatableTopicResult(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        num_partitions=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        configs=tuple(
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=topic.configs.get(entry.name, entry.value),  # as it was sent, spaces and all
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.sensitive,
+class _Results:
+    """Most topics of a request have the same configs, which are described once."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._described: dict[frozenset[tuple[str, str]], tuple[CreatableTopicConfigs, ...]] = {}
+
+    def of(self, topic: CreatedTopic) -> CreatableTopicResult:
+        if topic.outcome.error is not ErrorCode.NONE:
+            return CreatableTopicResult(
+                name=topic.name, error_code=topic.outcome.error, error_message=topic.outcome.message
             )
-            for entry in broker.settings.describe_topic(topic.configs)
-        ),
-    )
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            num_partitions=topic.num_partitions,
+            replication_factor=topic.replication_factor,
+            configs=self._configs(topic.configs),
+        )
+
+    def _configs(self, configs: Configs) -> tuple[CreatableTopicConfigs, ...]:
+        key = frozenset(configs.items())
+        if key not in self._described:
+            self._described[key] = tuple(
+                CreatableTopicConfigs(
+                    name=entry.name,
+                    value=configs.get(entry.name, entry.value),  # as it was sent, spaces and all
+                    read_only=entry.read_only,
+                    config_source=entry.source,
+                    is_sensitive=entry.sensitive,
+                )
+                for entry in self._settings.describe_topic(configs)
+            )
+        return self._described[key]
