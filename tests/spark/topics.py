@@ -29,6 +29,7 @@ from tests.peers.wire import leads
 
 TIMEOUT_SECONDS = 30.0
 LONGEST_TRANSACTION_MS = "900000"  # that brokers allow, unless they are told otherwise
+_MOST_WAITING = 50_000  # half of what librdkafka's queue has room for
 _POLL_SECONDS = 0.01
 _numbers = itertools.count()
 
@@ -185,6 +186,8 @@ def _produce(producer: Producer, name: str, messages: Iterable[Message | bytes |
             on_delivery=delivered,
         )
         producer.poll(0)
+        while len(producer) >= _MOST_WAITING:
+            producer.poll(_POLL_SECONDS)
 
 
 def _until_the_ends(consumer: Consumer, partitions: set[int]) -> Iterable[Stored]:
