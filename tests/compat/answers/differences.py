@@ -120,8 +120,10 @@ _SETTINGS.append(
 
 _SETTINGS.append(
     Known(
-        "DescribeQuorum tells the listeners that the broker has for clients; Kafka tells those of its controllers.",
-        "There is no Raft quorum: the controller runs inside a broker, and has no listener of its own.",
+        "DescribeQuorum names the listeners that the broker has for clients, and offsets of 0; Kafka names those of "
+        "its controllers, and the offsets of its metadata log.",
+        "There is no Raft quorum: the controller runs inside a broker, has no listener of its own, and keeps metadata "
+        "in a store, not in a log.",
         ["describe-quorum-the-metadata"],
         ["step 1: DescribeQuorum / nodes / * / listeners*"],
         versions=[2],
