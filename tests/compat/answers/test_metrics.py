@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kaspar.broker.metrics.requests import MAX_VERSIONS
+from kaspar.metadata.topic_names import is_internal
 from tests.compat.answers.api import Api
 from tests.compat.answers.conftest import Pair
 from tests.compat.answers.differences import KNOWN
@@ -40,7 +41,7 @@ TOPIC_COUNTERS = {
     *("invalidmagicnumberrecords", "invalidmessagecrcrecords", "invalidoffsetorsequencerecords"),
 }
 
-_TOPIC = re.compile(r"kafka_server_brokertopicmetrics_(\w+)_total$")
+_TOPIC = re.compile(r'kafka_server_brokertopicmetrics_(\w+)_total(?:\{topic="(__\w+)"\})?$')
 _ERROR = re.compile(r'kafka_network_requestmetrics_errors_total\{request="(\w+)",error="(\w+)"\}')
 _REQUEST = re.compile(r'kafka_network_requestmetrics_requests_total\{request="(\w+)",version="(\w+)"\}')
 
@@ -116,9 +117,17 @@ def _of_kafka(jmx: JmxCounts, api: Api) -> Counts:
         for mbean, count in jmx.read("kafka.server:type=BrokerTopicMetrics,*").items():
             keys = _keys(mbean)
             name = keys["name"].removesuffix("PerSec").lower()
-            if "topic" not in keys and name in TOPIC_COUNTERS:
-                found[name] = count
+            if name in TOPIC_COUNTERS:
+                _count(found, name, keys.get("topic"), count)
     return found
+
+
+def _count(found: Counts, name: str, topic: str | None, count: int) -> None:
+    """Of all topics without the internal ones, to which coordinators write whenever they have to."""
+    if topic is None:
+        found[name] = found.get(name, 0) + count
+    elif is_internal(topic):
+        found[name] = found.get(name, 0) - count
 
 
 def _keys(mbean: str) -> dict[str, str]:
@@ -131,12 +140,12 @@ def _known(version: int) -> int:
 
 
 def _of_ours(broker: ObservedBroker, api: Api) -> Counts:
-    found = {}
+    found: Counts = {}
     for sample, value in broker.metrics().items():
         if (error := _ERROR.match(sample)) and error[1] == api.title:
             found[error[2]] = int(value)
         elif (request := _REQUEST.match(sample)) and request[1] == api.title:
             found[f"version {request[2]}"] = int(value)
         elif api is Api.PRODUCE and (topic := _TOPIC.match(sample)):
-            found[topic[1]] = int(value)
+            _count(found, topic[1], topic[2], int(value))
     return found
