@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
+CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test check compat-long chaos chaos-spark bench bench-spark lock generate clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-spark bench bench-cluster bench-scale bench-spark wheel docs lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -18,7 +19,7 @@ $(BIN)/uv:
 	@$(PYTHON) -m venv $(VENV)
 	@echo "installing uv"; $(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
-$(VENV)/.installed: requirements.lock pyproject.toml setup.py src/kaspar/base/compiled_modules.txt $(addprefix src/,$(addsuffix .py,$(subst .,/,$(shell cat src/kaspar/base/compiled_modules.txt)))) | $(BIN)/uv
+$(VENV)/.installed: requirements.lock pyproject.toml setup.py $(CORE_LISTS) $(addprefix src/,$(addsuffix .py,$(subst .,/,$(shell cat $(CORE_LISTS))))) | $(BIN)/uv
 	@echo "installing the packages of requirements.lock"
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements.lock # Spark starts Python again and again
 	@echo "installing kaspar and compiling its core"
@@ -28,21 +29,31 @@ $(VENV)/.installed: requirements.lock pyproject.toml setup.py src/kaspar/base/co
 install: $(VENV)/.installed ## Make .venv with everything in it
 
 java: install ## Install Java for Spark, where that is allowed; otherwise say how
-	@$(BIN)/python -m kaspar.spark.java --install
+	@$(BIN)/python -m kaspar.spark.running.java --install
 
 demo: install ## A broker, events, and a Spark query that counts them, with a live view (DEMO_SECONDS=n ends by itself)
-	@$(BIN)/python -m kaspar.spark.java --install 2>/dev/null || true  # the demo says what is missing
+	@$(BIN)/python -m kaspar.spark.running.java --install 2>/dev/null || true  # the demo says what is missing
 	@$(BIN)/kaspar demo $(if $(DEMO_SECONDS),--seconds $(DEMO_SECONDS))
 
 test: install ## Everything that proves the product
-	@$(BIN)/python -m kaspar.spark.java --install || true  # tests that need it say so
+	@$(BIN)/python -m kaspar.spark.running.java --install || true  # tests that need it say so
 	@$(BIN)/python -m tests.run
 
-check: install ## Style, types and import rules
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+test-quick: install ## The unit and property tests: about two minutes
+	@$(BIN)/python -m tests.run --quick
 
-compat-long: install ## The long forms of tests/compat: kills, churn and rebalances through every client, for minutes (AGAINST=kafka)
-	@KASPAR_COMPILED=1 $(BIN)/python -m pytest tests/compat --long --against $(or $(AGAINST),kaspar)
+test-long: install ## The long forms of tests, and kills for many rounds: hours (CHAOS_ROUNDS=n, CHAOS_SEED=n)
+	@$(BIN)/python -m kaspar.spark.running.java --install || true
+	@$(BIN)/python -m tests.run --long
+
+check: install ## Style, types, import rules, and links between pages
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/mkdocs build --quiet --strict
+
+compat-cluster: install ## Stock clients against three brokers on ZooKeeper (make test runs a part of it)
+	@KASPAR_COMPILED=1 $(BIN)/python -m pytest tests/compat --against cluster
+
+sim: install ## Simulated clusters under faults, decided by seeds (SEEDS=n how many, FIRST=n from where; SEED=n one, with its trace)
+	@KASPAR_COMPILED=1 $(BIN)/python -m tests.sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1))
 
 chaos-spark: install ## Exactly once under fire: drivers, executors, Python workers and brokers killed (CHAOS_ROUNDS=n, CHAOS_SEED=n)
 	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/spark/chaos -s
@@ -53,14 +64,29 @@ chaos: install ## The long form of the kills and power cuts of tests/chaos (CHAO
 bench: install ## The same load against Kaspar and Apache Kafka, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench
 
+bench-cluster: install ## The same load against three brokers of Kaspar and of Apache Kafka, with ratios
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.cluster $(BENCH_ARGUMENTS)
+
+bench-scale: install ## The controller with 100 brokers and 200,000 partitions: a few minutes
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.scale $(BENCH_ARGUMENTS)
+
 bench-spark: install ## Our data source beside Spark's own connector, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.spark $(BENCH_ARGUMENTS)
 
-generate: install ## Write the generated files anew: messages from kio, reference pages from the declarations
+generate: install ## Regenerate the messages (from kio) and the reference pages (from the declarations)
 	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python scripts/generate_reference.py
 
-lock: $(BIN)/uv ## Choose versions anew and pin them in requirements.lock
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra spark --group dev -o requirements.lock
+wheel: install ## Build the source distribution, and from it a wheel with the compiled core, into dist/
+	@rm -rf dist
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+	@test $$($(BIN)/python -m zipfile -l dist/*.whl | grep -c '\.so ') = $$(wc -w < src/kaspar/base/compiled_modules.txt) || { echo "The core was not compiled: is there a C compiler?"; exit 1; }
+	@ls dist/*
+
+docs: install ## Build the documentation site into site/; a broken link is an error
+	@$(BIN)/mkdocs build --quiet --strict
+
+lock: $(BIN)/uv ## Pin the dependencies in requirements.lock; pins that still fit are kept
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra spark --group dev --group docs -o requirements.lock
 
 clean: ## Remove what was built
-	@rm -rf $(VENV) build src/*.egg-info; find src -name '*.so' -delete
+	@rm -rf $(VENV) build dist site src/*.egg-info; find src -name '*.so' -delete

@@ -13,7 +13,7 @@ from bench.bench import Bench
 from bench.cases import Case, all_cases
 from bench.rows import chosen
 from bench.runner import Results, run_cases
-from bench.sides import Side, kafka, kafka_again, kaspar
+from bench.sides import Side, earlier, kafka, kafka_again, kaspar
 from tests.peers.downloads import DownloadError, ToolMissingError
 
 _ROOT = Path(__file__).parent.parent
@@ -34,7 +34,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a quarter of the load and one round: for a first look")
     parser.add_argument("--disk", action="store_true", help="data on the disk (build/bench) and not on a tmpfs")
     parser.add_argument("--target", choices=("both", "kaspar", "kafka"), default="both", help="measure one side alone")
-    parser.add_argument("--control", action="store_true", help="Apache Kafka in both places: how far from 1 is chance?")
+    parser.add_argument("--control", action="store_true", help="Apache Kafka in both places: how far from 1 is rng?")
+    parser.add_argument("--earlier", metavar="CHECKOUT", type=Path, help="another checkout of Kaspar in Kafka's place")
     parser.add_argument("--list", action="store_true", help="name the cases and end")
     return parser.parse_args()
 
@@ -42,6 +43,8 @@ def _arguments() -> argparse.Namespace:
 def _chosen_sides(arguments: argparse.Namespace) -> list[Side]:
     if arguments.control:
         return [kafka_again(), kafka()]
+    if arguments.earlier is not None:
+        return [kaspar(), earlier(arguments.earlier)]
     return {"both": [kaspar(), kafka()], "kaspar": [kaspar()], "kafka": [kafka()]}[arguments.target]
 
 
@@ -72,13 +75,13 @@ def main() -> int:
         for case in cases:
             print(f"{case.name:28} {case.rows[0].title} ({', '.join(row.unit for row in case.rows)})")
         return 0
-    sides = _chosen_sides(arguments)
     try:
+        sides = _chosen_sides(arguments)
         results, conditions = _run(arguments, cases, sides)
-    except (DownloadError, ToolMissingError, programs.BuildError) as error:
+    except (DownloadError, ToolMissingError, programs.BuildError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 1
-    with_goals = len(sides) == 2 and not arguments.control
+    with_goals = len(sides) == 2 and not arguments.control and arguments.earlier is None
     text = f"{conditions}\n\n{report.table(sides, cases, results, with_goals=with_goals)}"
     if with_goals:
         text += f"\n\n{report.summary(cases, results)}"

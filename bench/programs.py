@@ -74,7 +74,7 @@ def finish(process: subprocess.Popen[str], *, accept: tuple[int, ...] = (0,)) ->
     except subprocess.TimeoutExpired as expired:
         raise LoadError(f"{process.args!r} did not end within {_PROGRAM_TIMEOUT_SECONDS:.0f} s") from expired
     finally:
-        if process.poll() is None:  # also when the bench itself was told to end
+        if process.poll() is None:  # also when the bench itself is stopped
             process.kill()
             process.wait()
     if process.returncode not in accept:

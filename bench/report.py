@@ -5,14 +5,14 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from bench import programs
-from bench.rows import Ratio, Row, WithRows, figure
+from bench.rows import Ratio, Row, WithRows, figure, meets_goal
 from bench.runner import Results
-from bench.sides import Role, Side
+from bench.sides import Role
 
 _BEGIN = "<!-- begin results: {name} -->"
 _END = "<!-- end results: {name} -->"
@@ -27,11 +27,24 @@ class Titled(Protocol):
     def title(self) -> str: ...
 
 
-def conditions(sides: Sequence[Side], rounds: int, minutes: float, *, on_tmpfs: bool, others: Sequence[float]) -> str:
+class Described(Titled, Protocol):
+    @property
+    def runtime(self) -> Callable[[], str]: ...
+
+
+def conditions(
+    sides: Sequence[Described],
+    rounds: int,
+    minutes: float,
+    *,
+    on_tmpfs: bool,
+    others: Sequence[float],
+    program: str = "python -m bench",
+) -> str:
     """What a reader must know to judge the figures, or to get them again."""
     place = "a tmpfs" if on_tmpfs else "the disk"
     lines = [
-        *run_and_machine("python -m bench", minutes),
+        *run_and_machine(program, minutes),
         f"Linux {platform.release()}; data on {place}; rounds: {rounds}, the brokers in turn, after a warm-up",
         *(f"{side.title}: {side.runtime()}" for side in sides),
         f"client: {programs.librdkafka_version()}",
@@ -90,7 +103,7 @@ def _ratio_cells(row: Row, candidate: Sequence[float], reference: Sequence[float
     ratio = Ratio.of(row, candidate, reference)
     if ratio is None:
         return ["", "", "", row.goal_text(), ""]
-    met = "" if row.goal is None else "yes" if ratio.meets(row) else "**no**"
+    met = "" if row.goal is None else "yes" if meets_goal(row, candidate, reference) else "**no**"
     return [*(row.compared_text(each) for each in (ratio.median, ratio.best, ratio.worst)), row.goal_text(), met]
 
 
@@ -101,8 +114,7 @@ def summary(cases: Sequence[WithRows], results: Results) -> str:
         if row.name in results.failures:
             missed.append(row.name)
             continue
-        ratio = Ratio.of(row, results.values[Role.CANDIDATE][row.name], results.values[Role.REFERENCE][row.name])
-        if ratio is not None and ratio.meets(row):
+        if meets_goal(row, results.values[Role.CANDIDATE][row.name], results.values[Role.REFERENCE][row.name]):
             met += 1
         else:
             missed.append(row.name)

@@ -22,7 +22,9 @@ class Comparison(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the result table. `goal` is what the median comparison of candidate and reference is to reach."""
+    """One line of the result table. `goal` is what the median comparison of candidate and reference is to reach; with
+    `goal_is_value`, what the candidate's own median is to reach, whatever the reference's is.
+    """
 
     name: str
     title: str
@@ -31,11 +33,14 @@ class Row:
     better: Better
     goal: float | None = None
     comparison: Comparison = Comparison.RATIO
+    goal_is_value: bool = False
 
     def goal_text(self) -> str:
         if self.goal is None:
             return ""
         words = "at least" if self.better is Better.MORE else "at most"
+        if self.goal_is_value:
+            return f"{words} {figure(self.goal)} {self.unit}"
         return f"{words} {self.compared_text(self.goal)}"
 
     def compared_text(self, compared: float) -> str:
@@ -91,8 +96,20 @@ class Ratio:
         return cls(statistics.median(ratios), best, worst)
 
     def meets(self, row: Row) -> bool:
-        assert row.goal is not None
-        return self.median >= row.goal if row.better is Better.MORE else self.median <= row.goal
+        return _reaches(row, self.median)
+
+
+def meets_goal(row: Row, candidate: Sequence[float], reference: Sequence[float]) -> bool:
+    """Whether the values of all rounds reach the row's goal. Without a ratio (to zero) no goal is met."""
+    if row.goal_is_value:
+        return _reaches(row, statistics.median(candidate))
+    ratio = Ratio.of(row, candidate, reference)
+    return ratio is not None and ratio.meets(row)
+
+
+def _reaches(row: Row, value: float) -> bool:
+    assert row.goal is not None
+    return value >= row.goal if row.better is Better.MORE else value <= row.goal
 
 
 def figure(value: float) -> str:

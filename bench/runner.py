@@ -7,19 +7,37 @@ a row is in the table with a measurement or with that reason, never with a guess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from confluent_kafka import KafkaException
 
-from bench.bench import Bench
-from bench.cases import Case
+from bench.cases import CaseOf
 from bench.programs import LoadError
 from bench.rows import WithRows, figure
-from bench.sides import Role, Side
+from bench.sides import Role
 from tests.peers.process import BrokerStartError
 
 _WORTH_SAYING = 0.05
 _DISTURBED = 0.2
 _FAILURES = (LoadError, BrokerStartError, KafkaException, OSError)
+
+
+class AnyBench(Protocol):
+    """What the runner has to know of what it hands to the cases."""
+
+    patience: int
+    others_shares: list[float]
+
+
+class AnySide(Protocol):
+    @property
+    def role(self) -> Role: ...
+    @property
+    def name(self) -> str: ...
+
+
+BenchT = TypeVar("BenchT", bound=AnyBench)
+SideT = TypeVar("SideT", bound=AnySide)
 
 
 @dataclass(slots=True)
@@ -41,7 +59,7 @@ class Results:
                 by_row.pop(row.name, None)
 
 
-def run_cases(bench: Bench, sides: Sequence[Side], cases: Sequence[Case], rounds: int) -> Results:
+def run_cases(bench: BenchT, sides: Sequence[SideT], cases: Sequence[CaseOf[BenchT, SideT]], rounds: int) -> Results:
     results = Results()
     began = time.monotonic()
     for number, case in enumerate(cases, 1):
@@ -62,7 +80,7 @@ def run_cases(bench: Bench, sides: Sequence[Side], cases: Sequence[Case], rounds
     return results
 
 
-def _measure(bench: Bench, case: Case, side: Side, round_number: int, results: Results) -> None:
+def _measure(bench: BenchT, case: CaseOf[BenchT, SideT], side: SideT, round_number: int, results: Results) -> None:
     """The least disturbed of a few tries: chosen by what other processes did meanwhile, never by the figures."""
     tries: list[tuple[float, Mapping[str, float]]] = []
     while not tries or (tries[-1][0] > _DISTURBED and len(tries) <= bench.patience):
@@ -79,7 +97,7 @@ def _measure(bench: Bench, case: Case, side: Side, round_number: int, results: R
     results.add(side.role, values)
 
 
-def _shown(case: Case, values: Mapping[str, float]) -> str:
+def _shown(case: CaseOf[BenchT, SideT], values: Mapping[str, float]) -> str:
     parts = ((row.name.removeprefix(case.name).strip("_"), figure(values[row.name]), row.unit) for row in case.rows)
     return "  ".join(f"{name} {value} {unit}".strip() for name, value, unit in parts)
 
@@ -90,7 +108,7 @@ def _in_one_line(error: BaseException) -> str:
     return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"
 
 
-def _tear_down(bench: Bench, case: Case, sides: Sequence[Side]) -> None:
+def _tear_down(bench: BenchT, case: CaseOf[BenchT, SideT], sides: Sequence[SideT]) -> None:
     for side in sides:
         try:
             case.tear_down(bench, side)

@@ -35,7 +35,7 @@ SETTINGS: Mapping[str, str] = {
 
 
 # As it is installed: with its compiled core, and with the bytecode that Python keeps, whatever this shell says of that.
-_KASPAR_ENVIRONMENT: Mapping[str, str] = {"KASPAR_COMPILED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+KASPAR_ENVIRONMENT: Mapping[str, str] = {"KASPAR_COMPILED": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 class Role(enum.Enum):
@@ -55,7 +55,7 @@ class Side:
 
 
 def _make_kaspar(folder: Path) -> BrokerProcess:
-    return KasparProcess(folder, overrides=SETTINGS, environment=_KASPAR_ENVIRONMENT)
+    return KasparProcess(folder, overrides=SETTINGS, environment=KASPAR_ENVIRONMENT)
 
 
 def _make_kafka(folder: Path) -> BrokerProcess:
@@ -77,6 +77,20 @@ def kaspar() -> Side:
 
 def kafka() -> Side:
     return Side(Role.REFERENCE, "kafka", f"Apache Kafka {KAFKA_VERSION}", _make_kafka, _java)
+
+
+def earlier(checkout: Path) -> Side:
+    """Another checkout of Kaspar in Kafka's place, with the environment that `make install` made there: has anything
+    become slower?
+    """
+    start = checkout / ".venv" / "bin" / "kafka-server-start"
+    if not start.exists():
+        raise FileNotFoundError(f"{start} is not there: run 'make install' in {checkout}")
+
+    def make(folder: Path) -> BrokerProcess:
+        return KasparProcess(folder, overrides=SETTINGS, environment=KASPAR_ENVIRONMENT, program=start)
+
+    return Side(Role.REFERENCE, "earlier", "Kaspar, the earlier checkout", make, _python)
 
 
 def kafka_again() -> Side:

@@ -26,7 +26,7 @@ class Topics:
         self._admin.list_topics(timeout=_TIMEOUT_SECONDS)  # connects now, so that no measurement holds it
 
     def create(self, partitions: int, name: str | None = None, config: Mapping[str, str] | None = None) -> str:
-        """Returns when the broker leads every partition: Kafka answers before that."""
+        """Returns when the broker leads every partition: Kafka responds before that."""
         name = name or f"bench{next(_numbers)}"
         self.start_to_create(name, partitions, config)
         deadline = time.monotonic() + _TIMEOUT_SECONDS
@@ -37,7 +37,7 @@ class Topics:
         return name
 
     def start_to_create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Returns when the broker has answered."""
+        """Returns when the broker has responded."""
         topic = NewTopic(name, partitions, 1, config=dict(config or {}))
         self._admin.create_topics([topic], request_timeout=_TIMEOUT_SECONDS)[name].result()
 

@@ -33,7 +33,7 @@ TOPIC_CONFIG = {
     "cleanup.policy": "compact",
     "segment.ms": str(SEGMENT_MS),  # a segment is closed by the first record that comes so long after its first
     "min.cleanable.dirty.ratio": "0.001",  # clean as soon as there is anything to clean
-    "delete.retention.ms": "500",  # how long a cleaned log still tells of a deletion
+    "delete.retention.ms": "500",  # how long a cleaned log still keeps tombstones
 }
 BROKER_CONFIG = {"log.cleaner.backoff.ms": "200"}  # look five times a second whether there is something to clean
 LOOK_SECONDS = 0.5
@@ -43,7 +43,7 @@ PATIENCE_SECONDS = 180.0
 
 @dataclass
 class Company:
-    """Who works here and for how much: what the topic is to say in the end."""
+    """The employees and their salaries: the expected final state of the topic."""
 
     producer: Producer
     chance: random.Random
@@ -86,7 +86,7 @@ class Look:
 
     @property
     def people(self) -> dict[str, int]:
-        """The last word on each person; who was deleted is not in it."""
+        """The last value for each person, without the deleted ones."""
         last = dict(self.records)
         return {person: salary for person, salary in last.items() if salary is not None}
 
@@ -117,11 +117,11 @@ def look(bootstrap: str) -> Look:
 
 
 def _size_on_disk(bootstrap: str) -> int:
-    """As `kafka-log-dirs` tells it. confluent-kafka has no call for that, so it is the request itself."""
+    """What `kafka-log-dirs` reports. confluent-kafka has no call for it, so this sends the request itself."""
     request = DescribeLogDirsRequest(topics=(DescribableLogDirTopic(topic=TOPIC, partitions=(0,)),))
     with Client(bootstrap) as client:
-        answer = client.request(request, DescribeLogDirsResponse)
-    partitions = (part for found in answer.results for topic in found.topics for part in topic.partitions)
+        response = client.request(request, DescribeLogDirsResponse)
+    partitions = (part for found in response.results for topic in found.topics for part in topic.partitions)
     return sum(partition.partition_size for partition in partitions)
 
 
@@ -195,7 +195,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="A topic of salaries shrinks to one record a person.")
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT", help="a broker that runs (default: one of its own)")
     parser.add_argument("--people", type=int, default=200)
-    parser.add_argument("--changes", type=int, default=20_000, help="raises, spread over everybody")
+    parser.add_argument("--changes", type=int, default=20_000, help="raises, spread over all people")
     parser.add_argument("--rate", type=int, default=4_000, help="raises a second")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

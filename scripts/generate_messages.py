@@ -58,7 +58,13 @@ IMPLICIT_DEFAULTS = {
 QUIET_FIELDS = {"throttle_time_ms", "error_code"}
 # APIs that only Kaspar has: their keys, and their versions as KNOWN_VERSIONS has them. Their messages are hand-made.
 FIRST_OWN_KEY = 10_000
-OWN_APIS = {"compact_topics": (FIRST_OWN_KEY, (0, 0, 0))}
+OWN_APIS = {
+    "compact_topics": (FIRST_OWN_KEY, (0, 0, 0)),
+    "follow_image": (FIRST_OWN_KEY + 1, (0, 0, 0)),
+    "submit_event": (FIRST_OWN_KEY + 2, (0, 0, 0)),
+    "write_txn_fences": (FIRST_OWN_KEY + 3, (0, 0, 0)),
+    "move_controller": (FIRST_OWN_KEY + 4, (0, 0, 0)),
+}
 # Where splitting at capitals and digits loses Kafka's own word.
 RENAMED = {"enable2_pc": "enable_2pc"}
 

@@ -1,4 +1,5 @@
-"""Writes docs/reference/*.md from the declarations of settings and metrics. A test fails when pages are not current.
+"""Writes docs/reference/*.md from the declarations of settings, metrics and permissions. A test fails when they are not
+current.
 
 python scripts/generate_reference.py
 """
@@ -7,8 +8,22 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from kaspar.base.errors import ErrorCode
+from kaspar.broker.authorization.table import guards
 from kaspar.broker.metrics.catalogue import reference_page as metrics_page
-from kaspar.config import BrokerConfig, ClientMetricsConfig, GroupConfig, LogConfig, Scope, Setting, Settings
+from kaspar.broker.services import CurrentSettings
+from kaspar.config import (
+    BrokerConfig,
+    BrokerSettings,
+    ClientMetricsConfig,
+    GroupConfig,
+    LogConfig,
+    Scope,
+    Setting,
+    Settings,
+)
+from kaspar.config.authorizer import AuthorizerSettings
+from kaspar.protocol.api import api_name
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "This page is written by `scripts/generate_reference.py` from the declarations in `src/kaspar/config`.\n"
@@ -21,7 +36,12 @@ _CHANGED = {
 
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
-    return {"broker-settings.md": broker_page(), "topic-settings.md": topic_page(), "metrics.md": metrics_page()}
+    return {
+        "broker-settings.md": broker_page(),
+        "topic-settings.md": topic_page(),
+        "metrics.md": metrics_page(),
+        "permissions.md": permissions_page(),
+    }
 
 
 def broker_page() -> str:
@@ -29,14 +49,39 @@ def broker_page() -> str:
         "# Broker settings\n",
         _NOTE,
         "They are given in a `server.properties` file or with `--override key=value`. Names and defaults are those of "
-        "Kafka 4.3; names that start with `kaspar.` are our own. A setting marked **no effect** is accepted, so that a "
-        "file written for Kafka can be used as it is, and does nothing; the broker says so when it starts.\n",
+        "Kafka 4.3, and of Kafka 3.9 where they start with `zookeeper.`; names that start with `kaspar.` are our own. "
+        "A setting marked **no effect** is accepted, so that a file written for Kafka can be used as it is, and does "
+        "nothing; the broker says so when it starts.\n",
     ]
     for section in BrokerConfig.__bases__:
         assert issubclass(section, Settings)
         parts.append(f"## {_title(section)}\n")
         parts += [_entry(setting, _CHANGED[setting.scope]) for setting in _shown(section)]
+    parts.append("## Settings of the authorizer\n")
+    parts += [_entry(setting, _CHANGED[setting.scope]) for setting in _shown(AuthorizerSettings)]
     return "\n".join(parts)
+
+
+def permissions_page() -> str:
+    settings = CurrentSettings(BrokerSettings.of({"node.id": "1"}))
+    parts = [
+        "# Permissions\n",
+        "This page is written by `scripts/generate_reference.py` from the table in "
+        "`src/kaspar/broker/authorization/table.py`, from which the request pipeline takes its checks.\n",
+        "What each API needs where there is an authorizer ([Security](../security.md)), and what the response has "
+        "without it. An error code stands in the result of the resource, or in all of the response where the resource "
+        "is the request's only one.\n",
+        "| API | operation | on | of | without it |\n|---|---|---|---|---|",
+    ]
+    for key, guard in guards(settings).items():
+        name = api_name(key)
+        if not guard.needs:
+            parts.append(f"| {name} | none | | | |")
+        for each in guard.needs:
+            denied = f"`{each.denied.name}`" if isinstance(each.denied, ErrorCode) else each.denied
+            parts.append(f"| {name} | {each.operation.name} | {each.resource_type.name} | {each.of} | {denied} |")
+            name = ""
+    return "\n".join(parts) + "\n"
 
 
 def topic_page() -> str:

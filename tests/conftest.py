@@ -6,30 +6,39 @@ import secrets
 
 import pytest
 
+from tests.peers.against import leave_out_for_cluster
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--against",
-        choices=("kaspar", "kafka"),
+        choices=("kaspar", "kafka", "cluster"),
         default="kaspar",
-        help="the broker that the compat tests run against: ours, or Apache Kafka's, which shows a wrong expectation",
+        help="what the compat tests run against: our broker, Apache Kafka's, which shows a wrong expectation, or three "
+        "of ours on ZooKeeper",
     )
     parser.addoption("--long", action="store_true", help="run the long forms of tests, and only those")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: a form that takes minutes, run only with --long")
+    config.addinivalue_line("markers", "one_broker(reason): not run with --against cluster")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = bool(config.getoption("--long"))
-    left_out = [item for item in items if (item.get_closest_marker("long") is not None) is not wanted]
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = leave_out_for_cluster(items) if config.getoption("--against") == "cluster" else []
+    for item in items:
+        if item in left_out:
+            continue
+        is_long = item.get_closest_marker("long") is not None
+        (chosen if is_long is config.getoption("--long") else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    items[:] = chosen
 
 
 @pytest.fixture
-def chance(request: pytest.FixtureRequest) -> random.Random:
+def rng(request: pytest.FixtureRequest) -> random.Random:
     """Randomness of tests that kill and disturb. `CHAOS_SEED` repeats a run; a failing test shows its seed."""
     seed = os.environ.get("CHAOS_SEED") or str(secrets.randbits(32))
     print(f"CHAOS_SEED={seed}")

@@ -1,139 +1,324 @@
-"""Everything that proves the product, in one command: `python -m tests.run`.
+"""Everything that proves the product, in one command: `python -m tests.run` (`make test`).
 
-Style, types and import rules first, then the tests folder by folder. Folders whose tests keep one core busy run in two
-lanes side by side, and each line of theirs names its folder. A failure does not end the run, so that all failures are
-seen; the exit code tells. The end is a table of minutes and one line of counts.
+The tests are divided into jobs (`JOBS`): checks of style, types, imports and pages, then folders of tests. Two lanes
+take the jobs from one queue, so that both cores stay busy, and every line of output names its job. A failure does not
+end the run, so that all failures are seen; the exit code reports them. The run ends with a table of the jobs with their
+minutes and budgets, the slowest tests, and one line of counts.
 """
 
+import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = Path(sys.executable).parent
 NO_TESTS = 5  # pytest's exit code
+LANES = 2
+LOOK_EVERY_SECONDS = 0.5
+PROGRESS_EVERY_SECONDS = 30
+SLOWEST = 15
+
+# A missing extension is a failure here: otherwise everyone would test the slow form without knowing.
+COMPILED = {"KASPAR_COMPILED": "1"}
+INTERPRETED = {"KASPAR_INTERPRETED": "1"}
+MANY_ROUNDS = {**COMPILED, "CHAOS_ROUNDS": os.environ.get("CHAOS_ROUNDS", "100")}
 
 CHECKS = (
-    ("ruff check", ("ruff", "check", ".")),
-    ("ruff format", ("ruff", "format", "--check", ".")),
-    ("mypy", ("mypy",)),
-    ("import rules", ("lint-imports",)),
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("lint-imports",),
+    ("mkdocs", "build", "--quiet", "--strict"),
 )
-ON_ALL_CORES = ("-n", "2")
-LOOK_EVERY_SECONDS = 0.5
-SLOWEST = ("--durations=10", "--durations-min=5")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a lane runs at a time: pytest on some paths, without those that have a job of their own; or the checks."""
+
+    name: str
+    budget: float  # in minutes, beside another job on two cores; the run reports a job that takes longer
+    paths: tuple[str, ...] = ()  # none: the checks
+    environment: Mapping[str, str] = field(default_factory=lambda: COMPILED)
+    options: tuple[str, ...] = ()
+
+
+# In the order in which they start: first those that find most mistakes soonest, then the longest, so that the lanes end
+# at about the same time.
+QUICK_JOBS = (
+    Job("property", 2.5, ("tests/property",)),
+    Job("unit", 2.0, ("tests/unit",)),
+)
+# A few tests of each area, through clients of every kind. `make compat-cluster` runs all of them.
+COMPAT_ON_A_CLUSTER = (
+    "tests/compat/test_produce.py::test_an_idempotent_producer_writes_each_record_once",
+    "tests/compat/test_produce.py::test_one_call_may_write_to_several_partitions",
+    "tests/compat/test_consume.py::test_a_waiting_consumer_is_woken",
+    "tests/compat/test_topics.py::test_a_created_topic_is_seen_by_others",
+    "tests/compat/test_configs.py::test_a_changed_setting_is_seen_and_applied",
+    "tests/compat/groups/test_commits.py::test_the_next_member_goes_on_at_the_commit",
+    "tests/compat/groups/test_membership.py::test_partitions_move_to_a_member_that_joins_and_back_when_it_leaves",
+    "tests/compat/transactions/test_transactions.py::test_read_committed_consumers_see_only_committed_records",
+    "tests/compat/transactions/test_consume_transform_produce.py::test_each_record_is_transformed_once",
+)
+JOBS = (
+    Job("checks", 1.5),
+    *QUICK_JOBS,
+    Job("unit, interpreted core", 1.0, ("tests/unit/records", "tests/unit/protocol"), INTERPRETED),
+    Job("spark", 11.0, ("tests/spark",)),
+    Job("compat", 8.0, ("tests/compat",)),
+    Job("integration", 8.0, ("tests/integration",)),
+    Job("chaos", 6.7, ("tests/chaos",)),
+    Job("compat/responses", 5.0, ("tests/compat/responses",)),
+    Job("compat on a cluster", 1.5, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),
+    Job("sim", 1.0, ("tests/sim",)),
+    Job("packaging", 0.5, ("tests/packaging",)),
+)
+LONG_JOBS = (
+    Job("chaos, many rounds", 60.0, ("tests/chaos",), MANY_ROUNDS),
+    Job("spark/chaos, many rounds", 60.0, ("tests/spark/chaos",), MANY_ROUNDS),
+    Job("compat, long", 30.0, ("tests/compat",), options=("--long",)),
+    Job("spark, long", 12.0, ("tests/spark",), options=("--long",)),
+    Job("integration, long", 6.5, ("tests/integration",), options=("--long",)),
+    Job("sim, long", 10.0, ("tests/sim",), options=("--long",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    name: str
-    passed: int
-    failed: int
-    skipped: int
+    job: Job
     seconds: float
+    passed: int = 0
+    failed: Sequence[str] = ()  # the tests, or what else went wrong
+    skipped: Sequence[str] = ()  # the reasons
+    durations: Sequence[tuple[float, str]] = ()  # seconds and test
 
 
-# In the proof a missing extension is a failure: everyone would measure and test the slow form without knowing.
-COMPILED = {"KASPAR_COMPILED": "1"}
-INTERPRETED = {"KASPAR_INTERPRETED": "1"}
-LANES = (("integration", "compat"), ("spark", "chaos"))
-
-
-def main() -> int:
-    start = time.monotonic()
-    core = [path for path in ("tests/unit/records", "tests/unit/protocol") if (ROOT / path).is_dir()]
-    outcomes = [check(name, command) for name, command in CHECKS]
-    outcomes += [
-        pytest("unit", ["tests/unit"], ON_ALL_CORES, COMPILED),
-        pytest("unit, interpreted core", core, ON_ALL_CORES, INTERPRETED),
-        pytest("property", ["tests/property"], ON_ALL_CORES, COMPILED),
-    ]
-    with ThreadPoolExecutor(len(LANES)) as lanes:
-        for lane in lanes.map(run_lane, LANES):
-            outcomes += lane
-    report(outcomes, time.monotonic() - start)
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.run", description="Run everything that proves the product.")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", dest="jobs", action="store_const", const=QUICK_JOBS, help="unit and property tests")
+    which.add_argument("--long", dest="jobs", action="store_const", const=LONG_JOBS, help="only the long forms")
+    parser.add_argument("--lanes", type=int, default=LANES, help="jobs that run at a time (default: %(default)s)")
+    parser.add_argument("only", nargs="*", metavar="JOB", help="run only these jobs")
+    parser.set_defaults(jobs=JOBS)
+    chosen = parser.parse_args(argv)
+    known = {job.name: job for job in chosen.jobs}
+    for name in chosen.only:
+        if name not in known:
+            parser.error(f"there is no job {name!r}; there are: {', '.join(known)}")
+    run = Run([job for job in chosen.jobs if not chosen.only or job.name in chosen.only], chosen.lanes)
+    outcomes = run.run()
+    print(report(outcomes, run.elapsed()), flush=True)
     return 1 if any(outcome.failed for outcome in outcomes) else 0
 
 
-def run_lane(folders: Sequence[str]) -> list[Outcome]:
-    return [pytest(name, [f"tests/{name}"], (), COMPILED, prefix=f"{name:12}| ") for name in folders]
+class Run:
+    """The jobs of one run, and how far each of them is."""
+
+    def __init__(self, jobs: Sequence[Job], lanes: int) -> None:
+        self.jobs = jobs
+        self.lanes = lanes
+        self._width = max(len(job.name) for job in jobs)
+        self._percent: dict[str, int] = {}  # by name, of the jobs that have started
+        self._start = time.monotonic()
+        self._ended = threading.Event()
+
+    def run(self) -> list[Outcome]:
+        budgets = ", ".join(f"{job.name} {job.budget:g}" for job in self.jobs)
+        self._say(f"{len(self.jobs)} jobs, {self.lanes} at a time: about {self.expected_minutes():.0f} minutes")
+        self._say(f"minutes planned for each: {budgets}")
+        threading.Thread(target=self._show_progress, daemon=True).start()
+        with ThreadPoolExecutor(self.lanes) as lanes:
+            outcomes = list(lanes.map(self._run_job, self.jobs))
+        self._ended.set()
+        return outcomes
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self._start
+
+    def expected_minutes(self) -> float:
+        """How long the lanes take when every job takes its budget."""
+        lanes = [0.0] * self.lanes
+        for job in self.jobs:
+            lanes[lanes.index(min(lanes))] += job.budget
+        return max(lanes)
+
+    def progress(self) -> str:
+        done = sum(job.budget * self._percent.get(job.name, 0) for job in self.jobs)
+        running = [f"{name} {percent} %" for name, percent in self._percent.items() if percent < 100]
+        share = f"{done / sum(job.budget for job in self.jobs):.0f} % done"
+        return f"{share}; running: {', '.join(running)}" if running else share
+
+    def _show_progress(self) -> None:
+        while not self._ended.wait(PROGRESS_EVERY_SECONDS):
+            self._say(self.progress())
+
+    def _say(self, text: str) -> None:
+        minutes, seconds = divmod(int(self.elapsed()), 60)
+        print(f"[{minutes:2}:{seconds:02}] {text}", flush=True)
+
+    def _run_job(self, job: Job) -> Outcome:
+        self._percent[job.name] = 0
+        self._say(f"{job.name}: started")
+        outcome = self._pytest(job) if job.paths else self._checks(job)
+        self._percent[job.name] = 100
+        counts = f"{outcome.passed} passed, {len(outcome.failed)} failed, {len(outcome.skipped)} skipped"
+        self._say(f"{job.name}: {counts} in {outcome.seconds / 60:.1f} minutes; {self.progress()}")
+        return outcome
+
+    def _checks(self, job: Job) -> Outcome:
+        start = time.monotonic()
+        failed = []
+        for number, command in enumerate(CHECKS):
+            self._percent[job.name] = 100 * number // len(CHECKS)
+            check = subprocess.run(
+                [PROGRAMS / command[0], *command[1:]], cwd=ROOT, check=False, capture_output=True, text=True
+            )
+            if check.returncode != 0:
+                failed.append(" ".join(command))
+                for line in (check.stdout + check.stderr).splitlines():
+                    self._print_line(job, line)
+        return Outcome(job, time.monotonic() - start, len(CHECKS) - len(failed), failed)
+
+    def _pytest(self, job: Job) -> Outcome:
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            results = Path(folder) / "results.xml"
+            code = self._run_and_print(job, pytest_command(job, results), Path(folder) / "output.txt")
+            cases = read_results(results)
+        failed = [case.name for case in cases if case.failed]
+        nothing_long = code == NO_TESTS and "--long" in job.options
+        if code != 0 and not failed and not nothing_long:
+            failed = [f"pytest on {' '.join(job.paths)} (exit code {code}" + ", no tests)" * (code == NO_TESTS)]
+        skipped = [case.skipped for case in cases if case.skipped is not None]
+        durations = [(case.seconds, case.name) for case in cases]
+        passed = sum(not case.failed and case.skipped is None for case in cases)
+        return Outcome(job, time.monotonic() - start, passed, failed, skipped, durations)
+
+    def _run_and_print(self, job: Job, command: Sequence[str | Path], output: Path) -> int:
+        """Run a program to its end and print each line of its output soon, but for tests that passed; its exit code.
+
+        The output goes through a file: a process that a test left behind would keep a pipe open, and the run waiting.
+        """
+        with (
+            output.open("w") as written,
+            output.open(errors="replace") as read,
+            subprocess.Popen(
+                command, cwd=ROOT, env={**os.environ, **job.environment}, stdout=written, stderr=subprocess.STDOUT
+            ) as process,
+        ):
+            ended, unfinished = False, ""
+            while not ended:
+                ended = process.poll() is not None  # asked before the output is read, so that all of it is printed
+                *whole, unfinished = (unfinished + read.read()).split("\n")
+                for line in [*whole, unfinished] if ended else whole:
+                    self._print_line(job, line)
+                if not ended:
+                    time.sleep(LOOK_EVERY_SECONDS)
+        return process.returncode
+
+    def _print_line(self, job: Job, line: str) -> None:
+        percent = percent_in(line)
+        if percent is not None:
+            self._percent[job.name] = min(percent, 99)
+        if line.strip() and not is_mere_progress(line):
+            print(f"{job.name:{self._width}} | {line}", flush=True)
 
 
-def check(name: str, command: Sequence[str]) -> Outcome:
-    print(f"\n=== {name}", flush=True)
-    start = time.monotonic()
-    code = subprocess.run([PROGRAMS / command[0], *command[1:]], cwd=ROOT, check=False).returncode
-    return Outcome(name, int(code == 0), int(code != 0), 0, time.monotonic() - start)
+def pytest_command(job: Job, results: Path) -> list[str | Path]:
+    """With a line for each test (-v), whose percentages are the progress."""
+    ignored = []
+    if job in JOBS:
+        alike = [other for other in JOBS if (other.environment, other.options) == (job.environment, job.options)]
+        others = [path for other in alike for path in other.paths]
+        ignored = [path for path in others if any(path.startswith(f"{outer}/") for outer in job.paths)]
+    options = ["-v", "--no-header", "-rfE", "--color=no", f"--junit-xml={results}", *job.options]
+    return [sys.executable, "-m", "pytest", *job.paths, *(f"--ignore={path}" for path in ignored), *options]
 
 
-def pytest(
-    name: str, paths: Sequence[str], options: Sequence[str], environment: Mapping[str, str], prefix: str = ""
-) -> Outcome:
-    print(f"\n=== {name}", flush=True)
-    start = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        counts = Path(folder) / "counts.xml"
-        command = [sys.executable, "-m", "pytest", *paths, *options, *SLOWEST, "-q", f"--junit-xml={counts}"]
-        code = _run_and_print(command, environment, prefix, Path(folder) / "output.txt")
-        passed, failed, skipped = _counts(counts)
-    if code != 0 and failed == 0:
-        failed = 1  # pytest itself did not come to an end, or found nothing to run
-        print(f"{prefix}pytest ended with code {code}" + (": there are no tests here" if code == NO_TESTS else ""))
-    return Outcome(name, passed, failed, skipped, time.monotonic() - start)
+def percent_in(line: str) -> int | None:
+    """The percentage at the end of pytest's line about a test."""
+    found = re.search(r"\[ *(\d+)%\]$", line)
+    return int(found[1]) if found else None
 
 
-def _run_and_print(command: Sequence[str | Path], environment: Mapping[str, str], prefix: str, output: Path) -> int:
-    """Run a program to its end, each line of its output printed soon, behind `prefix`; its exit code.
-
-    The output goes through a file: a process that a test left behind would keep a pipe open, and the run waiting.
-    """
-    with (
-        output.open("w") as written,
-        output.open(errors="replace") as read,
-        subprocess.Popen(
-            command, cwd=ROOT, env={**os.environ, **environment}, stdout=written, stderr=subprocess.STDOUT
-        ) as process,
-    ):
-        ended, unfinished = False, ""
-        while not ended:
-            ended = process.poll() is not None  # asked before the output is read, so that all of it is printed
-            *whole, unfinished = (unfinished + read.read()).split("\n")
-            for line in whole:
-                print(prefix + line, flush=True)
-            if not ended:
-                time.sleep(LOOK_EVERY_SECONDS)
-        if unfinished:
-            print(prefix + unfinished, flush=True)
-    return process.returncode
+def is_mere_progress(line: str) -> bool:
+    """Whether this line is about a test that did not fail: it counts, but need not be read."""
+    if percent_in(line) is not None:
+        return re.search(r" (FAILED|ERROR) +\[ *\d+%\]$", line) is None
+    return re.match(r"tests/\S+\.py::.* $", line) is not None  # a test that prints cuts its line in two
 
 
-def _counts(file: Path) -> tuple[int, int, int]:
-    """Passed, failed and skipped, from pytest's report in JUnit's format."""
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    seconds: float
+    failed: bool
+    skipped: str | None  # the reason
+
+
+def read_results(file: Path) -> list[Case]:
+    """The tests of pytest's report in JUnit's format; none if pytest did not come to an end."""
     if not file.exists():
-        return 0, 0, 0
-    suites = list(ElementTree.parse(file).getroot().iter("testsuite"))
-    tests, failures, errors, skipped = (
-        sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
-    )
-    return tests - failures - errors - skipped, failures + errors, skipped
+        return []
+    cases: dict[str, Case] = {}
+    for case in ElementTree.parse(file).getroot().iter("testcase"):
+        name = _test_id(case)
+        skip = case.find("skipped")
+        failed = case.find("failure") is not None or case.find("error") is not None
+        if name in cases:  # pytest writes a test that fails, and whose teardown then fails, twice
+            failed = failed or cases[name].failed
+        cases[name] = Case(
+            name, float(case.get("time", 0)), failed, None if skip is None else skip.get("message", "no reason given")
+        )
+    return list(cases.values())
 
 
-def report(outcomes: Sequence[Outcome], seconds: float) -> None:
-    print(f"\n{'':24}{'minutes':>8}{'passed':>9}{'failed':>9}{'skipped':>9}")
+def _test_id(case: ElementTree.Element) -> str:
+    """As pytest takes it on its command line."""
+    *words, name = [*case.get("classname", "").split("."), case.get("name", "")]
+    for length in range(len(words), 0, -1):
+        file = "/".join(words[:length]) + ".py"
+        if (ROOT / file).exists():
+            return "::".join([file, *words[length:], name])
+    return "::".join([*words, name])
+
+
+def report(outcomes: Sequence[Outcome], seconds: float) -> str:
+    lines = ["", f"{'':26}{'passed':>8}{'failed':>8}{'skipped':>8}{'minutes':>9}{'budget':>8}"]
     for each in outcomes:
-        print(f"{each.name:24}{each.seconds / 60:8.1f}{each.passed:9}{each.failed:9}{each.skipped:9}")
-    print(f"{'all':24}{seconds / 60:8.1f}\n")
-    passed, failed, skipped = (
-        sum(getattr(each, name) for each in outcomes) for name in ("passed", "failed", "skipped")
-    )
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+        counts = f"{each.passed:8}{len(each.failed):8}{len(each.skipped):8}"
+        over = "  over its budget" if each.seconds > each.job.budget * 60 else ""
+        lines.append(f"{each.job.name:26}{counts}{each.seconds / 60:9.1f}{each.job.budget:8.1f}{over}")
+    lines.append(f"{'all':26}{'':24}{seconds / 60:9.1f}")
+
+    slowest = sorted((entry for each in outcomes for entry in each.durations), reverse=True)[:SLOWEST]
+    if slowest:
+        lines += ["", "the slowest tests, in seconds:", *(f"{taken:8.1f}  {name}" for taken, name in slowest)]
+    reasons = Counter(reason for each in outcomes for reason in each.skipped)
+    if reasons:
+        lines += ["", "skipped:", *(f"{count:8}  {reason}" for reason, count in reasons.most_common())]
+    failed = [f"{each.job.name}: {what}" for each in outcomes for what in each.failed]
+    if failed:
+        lines += ["", "failed:", *(f"  {what}" for what in failed)]
+    late = [each.job.name for each in outcomes if each.seconds > each.job.budget * 60]
+    if late:
+        lines += ["", f"Warning: over their time budgets (which is no failure): {', '.join(late)}"]
+
+    passed, skipped = sum(each.passed for each in outcomes), reasons.total()
+    return "\n".join([*lines, "", f"{passed} passed, {len(failed)} failed, {skipped} skipped"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The cases: each measures one or more rows of the table, one side and one round at a time."""
 
-from bench.cases.case import Case
+from bench.cases.case import Case, CaseOf
 from bench.cases.catalog import all_cases
 
-__all__ = ["Case", "all_cases"]
+__all__ = ["Case", "CaseOf", "all_cases"]

@@ -1,13 +1,17 @@
 """The shape of a case."""
 
 from collections.abc import Mapping
+from typing import Generic, TypeVar
 
 from bench.bench import Bench
 from bench.rows import Row
 from bench.sides import Side
 
+BenchT = TypeVar("BenchT")
+SideT = TypeVar("SideT")
 
-class Case:
+
+class CaseOf(Generic[BenchT, SideT]):
     """Measures its rows for one side at a time. The runner calls, in this order:
 
     set_up and one unrecorded warm_up for each side; in every round, measure for each side; tear_down for each side.
@@ -17,16 +21,20 @@ class Case:
         self.name = name
         self.rows = rows
 
-    def set_up(self, bench: Bench, side: Side) -> None:
+    def set_up(self, bench: BenchT, side: SideT) -> None:
         """What all rounds share."""
 
-    def warm_up(self, bench: Bench, side: Side) -> None:
+    def warm_up(self, bench: BenchT, side: SideT) -> None:
         """By default a whole round whose figures are thrown away."""
         self.measure(bench, side)
 
-    def measure(self, bench: Bench, side: Side) -> Mapping[str, float]:
+    def measure(self, bench: BenchT, side: SideT) -> Mapping[str, float]:
         """One value for each row, by the row's name."""
         raise NotImplementedError
 
-    def tear_down(self, bench: Bench, side: Side) -> None:
+    def tear_down(self, bench: BenchT, side: SideT) -> None:
         """Called also when a round failed."""
+
+
+class Case(CaseOf[Bench, Side]):
+    """Of single brokers."""

@@ -31,7 +31,7 @@ def seconds_until_ready(bench: Bench, broker: BrokerProcess, topic: str, partiti
     broker.launch()
     measured = programs.finish(probe)
     if not broker.running:
-        raise programs.LoadError("something answered at the broker's port, but the broker had ended")
+        raise programs.LoadError("something responded on the broker's port, but the broker had ended")
     return (measured["ready_at_ns"] - started_at) / 1e9, int(measured["offset_sum"])
 
 

@@ -1,4 +1,4 @@
-"""Requests of one record each: how many, how fast they are answered, and what one costs the broker in CPU.
+"""Requests of one record each: how many, their latency, and what one costs the broker in CPU.
 
 One connection is one producer; ten show what the broker does with several at a time. The load is the same raw protocol
 to both brokers: Produce 9, one batch with one record of 100 bytes, acks=1.
@@ -15,8 +15,8 @@ from bench.topics import Topics
 
 _RECORD_BYTES = 100
 _ACKS = "1"
-_IN_FLIGHT = 5  # as many as a Java producer sends before it waits for an answer
-_UNANSWERED = 3  # the program's exit code when answers were missing at the end
+_IN_FLIGHT = 5  # as many as a Java producer sends before it waits for a response
+_RESPONSES_MISSING = 3  # the program's exit code when responses were missing at the end
 _WARM_UP_SECONDS = 2.0
 
 _RATE_GOAL = 2.0
@@ -48,11 +48,11 @@ class _RequestCase(Case):
         broker = bench.warm_broker(side)
         where = (broker.host, broker.port, self._topics[side.name], 1)
         what = (self.connections, _RECORD_BYTES, _ACKS, seconds, rate_or_depth)
-        return bench.run_load(broker, bench.tools.requests, mode, *where, *what, accept=(0, _UNANSWERED))
+        return bench.run_load(broker, bench.tools.requests, mode, *where, *what, accept=(0, _RESPONSES_MISSING))
 
 
 class RequestRate(_RequestCase):
-    """As many requests as the broker answers, with a bound on those on their way."""
+    """As many requests as the broker serves, with a bound on those in flight."""
 
     def __init__(self, connections: int) -> None:
         name = f"requests_c{connections}"
@@ -73,7 +73,7 @@ class RequestRate(_RequestCase):
 
 
 class Latency(_RequestCase):
-    """Requests at a given rate, due at fixed times: how long after its due time each is answered."""
+    """Requests at a given rate, due at fixed times: how long after its due time each gets its response."""
 
     def __init__(self, rate: int, connections: int) -> None:
         self.rate = rate
@@ -96,7 +96,7 @@ class Latency(_RequestCase):
 
 
 class HighestRate(_RequestCase):
-    """The highest rate that is answered in time, found by doubling and then by halving the step: within 5 %."""
+    """The highest rate that is served in time, found by doubling and then by halving the step: within 5 %."""
 
     LIMIT_MS = 10.0
     FIRST_RATE = 5_000
@@ -135,5 +135,5 @@ class HighestRate(_RequestCase):
         return any(self._kept_up(self.send(bench, side, "open", self.STEP_SECONDS, int(rate)), rate) for _ in range(2))
 
     def _kept_up(self, load: Load, rate: float) -> bool:
-        all_answered = load["answers"] == load["requests"]
-        return all_answered and load["rate"] >= 0.98 * int(rate) and load["p99_us"] < self.LIMIT_MS * 1000
+        all_responded = load["responses"] == load["requests"]
+        return all_responded and load["rate"] >= 0.98 * int(rate) and load["p99_us"] < self.LIMIT_MS * 1000

@@ -1,4 +1,4 @@
-"""Transactions: how many a second, and how fast their records are read by who wants committed ones only."""
+"""Transactions: how many a second, and how fast read_committed readers get their records."""
 
 from collections.abc import Mapping
 

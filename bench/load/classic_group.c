@@ -6,10 +6,10 @@
  *       others are spread evenly over one interval, so that chance has no part in it.
  *   classic_group at-once HOST PORT GROUP TOPIC PARTITIONS MEMBERS REBALANCES
  *       The leader joins again; when the broker says that a rebalance is on, all others but one do so at once. When the
- *       broker has had time to take them in, the last one joins, too: the clock runs from its JoinGroup to the last SyncGroup
- *       answered.
+ *       broker has had time to add them, the last one joins, too: the clock runs from its JoinGroup to the last SyncGroup
+ *       response.
  *
- * Prints one JSON object: the median, and the rebalances that the broker went through, all told. An answer with an error
+ * Prints one JSON object: the median, and the number of rebalances. A response with an error
  * that a client would not simply go on from is a failure.
  */
 #include <stdio.h>
@@ -33,7 +33,7 @@ typedef struct {
 } member;
 
 static member members[MEMBER_LIMIT];
-static char others[MEMBER_LIMIT][ID_BYTES]; /* as the leader was told */
+static char others[MEMBER_LIMIT][ID_BYTES]; /* as the leader's response lists them */
 static const char *group, *topic;
 static int member_count, partition_count, leader = -1;
 static int64_t last_join_at, last_sync_at, heartbeat_ns;
@@ -60,17 +60,17 @@ static void leave(int number) {
     ask(number, LEAVE);
 }
 
-static void joined(int number, int error, reader *answer) {
+static void joined(int number, int error, reader *response) {
     member *me = &members[number];
-    int generation = (int)read_int(answer, 4);
+    int generation = (int)read_int(response, 4);
     char leader_id[ID_BYTES];
-    skip_compact_string(answer); /* protocol type */
-    skip_compact_string(answer); /* protocol */
-    read_string(answer, leader_id, sizeof leader_id);
-    read_int(answer, 1); /* whether to skip the assignment */
+    skip_compact_string(response); /* protocol type */
+    skip_compact_string(response); /* protocol */
+    read_string(response, leader_id, sizeof leader_id);
+    read_int(response, 1); /* whether to skip the assignment */
     if (error != NO_ERROR && error != MEMBER_ID_REQUIRED)
         fail("JoinGroup of member %d: error %d", number, error);
-    read_string(answer, me->id, sizeof me->id);
+    read_string(response, me->id, sizeof me->id);
     if (error == MEMBER_ID_REQUIRED) {
         join(number);
         return;
@@ -82,14 +82,14 @@ static void joined(int number, int error, reader *answer) {
     if (leads) {
         leader = number;
         rebalances++;
-        int count = (int)read_compact_count(answer);
+        int count = (int)read_compact_count(response);
         if (count > MEMBER_LIMIT)
             fail("a group of %d members", count);
         for (int i = 0; i < count; i++) {
-            read_string(answer, others[i], ID_BYTES);
-            skip_compact_string(answer); /* instance id */
-            skip_compact_string(answer); /* metadata, as compact bytes */
-            skip_tagged_fields(answer);
+            read_string(response, others[i], ID_BYTES);
+            skip_compact_string(response); /* instance id */
+            skip_compact_string(response); /* metadata, as compact bytes */
+            skip_tagged_fields(response);
         }
         append_assignments(&assignments, topic, partition_count, others, count);
     }
@@ -98,13 +98,13 @@ static void joined(int number, int error, reader *answer) {
     free(assignments.bytes);
 }
 
-static void answered(int number, int what, reader *answer) {
+static void handle_response(int number, int what, reader *response) {
     member *me = &members[number];
-    read_int(answer, 4); /* throttle time */
-    int error = (int)read_int(answer, 2);
+    read_int(response, 4); /* throttle time */
+    int error = (int)read_int(response, 2);
     switch (what) {
     case JOIN:
-        joined(number, error, answer);
+        joined(number, error, response);
         break;
     case SYNC:
         if (error == REBALANCE_IN_PROGRESS || error == ILLEGAL_GENERATION)
@@ -130,8 +130,8 @@ static void answered(int number, int what, reader *answer) {
             fail("LeaveGroup of member %d: error %d", number, error);
         break;
     }
-    if (answer->broken)
-        fail("an answer that cannot be read");
+    if (response->broken)
+        fail("a response that cannot be read");
 }
 
 /* Whether the first `count` members are all in one generation, later than `after`. */
@@ -206,7 +206,7 @@ static void rebalance_at_once(long wanted) {
         int last = -1;
         for (int number = 0; number < member_count; number++) {
             if (members[number].state != STABLE || members[number].generation != before)
-                continue; /* a late answer to a heartbeat has made it join */
+                continue; /* a late response to a heartbeat has made it join */
             if (last >= 0)
                 join(last);
             last = number;
@@ -230,7 +230,7 @@ int main(int count, char **arguments) {
     if (member_count < 3 || member_count > MEMBER_LIMIT)
         fail("3 to %d members", MEMBER_LIMIT);
     find_coordinator(arguments[2], atoi(arguments[3]), GROUP_COORDINATOR, group);
-    open_connections(arguments[2], atoi(arguments[3]), member_count, answered);
+    open_connections(arguments[2], atoi(arguments[3]), member_count, handle_response);
     if (waits) {
         heartbeat_ns = (int64_t)atoi(arguments[9]) * 1000000;
         rebalance_by_heartbeats(atol(arguments[8]));

@@ -3,6 +3,7 @@
  *   client produce BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES ACKS CODEC [KEYS]
  *   client consume BOOTSTRAP TOPIC PARTITIONS RECORDS [FETCH_BYTES_OF_A_PARTITION]
  *   client produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES RECORDS_OF_A_TRANSACTION ABORT_ONE_IN
+ *   client outage BOOTSTRAP TOPIC PARTITIONS RATE PROCESS SIGNAL
  *
  * It prints one JSON object. Rules:
  * - The clock starts once the client is connected and knows the topic, and stops at the last delivery report or the
@@ -11,7 +12,12 @@
  * - Record values are words of a made-up language, taken in turn from a text longer than any compressor's window here,
  *   so that lz4 gains about what it gains on real text (it leaves 0.44). Records go to the partitions in turn.
  * - With KEYS, each record has one of so many keys, drawn at random, the same in every run.
+ * - outage: records of 100 bytes with acks=all, RATE of them a second, to the partitions in turn. When every partition has
+ *   acknowledged records for two seconds, PROCESS, a broker, gets SIGNAL. The run goes on until that has ended and every
+ *   partition has acknowledged a record that was sent a second after its end. The result is the longest time between two
+ *   acknowledgements of one partition, from the signal on.
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +26,7 @@
 
 #include "rdkafka.h"
 
+enum { OUTAGE_PARTITIONS = 64, OUTAGE_RECORD_BYTES = 100, OUTAGE_LIMIT_SECONDS = 120 };
 enum { TEXT_BYTES = 1 << 20, WORDS = 1024, LONGEST_WORD = 12, KEY_BYTES = 14, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60 };
 
 static char text[TEXT_BYTES];
@@ -151,6 +158,98 @@ static void produce(char **arguments, uint32_t keys) {
     rd_kafka_destroy(client);
 }
 
+/* What one partition's acknowledgements were like. Times are of the monotonic clock, in seconds. */
+typedef struct {
+    double last_acknowledged_at, longest_gap;
+    double last_sent_at; /* of the acknowledged records */
+} outage;
+
+static outage outages[OUTAGE_PARTITIONS];
+static double signalled_at;
+
+static void on_steady_delivery(rd_kafka_t *client, const rd_kafka_message_t *message, void *opaque) {
+    (void)client, (void)opaque;
+    double *sent_at = message->_private, now = now_seconds();
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail("a record was not delivered", rd_kafka_err2str(message->err));
+    outage *of = &outages[message->partition];
+    double from = of->last_acknowledged_at > signalled_at ? of->last_acknowledged_at : signalled_at;
+    if (signalled_at > 0 && now - from > of->longest_gap)
+        of->longest_gap = now - from;
+    of->last_acknowledged_at = now;
+    if (*sent_at > of->last_sent_at)
+        of->last_sent_at = *sent_at;
+    free(sent_at);
+}
+
+/* Whether the process has ended; its parent may not know yet. */
+static int has_ended(int process) {
+    char path[64], state = 'Z';
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return 1;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'Z';
+    fclose(file);
+    return state == 'Z' || state == 'X';
+}
+
+/* Whether every partition has acknowledged a record that was sent at this time or later. */
+static int all_acknowledged_since(double since, int partitions) {
+    for (int partition = 0; partition < partitions; partition++)
+        if (outages[partition].last_sent_at < since)
+            return 0;
+    return 1;
+}
+
+static void measure_outage(char **arguments) {
+    const char *bootstrap = arguments[0], *topic_name = arguments[1];
+    int partitions = atoi(arguments[2]), process = atoi(arguments[4]), number = atoi(arguments[5]);
+    double interval = 1 / atof(arguments[3]);
+    if (partitions > OUTAGE_PARTITIONS)
+        fail("usage", "too many partitions");
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    set(conf, "acks", "all");
+    set(conf, "message.timeout.ms", "120000");
+    rd_kafka_conf_set_dr_msg_cb(conf, on_steady_delivery);
+    rd_kafka_t *client = new_client(RD_KAFKA_PRODUCER, conf, bootstrap);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(client, topic_name, NULL);
+    learn_topic(client, topic, partitions);
+    write_text();
+
+    double start = now_seconds(), ended_at = 0;
+    long record = 0;
+    while (ended_at == 0 || !all_acknowledged_since(ended_at + 1, partitions)) {
+        double now = now_seconds();
+        if (now - start > OUTAGE_LIMIT_SECONDS)
+            fail("outage", ended_at == 0 ? "the broker did not end in time" : "a partition acknowledged nothing more");
+        for (; start + (double)record * interval <= now; record++) {
+            double *sent_at = malloc(sizeof *sent_at);
+            *sent_at = now;
+            int32_t partition = (int32_t)(record % partitions);
+            if (rd_kafka_produce(topic, partition, 0, text, OUTAGE_RECORD_BYTES, NULL, 0, sent_at) == -1)
+                fail("produce", rd_kafka_err2str(rd_kafka_last_error()));
+        }
+        rd_kafka_poll(client, 1);
+        if (signalled_at == 0 && all_acknowledged_since(start + 2, partitions)) {
+            signalled_at = now_seconds();
+            if (kill(process, number) != 0)
+                fail("outage", "the broker cannot be signalled");
+        } else if (signalled_at > 0 && ended_at == 0 && has_ended(process)) {
+            ended_at = now_seconds();
+        }
+    }
+    double longest = 0;
+    for (int partition = 0; partition < partitions; partition++)
+        if (outages[partition].longest_gap > longest)
+            longest = outages[partition].longest_gap;
+    printf("{\"records\": %ld, \"longest_gap\": %.6f, \"signalled_at\": %.6f, \"ended_at\": %.6f}\n", record, longest,
+           signalled_at, ended_at);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(client);
+}
+
 static void check(const char *what, rd_kafka_error_t *error) {
     if (error != NULL)
         fail(what, rd_kafka_error_string(error));
@@ -252,7 +351,9 @@ int main(int count, char **arguments) {
         consume(arguments + 2, count == 7 ? arguments[6] : NULL);
     else if (count == 9 && strcmp(arguments[1], "produce-in-transactions") == 0)
         produce_in_transactions(arguments + 2);
+    else if (count == 8 && strcmp(arguments[1], "outage") == 0)
+        measure_outage(arguments + 2);
     else
-        fail("usage", "client produce|consume|produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS [...]");
+        fail("usage", "client produce|consume|produce-in-transactions|outage BOOTSTRAP TOPIC PARTITIONS [...]");
     return 0;
 }

@@ -26,8 +26,8 @@ static void commit(int connection, int slot) {
     ask(connection, slot);
 }
 
-static void answered(int connection, int slot, reader *answer) {
-    int error = read_offset_commit(answer);
+static void handle_response(int connection, int slot, reader *response) {
+    int error = read_offset_commit(response);
     if (error != NO_ERROR)
         fail("a commit was refused with error %d", error);
     int64_t now = now_ns();
@@ -52,7 +52,7 @@ int main(int count, char **arguments) {
         snprintf(groups[i], GROUP_BYTES, "bench-commits-%d", i);
         find_coordinator(arguments[1], atoi(arguments[2]), GROUP_COORDINATOR, groups[i]);
     }
-    open_connections(arguments[1], atoi(arguments[2]), connections, answered);
+    open_connections(arguments[1], atoi(arguments[2]), connections, handle_response);
     int64_t start = now_ns();
     counted_from = start + (int64_t)(seconds * 0.2e9);
     counted_until = start + (int64_t)(seconds * 1e9);

@@ -9,7 +9,7 @@
  *       The same by members that wait for nothing: their heartbeats come at once, and again a little later as long as they
  *       are behind.
  *
- * Prints one JSON object: the median over the joins, and the rebalances all told. An answer with an error is a failure.
+ * Prints one JSON object: the median over the joins, and the number of rebalances. An error is a failure.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,40 +73,40 @@ static void heartbeat(int number, int what) {
     ask(number, what);
 }
 
-static void read_assignment(member *me, reader *answer) {
-    if (read_int(answer, 1) < 0)
+static void read_assignment(member *me, reader *response) {
+    if (read_int(response, 1) < 0)
         return;
     me->owned_count = 0;
-    for (uint64_t topics = read_compact_count(answer); topics > 0 && !answer->broken; topics--) {
-        if (answer->end - answer->at < TOPIC_ID_BYTES)
+    for (uint64_t topics = read_compact_count(response); topics > 0 && !response->broken; topics--) {
+        if (response->end - response->at < TOPIC_ID_BYTES)
             fail("an assignment that is cut off");
-        memcpy(me->topic_id, answer->at, TOPIC_ID_BYTES);
-        skip(answer, TOPIC_ID_BYTES);
-        for (uint64_t count = read_compact_count(answer); count > 0 && me->owned_count < partition_count; count--)
-            me->owned[me->owned_count++] = (int32_t)read_int(answer, 4);
-        skip_tagged_fields(answer);
+        memcpy(me->topic_id, response->at, TOPIC_ID_BYTES);
+        skip(response, TOPIC_ID_BYTES);
+        for (uint64_t count = read_compact_count(response); count > 0 && me->owned_count < partition_count; count--)
+            me->owned[me->owned_count++] = (int32_t)read_int(response, 4);
+        skip_tagged_fields(response);
     }
     me->changed = 1;
 }
 
-static void answered(int number, int what, reader *answer) {
+static void handle_response(int number, int what, reader *response) {
     member *me = &members[number];
-    read_int(answer, 4); /* throttle time */
-    int error = (int)read_int(answer, 2);
-    skip_compact_string(answer); /* error message */
+    read_int(response, 4); /* throttle time */
+    int error = (int)read_int(response, 2);
+    skip_compact_string(response); /* error message */
     if (error != NO_ERROR)
         fail("ConsumerGroupHeartbeat of member %d in epoch %d: error %d", number, me->epoch, error);
-    skip_compact_string(answer); /* member id */
-    int epoch = (int)read_int(answer, 4);
-    read_int(answer, 4); /* heartbeat interval: ours is given */
+    skip_compact_string(response); /* member id */
+    int epoch = (int)read_int(response, 4);
+    read_int(response, 4); /* heartbeat interval: ours is given */
     if (what == LEAVE || !me->inside)
         return;
     me->epoch = epoch;
     if (epoch > newest_epoch)
         newest_epoch = epoch;
-    read_assignment(me, answer);
-    if (answer->broken)
-        fail("an answer that cannot be read");
+    read_assignment(me, response);
+    if (response->broken)
+        fail("a response that cannot be read");
     if (me->changed)
         heartbeat(number, HEARTBEAT);
 }
@@ -199,7 +199,7 @@ int main(int count, char **arguments) {
     if (member_count < 2 || member_count > MEMBER_LIMIT || partition_count > PARTITION_LIMIT)
         fail("2 to %d members, at most %d partitions", MEMBER_LIMIT, PARTITION_LIMIT);
     find_coordinator(arguments[2], atoi(arguments[3]), GROUP_COORDINATOR, group);
-    open_connections(arguments[2], atoi(arguments[3]), member_count, answered);
+    open_connections(arguments[2], atoi(arguments[3]), member_count, handle_response);
     for (int i = 0; i < member_count; i++)
         members[i].owned = calloc((size_t)partition_count, sizeof(int32_t));
 

@@ -44,7 +44,7 @@ void read_string(reader *from, char *into, size_t capacity) {
     const uint8_t *at = from->at;
     skip(from, size);
     if (from->broken || size >= capacity)
-        fail("an answer with a text of %llu bytes", (unsigned long long)size);
+        fail("a response with a text of %llu bytes", (unsigned long long)size);
     memcpy(into, at, size);
     into[size] = '\0';
 }
@@ -54,38 +54,38 @@ int may_pass(int error) {
            error == CONCURRENT_TRANSACTIONS || error == NOT_LEADER_OR_FOLLOWER;
 }
 
-static int coordinator_error(reader *answer) {
-    read_int(answer, 4); /* throttle time */
-    read_compact_count(answer);
-    skip_compact_string(answer); /* key */
-    read_int(answer, 4);         /* node */
-    skip_compact_string(answer); /* host */
-    read_int(answer, 4);         /* port */
-    return (int)read_int(answer, 2);
+static int coordinator_error(reader *response) {
+    read_int(response, 4); /* throttle time */
+    read_compact_count(response);
+    skip_compact_string(response); /* key */
+    read_int(response, 4);         /* node */
+    skip_compact_string(response); /* host */
+    read_int(response, 4);         /* port */
+    return (int)read_int(response, 2);
 }
 
-static int leave_error(reader *answer) {
-    read_int(answer, 4); /* throttle time */
-    return (int)read_int(answer, 2);
+static int leave_error(reader *response) {
+    read_int(response, 4); /* throttle time */
+    return (int)read_int(response, 2);
 }
 
-/* Sends the request again and again until its answer has no error that may pass. */
+/* Sends the request again and again until its response has no error that may pass. */
 static void insist(int connected, const buffer *request, int (*error_in)(reader *), const char *key) {
     int64_t until = now_ns() + (int64_t)PATIENCE_SECONDS * 1000000000;
-    buffer answer = {0};
+    buffer response = {0};
     for (int error = COORDINATOR_NOT_AVAILABLE; may_pass(error);) {
         if (now_ns() > until)
             fail("no coordinator of '%s' within %d s: error %d", key, PATIENCE_SECONDS, error);
-        if (send_all(connected, request->bytes, request->size) != 0 || receive_frame(connected, &answer) != 0)
+        if (send_all(connected, request->bytes, request->size) != 0 || receive_frame(connected, &response) != 0)
             fail("the broker closed the connection");
-        reader from = open_answer(answer.bytes, answer.size);
+        reader from = open_response(response.bytes, response.size);
         error = error_in(&from);
         if (from.broken)
-            fail("an answer that cannot be read");
+            fail("a response that cannot be read");
         if (may_pass(error))
             sleep_ns(PAUSE_NS);
     }
-    free(answer.bytes);
+    free(response.bytes);
 }
 
 void find_coordinator(const char *host, int port, enum coordinator_kind kind, const char *key) {
@@ -101,7 +101,7 @@ void find_coordinator(const char *host, int port, enum coordinator_kind kind, co
         fail("cannot connect: %s", strerror(errno));
     insist(connected, &request, coordinator_error, key);
     if (kind == GROUP_COORDINATOR) {
-        /* Nobody leaves: who loads says so (a heartbeat would be answered blindly), who is ready knows no such member. */
+        /* No member leaves: while loading it says so (it accepts any heartbeat), when ready it knows no such member. */
         request.size = 0;
         append_leave_group(&request, key, "nobody");
         insist(connected, &request, leave_error, key);
@@ -217,14 +217,14 @@ void append_offset_commit(buffer *to, const char *group, const char *topic, int 
 int read_offset_commit(reader *from) {
     read_int(from, 4); /* throttle time */
     if (read_compact_count(from) != 1)
-        fail("an answer that is not about one topic");
+        fail("a response that is not about one topic");
     skip_compact_string(from);
     if (read_compact_count(from) != 1)
-        fail("an answer that is not about one partition");
+        fail("a response that is not about one partition");
     read_int(from, 4);
     int error = (int)read_int(from, 2);
     if (from->broken)
-        fail("an answer that is not an OffsetCommit answer");
+        fail("a response that is not an OffsetCommit response");
     return error;
 }
 

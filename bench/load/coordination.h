@@ -1,4 +1,4 @@
-/* Requests to coordinators and the answers to them, at the versions that Kafka 4.3's own clients use, or the last ones
+/* Requests to coordinators and the responses to them, at the versions that Kafka 4.3's own clients use, or the last ones
  * that say topics by name. Requests are appended whole. */
 #ifndef KASPAR_BENCH_COORDINATION_H
 #define KASPAR_BENCH_COORDINATION_H

@@ -20,9 +20,9 @@ typedef struct {
 static connection connections[CONNECTION_LIMIT];
 static struct pollfd polled[CONNECTION_LIMIT];
 static int connection_count;
-static on_answer *handle;
+static on_response *handle;
 
-void open_connections(const char *host, int port, int count, on_answer *handler) {
+void open_connections(const char *host, int port, int count, on_response *handler) {
     if (count < 1 || count > CONNECTION_LIMIT)
         fail("1 to %d connections", CONNECTION_LIMIT);
     connection_count = count;
@@ -55,12 +55,12 @@ static void flush_out(int number) {
 void ask(int number, int what) {
     connection *on = &connections[number];
     if (on->flying == FLIGHT_LIMIT)
-        fail("%d requests wait for an answer on one connection", FLIGHT_LIMIT);
+        fail("%d requests wait for a response on one connection", FLIGHT_LIMIT);
     on->what[(on->first + on->flying++) % FLIGHT_LIMIT] = what;
     flush_out(number);
 }
 
-static void take_answers(int number) {
+static void take_responses(int number) {
     connection *on = &connections[number];
     uint8_t chunk[RECEIVE_BYTES];
     ssize_t received = recv(polled[number].fd, chunk, sizeof chunk, 0);
@@ -78,12 +78,12 @@ static void take_answers(int number) {
         if (on->in.size - at - 4 < size)
             break;
         if (on->flying == 0)
-            fail("an answer that nobody asked for");
+            fail("a response that nobody asked for");
         int what = on->what[on->first];
         on->first = (on->first + 1) % FLIGHT_LIMIT;
         on->flying--;
-        reader answer = open_answer(on->in.bytes + at + 4, size);
-        handle(number, what, &answer);
+        reader response = open_response(on->in.bytes + at + 4, size);
+        handle(number, what, &response);
         at += 4 + size;
     }
     memmove(on->in.bytes, on->in.bytes + at, on->in.size - at);
@@ -102,7 +102,7 @@ void serve_once(int64_t until) {
     }
     for (int i = 0; i < connection_count; i++) {
         if (polled[i].revents & (POLLIN | POLLHUP | POLLERR))
-            take_answers(i);
+            take_responses(i);
         if (polled[i].revents & POLLOUT)
             flush_out(i);
     }

@@ -1,4 +1,4 @@
-/* Asks a broker, over and over, until it does what a client needs, and tells when that was.
+/* Asks a broker, over and over, until it does what a client needs, and prints when that was.
  *
  *   probe ready    HOST PORT TOPIC PARTITIONS TIMEOUT_SECONDS
  *       Connects as soon as the port is open, has the topic created by its Metadata request if the broker does that,
@@ -18,43 +18,44 @@
 #include "histogram.h"
 #include "wire.h"
 
-enum { PAUSE_NS = 1000000, PAUSE_NS_PER_PARTITION = 5000, RECORD_BYTES = 100, PARTITION_LIMIT = 100000, ANSWER_TIMEOUT_SECONDS = 30 };
+enum { PAUSE_NS = 1000000, PAUSE_NS_PER_PARTITION = 5000, RECORD_BYTES = 100, PARTITION_LIMIT = 100000 };
+enum { RESPONSE_TIMEOUT_SECONDS = 30 };
 
 static char has_leader[PARTITION_LIMIT], acknowledged[PARTITION_LIMIT];
 static int with_leader, acknowledgements;
 static long long offset_sum;
 
-static void see_leader(const partition_answer *answer, void *opaque) {
+static void see_leader(const partition_response *response, void *opaque) {
     (void)opaque;
-    if (answer->partition < 0 || answer->partition >= PARTITION_LIMIT || answer->leader < 0 || answer->error != 0)
+    if (response->partition < 0 || response->partition >= PARTITION_LIMIT || response->leader < 0 || response->error != 0)
         return;
-    with_leader += !has_leader[answer->partition];
-    has_leader[answer->partition] = 1;
+    with_leader += !has_leader[response->partition];
+    has_leader[response->partition] = 1;
 }
 
-static void see_acknowledgement(const partition_answer *answer, void *opaque) {
+static void see_acknowledgement(const partition_response *response, void *opaque) {
     (void)opaque;
-    if (answer->partition < 0 || answer->partition >= PARTITION_LIMIT || answer->error != 0)
+    if (response->partition < 0 || response->partition >= PARTITION_LIMIT || response->error != 0)
         return;
-    acknowledgements += !acknowledged[answer->partition];
-    acknowledged[answer->partition] = 1;
-    offset_sum += answer->base_offset;
+    acknowledgements += !acknowledged[response->partition];
+    acknowledged[response->partition] = 1;
+    offset_sum += response->base_offset;
 }
 
-static int exchange(int socket, const buffer *request, buffer *answer) {
-    return send_all(socket, request->bytes, request->size) == 0 && receive_frame(socket, answer) == 0 ? 0 : -1;
+static int exchange(int socket, const buffer *request, buffer *response) {
+    return send_all(socket, request->bytes, request->size) == 0 && receive_frame(socket, response) == 0 ? 0 : -1;
 }
 
 /* One try at what is still missing. 0 once every partition has acknowledged, 1 if not yet, -1 if the connection broke. */
 static int try_once(int socket, const char *topic, int partitions) {
-    static buffer request, answer;
+    static buffer request, response;
     if (with_leader < partitions) {
         request.size = 0;
         append_metadata(&request, topic, 1);
-        if (exchange(socket, &request, &answer) != 0)
+        if (exchange(socket, &request, &response) != 0)
             return -1;
-        if (read_metadata(answer.bytes, answer.size, see_leader, NULL) != 0)
-            fail("an answer that is not a Metadata answer");
+        if (read_metadata(response.bytes, response.size, see_leader, NULL) != 0)
+            fail("a response that is not a Metadata response");
         if (with_leader < partitions)
             return 1;
     }
@@ -65,10 +66,10 @@ static int try_once(int socket, const char *topic, int partitions) {
             missing[count++] = partition;
     request.size = 0;
     append_produce(&request, topic, missing, count, RECORD_BYTES, 1);
-    if (exchange(socket, &request, &answer) != 0)
+    if (exchange(socket, &request, &response) != 0)
         return -1;
-    if (read_produce(answer.bytes, answer.size, see_acknowledgement, NULL) != 0)
-        fail("an answer that is not a Produce answer");
+    if (read_produce(response.bytes, response.size, see_acknowledgement, NULL) != 0)
+        fail("a response that is not a Produce response");
     return acknowledgements == partitions ? 0 : 1;
 }
 
@@ -78,7 +79,7 @@ static void wait_ready(const char *host, int port, const char *topic, int partit
     while (now_ns() < until) {
         if (connected == -1) {
             connected = connect_to(host, port);
-            struct timeval timeout = {ANSWER_TIMEOUT_SECONDS, 0};
+            struct timeval timeout = {RESPONSE_TIMEOUT_SECONDS, 0};
             if (connected != -1)
                 setsockopt(connected, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
         }
@@ -100,20 +101,20 @@ static void wait_ready(const char *host, int port, const char *topic, int partit
 
 static void ask_metadata(const char *host, int port, const char *topic, int requests) {
     static histogram times;
-    buffer request = {0}, answer = {0};
+    buffer request = {0}, response = {0};
     append_metadata(&request, topic, 0);
     int connected = connect_to(host, port);
     if (connected == -1)
         fail("cannot connect");
     for (int i = 0; i < requests; i++) {
         int64_t start = now_ns();
-        if (exchange(connected, &request, &answer) != 0)
+        if (exchange(connected, &request, &response) != 0)
             fail("the broker closed the connection");
         record_value(&times, now_ns() - start);
-        if (read_metadata(answer.bytes, answer.size, see_leader, NULL) != 0)
-            fail("an answer that is not a Metadata answer");
+        if (read_metadata(response.bytes, response.size, see_leader, NULL) != 0)
+            fail("a response that is not a Metadata response");
     }
-    printf("{\"partitions\": %d, \"bytes\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f}\n", with_leader, answer.size,
+    printf("{\"partitions\": %d, \"bytes\": %zu, \"p50_us\": %.1f, \"p99_us\": %.1f}\n", with_leader, response.size,
            (double)percentile(&times, 0.5) / 1e3, (double)percentile(&times, 0.99) / 1e3);
 }
 

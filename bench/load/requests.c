@@ -8,8 +8,8 @@
  *         generator that is late makes the broker look worse, never better.
  * closed: every connection keeps DEPTH requests on their way: the highest rate this load reaches.
  *
- * The first fifth of the time is sent but not counted. It prints one JSON object; an answer with an error code, a
- * closed connection or an unreadable answer is a failure.
+ * The first fifth of the time is sent but not counted. It prints one JSON object; a response with an error code, a
+ * closed connection or an unreadable response is a failure.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,9 +33,9 @@ typedef struct {
     size_t sent; /* bytes of `out` that the socket took */
     uint8_t in[RECEIVE_BYTES];
     size_t in_size;
-    int64_t *due; /* of the requests on their way, oldest first: a ring, for answers come in the order of requests */
+    int64_t *due; /* of the requests on their way, oldest first: a ring, for responses come in the order of requests */
     uint32_t first, flying;
-    int32_t next_correlation, next_answer;
+    int32_t next_correlation, next_response;
 } connection;
 
 static connection connections[CONNECTION_LIMIT];
@@ -44,19 +44,19 @@ static int connection_count, partition_count;
 static buffer *templates; /* one whole request for each partition */
 static histogram latency, lateness;
 static int64_t counted_from;
-static uint64_t requests_sent, answers, counted_answers;
-static int64_t last_answer_at;
+static uint64_t requests_sent, responses, counted_responses;
+static int64_t last_response_at;
 
-static void check_partition(const partition_answer *answer, void *opaque) {
+static void check_partition(const partition_response *response, void *opaque) {
     (void)opaque;
-    if (answer->error != 0)
-        fail("partition %d was refused with error code %d", answer->partition, answer->error);
-    answers++;
+    if (response->error != 0)
+        fail("partition %d was refused with error code %d", response->partition, response->error);
+    responses++;
 }
 
 static void queue_request(connection *on, int64_t due) {
     if (on->flying == FLIGHT_LIMIT)
-        fail("a million requests wait for an answer on one connection");
+        fail("a million requests wait for a response on one connection");
     const buffer *request = &templates[requests_sent % (uint64_t)partition_count];
     size_t start = on->out.size;
     append(&on->out, request->bytes, request->size);
@@ -77,8 +77,8 @@ static void flush_out(connection *on) {
     on->out.size = on->sent = 0;
 }
 
-/* Takes in what the socket has. Returns how many answers came. */
-static int take_answers(connection *on) {
+/* Takes in what the socket has. Returns how many responses came. */
+static int take_responses(connection *on) {
     ssize_t received = recv(on->socket, on->in + on->in_size, RECEIVE_BYTES - on->in_size, 0);
     if (received == 0)
         fail("the broker closed a connection");
@@ -94,23 +94,23 @@ static int take_answers(connection *on) {
     while (on->in_size - at >= 8) {
         size_t size = (size_t)get_int32(on->in + at);
         if (size > RECEIVE_BYTES - 4)
-            fail("an answer of %zu bytes to a one-record request", size);
+            fail("a response of %zu bytes to a one-record request", size);
         if (on->in_size - at - 4 < size)
             break;
-        const uint8_t *answer = on->in + at + 4;
-        if (get_int32(answer) != on->next_answer++)
-            fail("an answer with another request's correlation id");
-        if (read_produce(answer, size, check_partition, NULL) != 0)
-            fail("an answer that is not a Produce answer");
+        const uint8_t *response = on->in + at + 4;
+        if (get_int32(response) != on->next_response++)
+            fail("a response with another request's correlation id");
+        if (read_produce(response, size, check_partition, NULL) != 0)
+            fail("a response that is not a Produce response");
         int64_t due = on->due[on->first];
         on->first = (on->first + 1) % FLIGHT_LIMIT;
         on->flying--;
         came++;
         if (due >= counted_from) {
             record_value(&latency, now - due);
-            counted_answers++;
+            counted_responses++;
         }
-        last_answer_at = now;
+        last_response_at = now;
         at += 4 + size;
     }
     memmove(on->in, on->in + at, on->in_size - at);
@@ -138,7 +138,7 @@ static int waiting(void) {
 static void serve_sockets(void) {
     for (int i = 0; i < connection_count; i++) {
         if (polled[i].revents & (POLLIN | POLLHUP | POLLERR))
-            take_answers(&connections[i]);
+            take_responses(&connections[i]);
         if (polled[i].revents & POLLOUT)
             flush_out(&connections[i]);
     }
@@ -189,7 +189,7 @@ static void run_closed(int64_t end, int depth) {
         for (int i = 0; i < connection_count; i++) {
             connection *on = &connections[i];
             if (polled[i].revents & (POLLIN | POLLHUP | POLLERR))
-                for (int came = take_answers(on); came > 0; came--)
+                for (int came = take_responses(on); came > 0; came--)
                     queue_request(on, now_ns());
             flush_out(on);
         }
@@ -226,14 +226,14 @@ int main(int count, char **arguments) {
         run_open(start, end, atof(arguments[10]));
     else
         run_closed(end, atoi(arguments[10]));
-    uint64_t counted_in_time = counted_answers;
+    uint64_t counted_in_time = counted_responses;
     double counted_seconds = (double)((open_loop ? now_ns() : end) - counted_from) / 1e9;
     drain();
-    printf("{\"requests\": %llu, \"answers\": %llu, \"rate\": %.1f, \"drain_seconds\": %.3f, \"p50_us\": %.1f, "
+    printf("{\"requests\": %llu, \"responses\": %llu, \"rate\": %.1f, \"drain_seconds\": %.3f, \"p50_us\": %.1f, "
            "\"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, \"generator_late_p99_us\": %.1f}\n",
-           (unsigned long long)requests_sent, (unsigned long long)answers, (double)counted_in_time / counted_seconds,
-           last_answer_at > end ? (double)(last_answer_at - end) / 1e9 : 0.0, (double)percentile(&latency, 0.5) / 1e3,
+           (unsigned long long)requests_sent, (unsigned long long)responses, (double)counted_in_time / counted_seconds,
+           last_response_at > end ? (double)(last_response_at - end) / 1e9 : 0.0, (double)percentile(&latency, 0.5) / 1e3,
            (double)percentile(&latency, 0.99) / 1e3, (double)percentile(&latency, 0.999) / 1e3,
            (double)latency.largest / 1e3, (double)percentile(&lateness, 0.99) / 1e3);
-    return answers == requests_sent ? 0 : 3;
+    return responses == requests_sent ? 0 : 3;
 }

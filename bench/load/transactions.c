@@ -59,17 +59,17 @@ static void begin(int number) {
     take_step(number);
 }
 
-static void see_error(const partition_answer *answer, void *error) { *(int *)error = answer->error; }
+static void see_error(const partition_response *response, void *error) { *(int *)error = response->error; }
 
-static void answered(int number, int what, reader *answer) {
+static void handle_response(int number, int what, reader *response) {
     transactor *me = &transactors[number];
     int error = NO_ERROR;
     if (what == PRODUCE) {
-        if (read_produce_body(answer, see_error, &error) != 0)
-            fail("an answer that is not a Produce answer");
+        if (read_produce_body(response, see_error, &error) != 0)
+            fail("a response that is not a Produce response");
     } else {
-        read_int(answer, 4); /* throttle time */
-        error = (int)read_int(answer, 2);
+        read_int(response, 4); /* throttle time */
+        error = (int)read_int(response, 2);
     }
     if (may_pass(error)) {
         retries++;
@@ -84,10 +84,10 @@ static void answered(int number, int what, reader *answer) {
         take_step(number);
         return;
     }
-    me->as.id = read_int(answer, 8);
-    me->as.epoch = (int16_t)read_int(answer, 2);
-    if (answer->broken)
-        fail("an answer that cannot be read");
+    me->as.id = read_int(response, 8);
+    me->as.epoch = (int16_t)read_int(response, 2);
+    if (response->broken)
+        fail("a response that cannot be read");
     if (what == INIT) {
         ready++;
         return;
@@ -135,7 +135,7 @@ int main(int count, char **arguments) {
         snprintf(transactors[i].id, ID_BYTES, "bench-%s-%d", topic, i);
         find_coordinator(arguments[1], atoi(arguments[2]), TRANSACTION_COORDINATOR, transactors[i].id);
     }
-    open_connections(arguments[1], atoi(arguments[2]), producer_count, answered);
+    open_connections(arguments[1], atoi(arguments[2]), producer_count, handle_response);
     int64_t give_up_at = now_ns() + (int64_t)PATIENCE_SECONDS * 1000000000;
     for (int i = 0; i < producer_count; i++)
         take_step(i);

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LENGTH_AT = 8, CRC_AT = 17, AFTER_CRC = 21, TRANSACTIONAL = 0x10, LARGEST_ANSWER = 64 << 20 };
+enum { LENGTH_AT = 8, CRC_AT = 17, AFTER_CRC = 21, TRANSACTIONAL = 0x10, LARGEST_RESPONSE = 64 << 20 };
 
 void fail(const char *format, ...) {
     va_list values;
@@ -229,7 +229,7 @@ void skip_tagged_fields(reader *from) {
     }
 }
 
-reader open_answer(const uint8_t *bytes, size_t size) {
+reader open_response(const uint8_t *bytes, size_t size) {
     reader from = {bytes, bytes + size, 0};
     read_int(&from, 4); /* correlation id */
     skip_tagged_fields(&from);
@@ -237,7 +237,7 @@ reader open_answer(const uint8_t *bytes, size_t size) {
 }
 
 int read_produce(const uint8_t *bytes, size_t size, on_partition *visit, void *opaque) {
-    reader from = open_answer(bytes, size);
+    reader from = open_response(bytes, size);
     return read_produce_body(&from, visit, opaque);
 }
 
@@ -245,10 +245,10 @@ int read_produce_body(reader *from, on_partition *visit, void *opaque) {
     for (uint64_t topics = read_compact_count(from); topics > 0 && !from->broken; topics--) {
         skip_compact_string(from);
         for (uint64_t partitions = read_compact_count(from); partitions > 0 && !from->broken; partitions--) {
-            partition_answer answer = {0};
-            answer.partition = (int32_t)read_int(from, 4);
-            answer.error = (int16_t)read_int(from, 2);
-            answer.base_offset = read_int(from, 8);
+            partition_response response = {0};
+            response.partition = (int32_t)read_int(from, 4);
+            response.error = (int16_t)read_int(from, 2);
+            response.base_offset = read_int(from, 8);
             read_int(from, 8); /* log append time */
             read_int(from, 8); /* log start offset */
             for (uint64_t errors = read_compact_count(from); errors > 0 && !from->broken; errors--) {
@@ -259,7 +259,7 @@ int read_produce_body(reader *from, on_partition *visit, void *opaque) {
             skip_compact_string(from); /* error message */
             skip_tagged_fields(from);
             if (!from->broken)
-                visit(&answer, opaque);
+                visit(&response, opaque);
         }
         skip_tagged_fields(from);
     }
@@ -269,7 +269,7 @@ int read_produce_body(reader *from, on_partition *visit, void *opaque) {
 }
 
 int read_metadata(const uint8_t *bytes, size_t size, on_partition *visit, void *opaque) {
-    reader from = open_answer(bytes, size);
+    reader from = open_response(bytes, size);
     read_int(&from, 4); /* throttle time */
     for (uint64_t brokers = read_compact_count(&from); brokers > 0 && !from.broken; brokers--) {
         read_int(&from, 4);
@@ -286,17 +286,17 @@ int read_metadata(const uint8_t *bytes, size_t size, on_partition *visit, void *
         skip(&from, 16);
         read_int(&from, 1);
         for (uint64_t partitions = read_compact_count(&from); partitions > 0 && !from.broken; partitions--) {
-            partition_answer answer = {0};
-            answer.error = (int16_t)read_int(&from, 2);
-            answer.partition = (int32_t)read_int(&from, 4);
-            answer.leader = (int32_t)read_int(&from, 4);
+            partition_response response = {0};
+            response.error = (int16_t)read_int(&from, 2);
+            response.partition = (int32_t)read_int(&from, 4);
+            response.leader = (int32_t)read_int(&from, 4);
             read_int(&from, 4); /* leader epoch */
             skip_compact_int32s(&from);
             skip_compact_int32s(&from);
             skip_compact_int32s(&from);
             skip_tagged_fields(&from);
             if (!from.broken)
-                visit(&answer, opaque);
+                visit(&response, opaque);
         }
         read_int(&from, 4); /* authorized operations */
         skip_tagged_fields(&from);
@@ -349,7 +349,7 @@ int receive_frame(int descriptor, buffer *into) {
     if (recv(descriptor, prefix, 4, MSG_WAITALL) != 4)
         return -1;
     int32_t size = get_int32(prefix);
-    if (size < 5 || size > LARGEST_ANSWER)
+    if (size < 5 || size > LARGEST_RESPONSE)
         return -1;
     into->size = 0;
     uint8_t chunk[65536];

@@ -48,7 +48,7 @@ typedef struct {
     int broken;
 } reader;
 
-reader open_answer(const uint8_t *bytes, size_t size); /* at the body of a flexible answer */
+reader open_response(const uint8_t *bytes, size_t size); /* at the body of a flexible response */
 int64_t read_int(reader *from, int bytes);
 uint64_t read_unsigned_varint(reader *from);
 uint64_t read_compact_count(reader *from); /* items of a compact array or bytes of a compact string; null counts as 0 */
@@ -56,16 +56,16 @@ void skip(reader *from, uint64_t bytes);
 void skip_compact_string(reader *from);
 void skip_tagged_fields(reader *from);
 
-/* The part of an answer that is about one partition. */
+/* The part of a response that is about one partition. */
 typedef struct {
     int32_t partition;
     int16_t error;
     int64_t base_offset; /* Produce */
     int32_t leader;      /* Metadata */
-} partition_answer;
-typedef void on_partition(const partition_answer *answer, void *opaque);
+} partition_response;
+typedef void on_partition(const partition_response *response, void *opaque);
 
-/* Walk an answer (length prefix not included). They return 0, or -1 if the bytes are not such an answer. */
+/* Walk a response (length prefix not included). They return 0, or -1 if the bytes are not such a response. */
 int read_produce(const uint8_t *bytes, size_t size, on_partition *visit, void *opaque);
 int read_produce_body(reader *from, on_partition *visit, void *opaque);
 int read_metadata(const uint8_t *bytes, size_t size, on_partition *visit, void *opaque);
@@ -76,7 +76,7 @@ int64_t now_ns(void); /* CLOCK_MONOTONIC, which is also Python's time.monotonic_
 void sleep_ns(int64_t duration);
 int connect_to(const char *host, int port); /* a blocking socket with TCP_NODELAY, or -1 */
 int send_all(int socket, const uint8_t *bytes, size_t size);
-/* Reads one whole answer into `into` (replacing what was there), without its length prefix. 0, or -1 at the end. */
+/* Reads one whole response into `into` (replacing what was there), without its length prefix. 0, or -1 at the end. */
 int receive_frame(int socket, buffer *into);
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 

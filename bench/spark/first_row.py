@@ -1,4 +1,4 @@
-"""A program that reads one row and tells when: `python -m bench.spark.first_row FORMAT BOOTSTRAP TOPIC`."""
+"""A program that reads one row and prints when: `python -m bench.spark.first_row FORMAT BOOTSTRAP TOPIC`."""
 
 import json
 import sys

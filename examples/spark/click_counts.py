@@ -1,9 +1,9 @@
 """Clicks, filtered and counted into another topic, exactly once.
 
-A streaming query reads the topic `clicks`, leaves robots out, and counts the clicks on each page in windows of two
-seconds. When a window is over its counts go to the topic `click-counts`, in one transaction for each micro-batch.
-Halfway the query is stopped and started again. In the end what was published is compared with the clicks themselves:
-each count must be there, once, and be right.
+A streaming query reads the topic `clicks`, filters out robots, and counts the clicks on each page in windows of two
+seconds. When a window closes its counts go to the topic `click-counts`, in one transaction per micro-batch. Halfway the
+query is stopped and restarted. At the end the published counts are compared with the clicks themselves: each count must
+be there once, and be right.
 """
 
 import random
@@ -24,7 +24,7 @@ LAST_PAGE = "/goodbye"  # a click from the future closes all windows but its own
 
 
 def run(stage: Stage, *, clicks: str, counts: str, guarantee: str = "exactly-once") -> bool:
-    """Whether every count was published once, and is right."""
+    """Whether every count was published once and is right."""
     create_topic(stage.bootstrap, clicks)
     create_topic(stage.bootstrap, counts)
     events = Clicks(random.Random(stage.seed))

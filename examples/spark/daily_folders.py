@@ -1,8 +1,8 @@
-"""A topic kept in Parquet files, a folder for each day, and a day of it brought back into a topic.
+"""A topic archived in Parquet files, one folder per day, and one day written back to a topic.
 
-Clicks of the last three days flow into the topic `clicks`. A streaming query reads them as columns and writes them to
-Parquet, into folders named day=2024-05-01 and so on, by the time of each click. Then the fullest day is read from its
-folder alone and written to the topic `clicks-again`, and both topics are compared.
+Clicks of the last three days are produced to the topic `clicks`. A streaming query reads them as columns and writes
+them to Parquet, into folders named day=2024-05-01 and so on, by the time of each click. Then only the folder of the
+largest day is read and written to the topic `clicks-again`, and both topics are compared.
 """
 
 import random
@@ -16,7 +16,7 @@ DAYS = 3
 
 
 def run(stage: Stage, *, clicks: str, again: str, archive: Path | None = None) -> bool:
-    """Whether the day came back as it went in."""
+    """Whether the day was written back unchanged."""
     from pyspark.sql import functions as f
 
     archive = archive or stage.folder / "clicks"

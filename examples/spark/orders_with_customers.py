@@ -1,9 +1,9 @@
 """A stream of orders joined to a table of customers in PostgreSQL, over JDBC.
 
-The topic `orders` has numbers of customers in it, and the table `customers` has their names, countries and tiers. A
-streaming query joins the two and writes whole orders to the topic `orders-with-customers`. Spark reads the table anew
-for every micro-batch: customers who sign up while the query runs are found by the next one. An order of somebody
-unknown is kept, without a name.
+The topic `orders` has customer numbers, and the table `customers` has their names, countries and tiers. A streaming
+query joins the two and writes complete orders to the topic `orders-with-customers`. Spark reads the table again for
+every micro-batch: customers who sign up while the query runs are found by the next one. An order of an unknown customer
+is kept, without a name.
 
 Without --jdbc-url a PostgreSQL server is started for the example and removed afterwards (Debian: `apt-get install
 postgresql`). The driver comes from Maven Central, through Spark, and is kept in Ivy's cache.
@@ -29,7 +29,7 @@ WHOLE_ORDER = f"{ORDER}, name STRING, country STRING, tier STRING"
 TABLE = "customers"
 FIRST_CUSTOMERS = 100
 NEWCOMERS = 5
-STRANGER = 0  # the number of somebody who is in no table
+STRANGER = 0  # a customer who is not in the table
 
 _FIRST = ("Ada", "Ben", "Chloé", "Dirk", "Elif", "Finn", "Greta", "Hugo", "Ines", "Jonas")
 _LAST = ("Amsel", "Baum", "Costa", "Dietz", "Engel", "Fuchs", "Gruber", "Haas", "Ivanov", "Jung")
@@ -37,15 +37,15 @@ _LAST = ("Amsel", "Baum", "Costa", "Dietz", "Engel", "Fuchs", "Gruber", "Haas", 
 
 @dataclass
 class People:
-    """Who has signed up so far: in the table, and known to those who order."""
+    """The customers so far: in the table, and available to the generator of orders."""
 
     stage: Stage
     database: Database
-    chance: random.Random
+    rng: random.Random
     numbers: list[int]
 
     def sign_up(self, count: int) -> None:
-        """In the table first: an order must not be faster than the customer."""
+        """In the table first: an order must not come before its customer."""
         first = max(self.numbers) + 1
         rows = [self._customer(number) for number in range(first, first + count)]
         table = self.stage.spark.createDataFrame(rows, CUSTOMER)
@@ -53,12 +53,12 @@ class People:
         self.numbers.extend(range(first, first + count))
 
     def _customer(self, number: int) -> tuple[Any, ...]:
-        name = f"{self.chance.choice(_FIRST)} {self.chance.choice(_LAST)}"
+        name = f"{self.rng.choice(_FIRST)} {self.rng.choice(_LAST)}"
         return (
             number,
             name,
-            self.chance.choice(("DE", "FR", "NL", "PT")),
-            self.chance.choice(("gold", "silver", "blue")),
+            self.rng.choice(("DE", "FR", "NL", "PT")),
+            self.rng.choice(("gold", "silver", "blue")),
         )
 
 

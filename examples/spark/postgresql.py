@@ -1,7 +1,7 @@
-"""A PostgreSQL server of one's own: in a temporary folder, on a free port of this machine, gone when it is done with.
+"""A temporary PostgreSQL server: in a temporary folder, on a free port of this machine, removed afterwards.
 
-It needs Debian's package `postgresql` or another that has `initdb` and `postgres`. PostgreSQL refuses to run as root:
-root starts it as the user `postgres`, which the package has made, or else as `nobody`.
+It requires Debian's package `postgresql` or another that has `initdb` and `postgres`. PostgreSQL refuses to run as
+root: root starts it as the user `postgres`, which the package creates, or else as `nobody`.
 """
 
 import contextlib
@@ -128,7 +128,7 @@ class _Server:
 
 
 def _account() -> pwd.struct_passwd | None:
-    """Who the server runs as, if not as whoever runs this."""
+    """The user that the server runs as, if not the current one."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

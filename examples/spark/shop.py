@@ -1,8 +1,8 @@
-"""A web shop that never sleeps: where the examples get their clicks and orders from.
+"""A simulated web shop, which produces the clicks and orders of the examples.
 
-Visitors come and go. One looks at a few pages, most of them of one kind of goods, now and then puts something into the
-cart and sometimes buys it; robots read everything and buy nothing. There is more to do by day than by night. All of it
-follows from a seed, except when things happen: that is the clock's affair.
+A visitor looks at a few pages, mostly of one kind of goods, sometimes puts something into the cart and sometimes buys
+it; robots read everything and buy nothing. There is more traffic by day than by night. Everything follows from a seed,
+except for the times, which come from a clock.
 """
 
 import itertools
@@ -29,7 +29,7 @@ _ACTIONS = ("view", "view", "view", "view", "cart", "buy")
 _ROBOT_ONE_IN = 8
 _FIRST_FEW = 20
 _TICK_SECONDS = 0.05
-_QUIET = {"log_level": 2}  # what goes wrong is raised, and need not be printed too
+_QUIET = {"log_level": 2}  # errors are raised, and need not be printed, too
 
 Clock = Callable[[], datetime]
 Event = tuple[str, datetime, dict[str, Any]]  # key, time, value

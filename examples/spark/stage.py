@@ -1,4 +1,4 @@
-"""What every example needs: its arguments, a broker, a session, folders, and lines that tell how it goes."""
+"""What every example needs: arguments, a broker, a session, folders, and progress lines."""
 
 import argparse
 import contextlib
@@ -31,11 +31,11 @@ class Stage:
     suffix: str = ""
 
     def topic(self, name: str) -> str:
-        """The name of a topic of this run alone: what an earlier one has left in its topics must not be counted."""
+        """A topic name for this run only, so that records of an earlier run are not counted."""
         return name + self.suffix
 
     def reader(self, topic: str, schema: str, *, streaming: bool = False) -> "DataFrame":
-        """The records of a topic, from its first on, with values decoded from JSON."""
+        """The records of a topic from its beginning, with values decoded from JSON."""
         source = self.spark.readStream if streaming else self.spark.read
         return (
             source.format("kaspar")
@@ -50,16 +50,16 @@ class Stage:
         )
 
     def warm_up(self, query: "StreamingQuery") -> None:
-        """Wait for the query's first batch, which takes longer than all others: Spark and its workers start for it."""
+        """Wait for the query's first batch, which takes longest: Spark starts its workers for it."""
         began = time.monotonic()
         while query.lastProgress is None:
             wait_for_end(query, _LOOK_SECONDS)
             if time.monotonic() - began > WARM_UP_SECONDS:
-                raise TimeoutError(f"the query has not ended a batch in {WARM_UP_SECONDS:.0f} s")
+                raise TimeoutError(f"the query has not completed a batch in {WARM_UP_SECONDS:.0f} s")
         say(f"         the first batch took {time.monotonic() - began:.0f} s")
 
     def watch(self, query: "StreamingQuery", line: "Callable[[StreamingQuery], str]", seconds: float) -> None:
-        """Print a line a second, for so long; raises what the query fails with."""
+        """Print a line per second for that time. Raises the exception of a failed query."""
         began = time.monotonic()
         while (left := seconds - (time.monotonic() - began)) > 0:
             wait_for_end(query, min(1.0, left))
@@ -67,8 +67,8 @@ class Stage:
 
 
 def wait_for_end(query: "StreamingQuery", seconds: float) -> None:
-    """Wait so long for the query to end; raises what it fails with. Spark cuts to milliseconds, and refuses none."""
-    query.awaitTermination(max(seconds, _SHORTEST_WAIT_SECONDS))  # type: ignore[arg-type]  # parts of a second are fine
+    """Wait for the query to end, at least a millisecond. Raises the exception of a failed query."""
+    query.awaitTermination(max(seconds, _SHORTEST_WAIT_SECONDS))  # type: ignore[arg-type]  # fractions are fine
 
 
 def say(line: str) -> None:
@@ -77,21 +77,21 @@ def say(line: str) -> None:
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """With the arguments that every example takes."""
+    """With the arguments of every example."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument(
-        "--bootstrap", metavar="HOST:PORT", help="a broker that runs: Kaspar or Apache Kafka (default: one of its own)"
+        "--bootstrap", metavar="HOST:PORT", help="a running broker, Kaspar or Apache Kafka (default: starts one)"
     )
-    made.add_argument("--seconds", type=float, default=20.0, help="how long events flow (default: 20)")
-    made.add_argument("--rate", type=int, default=300, help="events a second when it is busiest (default: 300)")
-    made.add_argument("--seed", type=int, default=1, help="another seed, other visitors (default: 1)")
+    made.add_argument("--seconds", type=float, default=20.0, help="how long to produce events (default: 20)")
+    made.add_argument("--rate", type=int, default=300, help="events per second at the busiest time (default: 300)")
+    made.add_argument("--seed", type=int, default=1, help="the random seed of the events (default: 1)")
     made.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2], in this process)")
     return made
 
 
 @contextlib.contextmanager
 def stage(name: str, arguments: argparse.Namespace) -> Iterator[Stage]:
-    """A session, the broker that was named or one of its own, and a folder that is removed at the end."""
+    """A session, the named broker or a new one, and a folder that is removed at the end."""
     import kaspar.spark
     from kaspar.testing import Broker
 
@@ -101,7 +101,7 @@ def stage(name: str, arguments: argparse.Namespace) -> Iterator[Stage]:
         if bootstrap is None:
             broker = open_here.enter_context(Broker(process=True))
             bootstrap = broker.bootstrap_servers
-            say(f"a broker of its own runs at {bootstrap}")
+            say(f"started a broker at {bootstrap}")
         folder = Path(open_here.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-")))
         session = kaspar.spark.session(name, arguments.master)
         open_here.callback(session.stop)

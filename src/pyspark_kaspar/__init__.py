@@ -1,7 +1,7 @@
-"""Spark looks for packages named pyspark_*, and finds the data source "kaspar" here.
+"""Makes Spark find the data source "kaspar": it looks for DefaultSource in packages named pyspark_*.
 
-Spark imports every such package in one process, and one that fails hides all others. So this one holds a name, and what
-it stands for is loaded with Kaspar's own.
+Spark imports all such packages in one process, and one that fails to import hides the others. So this one has nothing
+but a name.
 """
 
 from kaspar.spark.source import KasparDataSource as DefaultSource

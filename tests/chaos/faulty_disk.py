@@ -68,31 +68,31 @@ class FaultyDisk:
         for flag in self.folder.parent.glob(f"{self.folder.name}.fails*"):
             flag.unlink()
 
-    def cut_power(self, data_dir: Path, chance: random.Random) -> None:
+    def cut_power(self, data_dir: Path, rng: random.Random) -> None:
         """The broker is dead: make its log directory what it may be after the power comes back."""
         self._read_journal()
         for folder in [path for path in data_dir.iterdir() if path.is_dir()]:
             synced_names = self._names.get(str(folder), set())
             for path in sorted(folder.iterdir()):
                 if path.suffix in _SUFFIXES:
-                    self._strike(path, path.name in synced_names, chance)
+                    self._strike(path, path.name in synced_names, rng)
 
-    def _strike(self, path: Path, name_is_durable: bool, chance: random.Random) -> None:
+    def _strike(self, path: Path, name_is_durable: bool, rng: random.Random) -> None:
         size = path.stat().st_size
         durable = min(self._durable.get(str(path), 0), size)
-        if not name_is_durable and durable == 0 and chance.random() < 0.5:
+        if not name_is_durable and durable == 0 and rng.random() < 0.5:
             path.unlink()
             self.removed += 1
             return
         if durable == size:
             return
-        match chance.choice(("none", "part", "zeros", "all")):
+        match rng.choice(("none", "part", "zeros", "all")):
             case "none":
                 kept = durable
             case "part":
-                kept = chance.randint(durable, size)
+                kept = rng.randint(durable, size)
             case "zeros":
-                kept = chance.randint(durable, size)
+                kept = rng.randint(durable, size)
                 with path.open("r+b") as file:
                     file.seek(kept)
                     file.write(bytes(size - kept))

@@ -1,7 +1,7 @@
-"""Actors that are killed, paused and started again: who lives now, and who lived before.
+"""Actors that are killed, paused and started again: the current process of each, and the former ones.
 
 Every start of a role is an actor of its own (`processor-1.4` is the fifth life of `processor-1`), so that a history
-tells a client from the one that took its place.
+distinguishes a client from its replacement.
 """
 
 import signal
@@ -29,7 +29,7 @@ class Role:
 
     @property
     def actor(self) -> str:
-        """Who plays it now."""
+        """The current process."""
         return f"{self.name}.{self.lives - 1}"
 
 
@@ -75,7 +75,7 @@ class Lives:
             role.paused = False
 
     def look_after(self) -> None:
-        """Start again who has ended in a way that is foreseen; any other end is a failure."""
+        """Restart actors that ended in an expected way; any other end is a failure."""
         for role in self.roles.values():
             if role.process is None or (code := role.process.poll()) is None:
                 continue
@@ -106,7 +106,7 @@ class Lives:
                 role.process.wait()
 
     def wait_until(self, condition: Callable[[], bool], what: str, *, seconds: float = 60.0) -> None:
-        """As `wait_until`, and meanwhile nobody stays dead."""
+        """As `wait_until`, restarting dead actors meanwhile."""
 
         def look_and_ask() -> bool:
             self.look_after()

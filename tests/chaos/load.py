@@ -5,6 +5,7 @@ visible, and notes any offset whose record changed or vanished and any high wate
 """
 
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -12,6 +13,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from kaspar.records import Record
 from tests.chaos.ledger import Ledger, value_of
+from tests.peers.background import Background
 from tests.peers.observed import wait_until
 from tests.peers.raw_client import RawClient
 
@@ -36,9 +38,17 @@ _MOST_WAITING = 200  # records of one producer that are not acknowledged yet
 
 
 class Producers:
-    """Threads that write to every partition of a topic until they are told to stop."""
+    """Threads that write to every partition of a topic until they are stopped."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, *, record_bytes: int = 100) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        *,
+        record_bytes: int = 100,
+        kinds: Iterable[str] = (IDEMPOTENT, PLAIN),
+    ) -> None:
         self.ledger = Ledger(idempotent=frozenset({IDEMPOTENT}))
         self.problems: list[str] = []
         self._bootstrap = bootstrap
@@ -46,7 +56,7 @@ class Producers:
         self._partitions = partitions
         self._record_bytes = record_bytes
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._produce, args=(kind,)) for kind in _KIND_OF_PRODUCER]
+        self._threads = [threading.Thread(target=self._produce, args=(kind,)) for kind in kinds]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -57,6 +67,10 @@ class Producers:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Ends with every record acknowledged or given up; the broker should be running."""
+        self.finish()
+
+    def finish(self) -> None:
+        """May be called before the block ends, and again."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -78,7 +92,7 @@ class Producers:
             while len(producer) > _MOST_WAITING and not self._stop.is_set():
                 producer.poll(0.01)
         if producer.flush(90):
-            self.problems.append(f"the {kind} producer has {len(producer)} records that nobody answered for")
+            self.problems.append(f"the {kind} producer has {len(producer)} records that were never acknowledged")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -91,33 +105,22 @@ class Producers:
         self.ledger.acknowledge(partition, offset, value)
 
 
-class Witness:
+class Witness(Background):
     """Reads each partition again and again, and remembers what it saw."""
 
     def __init__(self, port: int, topic: str, partitions: int) -> None:
+        super().__init__()
         self.problems: list[str] = []
         self._port = port
         self._topic = topic
         self._seen: dict[int, list[bytes]] = {partition: [] for partition in range(partitions)}
         self._high_watermarks = dict.fromkeys(range(partitions), 0)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     @property
     def seen_count(self) -> int:
         return sum(map(len, self._seen.values()))
 
-    def _watch(self) -> None:
+    def _work(self) -> None:
         while not self._stop.is_set() and not self.problems:
             try:
                 with RawClient(self._port, timeout=5) as client:

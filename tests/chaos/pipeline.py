@@ -1,6 +1,6 @@
 """Consume-transform-produce at work, to be disturbed: feeders, a group of processors, readers of what becomes visible.
 
-with PipelineRun(broker, folder, chance, "consumer") as run:
+with PipelineRun(broker.bootstrap, folder, rng, "consumer") as run:
     run.wait_for_progress()
     broker.kill(); broker.start()
     history = run.finish()
@@ -8,22 +8,34 @@ assert check(history) == []
 """
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from kaspar.client import Client
+from kaspar.client.coordinators import CoordinatorKind, request_coordinator
+from kaspar.protocol.isolation_level import READ_COMMITTED
+from kaspar.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
 from tests.chaos.actors.feeder import FeederSettings
 from tests.chaos.actors.processor import FENCED, ProcessorSettings
 from tests.chaos.history import OFFSETS_TOPIC, Fate, History, Logs, Pipeline, read_journals, read_logs
 from tests.chaos.lives import Lives, Role
-from tests.chaos.readers import READ_COMMITTED, RawReader, StockReader
-from tests.peers.process import BrokerProcess
-from tests.peers.raw_client import LATEST, RawClient
-from tests.peers.raw_offsets import committed
+from tests.chaos.readers import RawReader, StockReader
+from tests.peers.raw_client import LATEST
+from tests.peers.raw_offsets import FETCH_BY_NAME
 
 PIPELINE = Pipeline("in", "out", "processors")
 PAUSE_SECONDS = 0.01
+CREATE_SECONDS = 60
+PROGRESS_SECONDS = 60.0
 
 # One broker, little to load, and timeouts that a test can wait for.
 COORDINATION = {
@@ -46,32 +58,39 @@ COORDINATION = {
 class PipelineRun:
     def __init__(
         self,
-        broker: BrokerProcess,
+        bootstrap: str,
         folder: Path,
-        chance: random.Random,
+        rng: random.Random,
         strategy: str,
         *,
         partitions: int = 4,
         processors: int = 3,
         feeders: int = 2,
         configs: dict[str, str] | None = None,
+        client: dict[str, str | int] | None = None,
+        leaders_change: bool = False,
+        pause_seconds: float = PAUSE_SECONDS,
     ) -> None:
-        self.broker = broker
+        """`client`: more settings of the stock clients. `leaders_change`: it is a cluster, whose brokers may fail."""
+        self.bootstrap = bootstrap
         self.lives = Lives(folder)
         self.partitions = partitions
-        self._chance = chance
+        self._rng = rng
         self._strategy = strategy
         self._configs = configs or {}
+        self._client = client or {}
+        self._pause_seconds = pause_seconds
         self.feeders = [f"feeder-{number}" for number in range(feeders)]
         self.processors = [f"processor-{number}" for number in range(processors)]
-        where = (folder, broker.bootstrap, PIPELINE.target, partitions)
-        self.stock_reader = StockReader("stock-reader", *where)
-        self.raw_reader = RawReader("raw-reader", *where)
+        where = (folder, bootstrap, PIPELINE.target, partitions)
+        self.stock_reader = StockReader("stock-reader", *where, client=self._client)
+        self.raw_reader = RawReader("raw-reader", *where, leaders_change=leaders_change)
 
     def __enter__(self) -> Self:
-        with RawClient(self.broker.port) as client:
-            for topic in (PIPELINE.source, PIPELINE.target):
-                assert client.create_topic(topic, partitions=self.partitions, configs=self._configs) == 0
+        topics = [NewTopic(name, self.partitions, config=self._configs) for name in (PIPELINE.source, PIPELINE.target)]
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, **self._client})
+        for created in admin.create_topics(topics).values():
+            created.result(CREATE_SECONDS)
         self.stock_reader.__enter__()
         self.raw_reader.__enter__()
         try:
@@ -95,19 +114,21 @@ class PipelineRun:
         return FeederSettings(
             actor=actor,
             journals=str(self.lives.folder),
-            bootstrap=self.broker.bootstrap,
-            seed=self._chance.randrange(1 << 30),
+            bootstrap=self.bootstrap,
+            seed=self._rng.randrange(1 << 30),
+            client=self._client,
             topic=PIPELINE.source,
             partitions=self.partitions,
-            pause_seconds=PAUSE_SECONDS,
+            pause_seconds=self._pause_seconds,
         )
 
     def _processor(self, actor: str) -> ProcessorSettings:
         return ProcessorSettings(
             actor=actor,
             journals=str(self.lives.folder),
-            bootstrap=self.broker.bootstrap,
-            seed=self._chance.randrange(1 << 30),
+            bootstrap=self.bootstrap,
+            seed=self._rng.randrange(1 << 30),
+            client=self._client,
             transactional_id=actor.rpartition(".")[0],  # of the role: a new life fences and aborts the one before
             source=PIPELINE.source,
             target=PIPELINE.target,
@@ -115,10 +136,10 @@ class PipelineRun:
             strategy=self._strategy,
         )
 
-    def wait_for_progress(self) -> None:
-        """Return when committed records become visible: a fault while everybody still connects tries little."""
+    def wait_for_progress(self, seconds: float = PROGRESS_SECONDS) -> None:
+        """Return when committed records become visible: a fault while clients still connect tests little."""
         before = self.raw_reader.count
-        self.lives.wait_until(lambda: self.raw_reader.count > before, "records are committed")
+        self.lives.wait_until(lambda: self.raw_reader.count > before, "records are committed", seconds=seconds)
         assert not self.problems, self.problems
 
     def wait_until_aborted_are_read(self, reader: StockReader) -> None:
@@ -131,25 +152,26 @@ class PipelineRun:
                 for record in log.records
             )
 
-        with Client(self.broker.bootstrap) as client:
+        with Client(self.bootstrap) as client:
             self.lives.wait_until(are_read, "aborted records are read")
 
     @property
     def problems(self) -> list[str]:
         return self.stock_reader.problems + self.raw_reader.problems
 
-    def finish(self) -> History:
-        """Let everybody come to an end, and put together what happened."""
+    def finish(self, seconds: float = PROGRESS_SECONDS) -> History:
+        """Let every actor finish, and collect the history. The group has so long to process what is left."""
         for name in self.feeders:
             self.lives.stop(name)
         for name in self.processors:
             self.lives.resume(name)
-        with Client(self.broker.bootstrap) as client, RawClient(self.broker.port) as raw:
+        with Client(self.bootstrap) as client:
             where = range(self.partitions)
             ends = {number: client.offset_at(PIPELINE.source, number, LATEST) for number in where}
             self.lives.wait_until(
-                lambda: committed(raw, PIPELINE.group, PIPELINE.source, *where)[1] == ends,
+                lambda: _committed(client, where) == ends,
                 "the group has processed everything",
+                seconds=seconds,
             )
             for name in self.processors:
                 self.lives.stop(name)
@@ -176,3 +198,29 @@ class PipelineRun:
             f"{sum(len(log.markers) for log in logs.values())} markers, {len(history.events)} events"
         )
         return history
+
+
+def _committed(client: Client, partitions: Sequence[int]) -> dict[int, int]:
+    """Where the group is; nothing while a transaction with offsets of it is open."""
+    wanted = OffsetFetchRequestTopics(name=PIPELINE.source, partition_indexes=tuple(partitions))
+    request = OffsetFetchRequest(
+        groups=(OffsetFetchRequestGroup(group_id=PIPELINE.group, topics=(wanted,)),), require_stable=True
+    )
+    response = client.run(
+        request_coordinator(
+            client.core,
+            CoordinatorKind.GROUP,
+            PIPELINE.group,
+            request,
+            OffsetFetchResponse,
+            FETCH_BY_NAME,
+            code_of=lambda each: each.groups[0].error_code,
+            resend=True,
+        )
+    )
+    return {
+        each.partition_index: each.committed_offset
+        for topic in response.groups[0].topics
+        for each in topic.partitions
+        if each.error_code == 0
+    }

@@ -5,29 +5,41 @@ out by its own rules what is not committed. Both note every record that they wer
 """
 
 import heapq
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from kaspar.base.errors import Refused
 from kaspar.client import Client
+from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.protocol.messages.fetch import PartitionData
 from kaspar.records import ControlType, Record, control_type, iter_batch, iter_headers
 from tests.chaos.actors.launch import IMPATIENT
 from tests.chaos.history import Journal, Read
+from tests.peers.background import Background
 
-READ_COMMITTED = 1
 _MOST_MESSAGES = 500
 
 
-class _Reader:
+class _Reader(Background):
     """A thread that notes in a journal what `_read` finds, until the block ends."""
 
-    def __init__(self, name: str, journals: Path, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        journals: Path,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        *,
+        client: Mapping[str, str | int] | None = None,
+        leaders_change: bool = False,
+    ) -> None:
+        """`client`: more settings of a stock client. `leaders_change`: a new leader knows the high watermark, and the
+        last stable offset, a moment later."""
+        super().__init__()
         self.problems: list[str] = []
         self.count = 0
         self.positions: dict[int, int] = {}  # by partition: behind the last record that was noted
@@ -35,21 +47,16 @@ class _Reader:
         self._bootstrap = bootstrap
         self._topic = topic
         self._partitions = partitions
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        self._client = dict(client or {})
+        self._leaders_change = leaders_change
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stop.set()
-        self._thread.join()
+        super().__exit__(kind, error, traceback)
         self._journal.close()
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         try:
             self._read()
         except BaseException as problem:
@@ -86,13 +93,14 @@ class StockReader(_Reader):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 20,
+                **self._client,
             }
         )
         consumer.assign([TopicPartition(self._topic, partition, 0) for partition in range(self._partitions)])
         try:
             while not self._stop.is_set():
                 messages = consumer.consume(_MOST_MESSAGES, timeout=0.05)
-                self._note(*(_told(message) for message in messages if message.error() is None))
+                self._note(*(_record_of(message) for message in messages if message.error() is None))
         finally:
             consumer.close()
 
@@ -103,7 +111,7 @@ class UncommittedReader(StockReader):
     isolation_level = "read_uncommitted"
 
 
-def _told(message: Message) -> tuple[int, int, bytes]:
+def _record_of(message: Message) -> tuple[int, int, bytes]:
     partition, offset, value = message.partition(), message.offset(), message.value()
     assert partition is not None
     assert offset is not None
@@ -136,19 +144,20 @@ class RawReader(_Reader):
                 self._stop.wait(0.01)  # the broker is down just now
 
     def _watch(self, partition: int, found: PartitionData, stable: dict[int, int]) -> None:
-        """The last stable offset never goes back, and never passes the high watermark."""
-        if not stable[partition] <= found.last_stable_offset <= found.high_watermark:
+        """The last stable offset never goes back at the same leader, and never passes the high watermark."""
+        before = 0 if self._leaders_change else stable[partition]
+        if not before <= found.last_stable_offset <= found.high_watermark:
             self.problems.append(
-                f"{self._topic}-{partition}: the last stable offset was {stable[partition]} and is "
+                f"{self._topic}-{partition}: the last stable offset was {before} and is "
                 f"{found.last_stable_offset}, with the high watermark at {found.high_watermark}"
             )
         stable[partition] = found.last_stable_offset
 
 
 def committed_records(found: PartitionData, position: int) -> tuple[list[Record], int]:
-    """What a read_committed consumer hands on from such an answer, and where it reads on.
+    """What a read_committed consumer hands on from such a response, and where it reads on.
 
-    The answer reaches at most to the last stable offset, and names the aborted transactions in it by their first
+    The response reaches at most to the last stable offset, and names the aborted transactions in it by their first
     offset.
     """
     aborted = [(each.first_offset, each.producer_id) for each in found.aborted_transactions or ()]

@@ -3,7 +3,7 @@
 import dataclasses
 import uuid
 
-from kaspar.broker.handlers import SERVED
+from kaspar.broker.wiring import SERVED
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest
@@ -46,7 +46,7 @@ _RECORDS = [Record(1_700_000_000_000 + number, b"key", b"value " * 5, (("h", b"1
 
 
 def real_requests(topic: str, topic_id: uuid.UUID) -> list[bytes]:
-    """Frames with their lengths, all of which the broker answers: some to `topic`, some to topics of their own."""
+    """Frames with their lengths, each of which gets a response: some to `topic`, some to topics of their own."""
     return [
         request_frame(_fit(request, version), version)
         for request in _requests(topic, topic_id)

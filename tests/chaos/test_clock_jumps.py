@@ -70,7 +70,7 @@ def test_the_clock_of_the_broker_does_jump(broker: ObservedBroker, clock: Faulty
 
 
 def test_jumps_end_no_session_and_no_transaction(
-    broker: ObservedBroker, clock: FaultyClock, chance: random.Random
+    broker: ObservedBroker, clock: FaultyClock, rng: random.Random
 ) -> None:
     with broker.client() as client:
         classic = LoneMember(client, "classic", session_timeout_ms=LONG_SESSION_MS)
@@ -82,7 +82,7 @@ def test_jumps_end_no_session_and_no_transaction(
         assert commit(client, "readers", TOPIC, {0: 5}) == ErrorCode.NONE
         generation, epoch = classic.generation, modern.epoch
         values = []
-        for jump in chance.sample(JUMPS, len(JUMPS)):
+        for jump in rng.sample(JUMPS, len(JUMPS)):
             value = f"after a jump of {jump} s".encode()
             assert producer.write(TOPIC, value).error_code == ErrorCode.NONE
             values.append(value)

@@ -16,6 +16,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.client import Client
+from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -50,7 +51,6 @@ COMPACTED = {
 }
 KEYS = [f"person-{number}" for number in range(40)]
 OF_TRANSACTIONS = [f"account-{number}" for number in range(4)]
-READ_COMMITTED = 1
 TOPIC_RESOURCE = 2
 
 
@@ -67,7 +67,7 @@ class Writers:
         self.aborted: set[int] = set()
         self.count = 0
         self._port = port
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._write_keys), threading.Thread(target=self._write_transactions)]
 
@@ -99,10 +99,10 @@ class Writers:
                 self._stop.wait(0.01)  # the broker is down just now
 
     def _write_once(self, client: RawClient, number: int) -> None:
-        keys = self._chance.sample(KEYS, self._chance.randint(1, 8))
+        keys = self._rng.sample(KEYS, self._rng.randint(1, 8))
         for key in keys:
             self.tried[key] = number
-        batch = build_batch(records_of(keys, number), codec=self._chance.choice(list(Codec)))
+        batch = build_batch(records_of(keys, number), codec=self._rng.choice(list(Codec)))
         if client.produce_batch(TOPIC, bytes(batch)).error_code == 0:
             for key in keys:
                 self.acknowledged[key] = number
@@ -175,26 +175,26 @@ def alter(client: RawClient, **settings: str) -> None:
         for name, value in settings.items()
     )
     resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=TOPIC, configs=configs)
-    answer = client.call(
+    response = client.call(
         IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False), IncrementalAlterConfigsResponse
     )
-    assert answer.responses[0].error_code == 0
+    assert response.responses[0].error_code == 0
 
 
 @pytest.mark.timeout(3600)
 def test_the_last_value_of_every_key_survives_kills(
-    start_broker: StartBroker, chance: random.Random, rounds: int, request: pytest.FixtureRequest
+    start_broker: StartBroker, rng: random.Random, rounds: int, request: pytest.FixtureRequest
 ) -> None:
     """The cleaner is slowed down, so that kills find it at work; transactions come and go meanwhile."""
     broker = start_broker(overrides=SETTINGS | {"log.cleaner.io.max.bytes.per.second": "5000000"})
     with broker.client() as client:
         assert client.create_topic(TOPIC, configs=COMPACTED) == 0
     cleanings = 0
-    with Writers(broker.port, chance.randrange(1 << 30)) as writers:
+    with Writers(broker.port, rng.randrange(1 << 30)) as writers:
         for _ in range(rounds):
             writers.wait_for_acknowledgements(100)
             wait_until(lambda: bool(broker.log_lines("cleaned a log")), "a log was cleaned")
-            threading.Event().wait(chance.uniform(0.0, 0.3))
+            threading.Event().wait(rng.uniform(0.0, 0.3))
             note_stall(request.node.name, broker)
             broker.kill()
             cleanings = len(broker.log_lines("cleaned a log"))
@@ -253,16 +253,16 @@ def test_cleaning_waits_for_space_on_a_full_disk(disk: Path, start_broker: Start
 
 
 def test_a_flipped_bit_makes_a_partition_uncleanable_and_costs_nothing(
-    start_broker: StartBroker, chance: random.Random
+    start_broker: StartBroker, rng: random.Random
 ) -> None:
     broker = start_broker(overrides=SETTINGS)
     with broker.client() as client:
         assert client.create_topic(TOPIC, configs=COMPACTED | {"cleanup.policy": "delete"}) == 0
         fill(client, 15)
     broker.stop()
-    damaged = chance.choice(broker.segment_files(TOPIC)[:-1])
+    damaged = rng.choice(broker.segment_files(TOPIC)[:-1])
     content = bytearray(damaged.read_bytes())
-    content[chance.randrange(len(content) - 200, len(content))] ^= 1 << chance.randrange(8)
+    content[rng.randrange(len(content) - 200, len(content))] ^= 1 << rng.randrange(8)
     damaged.write_bytes(content)
     before = {path.name: path.read_bytes() for path in broker.segment_files(TOPIC)}
     broker.expect_error("a partition cannot be cleaned, and is left as it is")

@@ -18,8 +18,8 @@ RECORDS = 5
 def _write(client: RawClient, first: int, count: int) -> list[bytes]:
     values = [f"{number}".encode() for number in range(first, first + count * RECORDS)]
     for start in range(0, len(values), RECORDS):
-        answer = client.produce(TOPIC, values[start : start + RECORDS])
-        assert (answer.error_code, answer.base_offset) == (0, first + start)
+        response = client.produce(TOPIC, values[start : start + RECORDS])
+        assert (response.error_code, response.base_offset) == (0, first + start)
     return values
 
 
@@ -35,7 +35,7 @@ def killed(start_broker: StartBroker) -> ObservedBroker:
 
 
 @pytest.mark.parametrize("damage", ["torn", "bit", "zeros", "garbage", "twice"])
-def test_log_goes_on_behind_the_last_sound_batch(killed: ObservedBroker, chance: random.Random, damage: str) -> None:
+def test_log_goes_on_behind_the_last_sound_batch(killed: ObservedBroker, rng: random.Random, damage: str) -> None:
     segment = killed.segment_files(TOPIC)[0]
     whole = segment.read_bytes()
     batch_bytes = len(whole) // BATCHES  # all of one size, or nearly: records differ by a digit or two
@@ -43,23 +43,23 @@ def test_log_goes_on_behind_the_last_sound_batch(killed: ObservedBroker, chance:
     at_least = 0
     match damage:
         case "torn":
-            position = chance.randrange(len(whole) // 2, len(whole))
+            position = rng.randrange(len(whole) // 2, len(whole))
             del damaged[position:]
         case "bit":
-            position = chance.choice(_covered_by_a_crc(whole))
-            damaged[position] ^= 1 << chance.randrange(8)
+            position = rng.choice(_covered_by_a_crc(whole))
+            damaged[position] ^= 1 << rng.randrange(8)
         case "zeros":
             position = len(whole)
-            damaged += bytes(chance.randrange(1, 5000))
+            damaged += bytes(rng.randrange(1, 5000))
         case "garbage":
             position = len(whole)
-            damaged += chance.randbytes(chance.randrange(1, 5000))
+            damaged += rng.randbytes(rng.randrange(1, 5000))
         case _:
             position = len(whole)
             damaged += whole[-batch_bytes:]  # sound in itself, but its offsets go back
     at_least = max(0, position // batch_bytes - 3) * RECORDS
     segment.write_bytes(damaged)
-    _forget_indexes_sometimes(segment, chance)
+    _forget_indexes_sometimes(segment, rng)
 
     killed.start()
     with killed.client() as client:
@@ -72,45 +72,45 @@ def test_log_goes_on_behind_the_last_sound_batch(killed: ObservedBroker, chance:
         _write(client, len(kept), 3)
         assert client.offset_at(TOPIC) == (0, len(kept) + 3 * RECORDS)
     if damage != "twice":
-        killed.wait_for_log("cut what is no valid batch off the end of a segment")
+        killed.wait_for_log("cut invalid bytes off the end of a segment")
 
 
 def _covered_by_a_crc(segment: bytes) -> list[int]:
-    """The bytes of the segment's second half in which a flip can be told. The broker gives a batch its base offset and
-    its leader epoch after the producer computed the CRC, so in Kafka's format nothing vouches for those two."""
+    """The bytes of the segment's second half in which a flip can be detected. The broker gives a batch its base offset
+    and its leader epoch after the producer computed the CRC, so in Kafka's format nothing vouches for those two."""
     unseen = (*range(8), *range(12, 16))
     batches = [position for position, _ in iter_headers(segment, 0, len(segment))]
     blind = {position + at for position in batches for at in unseen}
     return [position for position in range(len(segment) // 2, len(segment)) if position not in blind]
 
 
-def _forget_indexes_sometimes(segment: Path, chance: random.Random) -> None:
+def _forget_indexes_sometimes(segment: Path, rng: random.Random) -> None:
     for suffix in (".index", ".timeindex"):
         index = segment.with_suffix(suffix)
-        match chance.choice(("leave", "remove", "damage")):
+        match rng.choice(("leave", "remove", "damage")):
             case "remove":
                 index.unlink(missing_ok=True)
             case "damage":
-                index.write_bytes(chance.randbytes(chance.randrange(0, 100)))
+                index.write_bytes(rng.randbytes(rng.randrange(0, 100)))
 
 
-def test_damaged_index_and_snapshot_files_cost_no_record(killed: ObservedBroker, chance: random.Random) -> None:
-    """Everything beside the segments can be made anew from them."""
+def test_damaged_index_and_snapshot_files_cost_no_record(killed: ObservedBroker, rng: random.Random) -> None:
+    """All files besides the segments can be rebuilt from them."""
     folder = killed.segment_files(TOPIC)[0].parent
     for path in folder.iterdir():
         if path.suffix in (".index", ".timeindex", ".snapshot") or path.name == "leader-epoch-checkpoint":
-            path.write_bytes(chance.randbytes(37))
+            path.write_bytes(rng.randbytes(37))
     for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):
-        (killed.data_dir / name).write_bytes(chance.randbytes(37))
+        (killed.data_dir / name).write_bytes(rng.randbytes(37))
     killed.start()
     with killed.client() as client:
         assert client.read_values(TOPIC) == [f"{number}".encode() for number in range(BATCHES * RECORDS)]
         _write(client, BATCHES * RECORDS, 3)
 
 
-def test_bit_flips_after_a_clean_stop_are_seen_by_readers(start_broker: StartBroker, chance: random.Random) -> None:
-    """A start after a clean stop reads no data. A bit that flipped meanwhile goes out as it is, and the CRC that came
-    from the producer tells its reader; the broker stays up, and cuts nothing."""
+def test_bit_flips_after_a_clean_stop_are_seen_by_readers(start_broker: StartBroker, rng: random.Random) -> None:
+    """A start after a clean stop reads no data. A bit that flipped meanwhile is sent as it is, and the CRC that came
+    from the producer reveals it to the reader; the broker stays up, and truncates nothing."""
     broker = start_broker()
     with broker.client() as client:
         assert client.create_topic(TOPIC) == 0
@@ -119,7 +119,7 @@ def test_bit_flips_after_a_clean_stop_are_seen_by_readers(start_broker: StartBro
     broker.stop()
     segment = broker.segment_files(TOPIC)[0]
     damaged = bytearray(segment.read_bytes())
-    damaged[-chance.randrange(1, 20)] ^= 1 << chance.randrange(8)  # in a record of the last batch
+    damaged[-rng.randrange(1, 20)] ^= 1 << rng.randrange(8)  # in a record of the last batch
     segment.write_bytes(damaged)
     broker.start()
     with broker.client() as client:

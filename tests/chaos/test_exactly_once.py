@@ -28,27 +28,27 @@ SMALL_SEGMENTS = {"internal.segment.bytes": "100000"}
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_record_is_processed_once_over_kills(
     start_broker: StartBroker,
-    chance: random.Random,
+    rng: random.Random,
     rounds: int,
     strategy: str,
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
     broker = start_broker(overrides=SETTINGS | COORDINATION)
-    with PipelineRun(broker, tmp_path / "actors", chance, strategy, configs=SMALL_SEGMENTS) as run:
+    with PipelineRun(broker.bootstrap, tmp_path / "actors", rng, strategy, configs=SMALL_SEGMENTS) as run:
         for _ in range(rounds):
             run.wait_for_progress()
-            threading.Event().wait(chance.uniform(0.0, 0.5))
-            _disturb(run, broker, chance, request.node.name)
+            threading.Event().wait(rng.uniform(0.0, 0.5))
+            _disturb(run, broker, rng, request.node.name)
         history = run.finish()
     assert check(history) == []
     assert run.stock_reader.count > 0
 
 
-def _disturb(run: PipelineRun, broker: ObservedBroker, chance: random.Random, test: str) -> None:
+def _disturb(run: PipelineRun, broker: ObservedBroker, rng: random.Random, test: str) -> None:
     """One fault. The broker's own is as likely as all the others together."""
-    processor, feeder = chance.choice(run.processors), chance.choice(run.feeders)
-    match chance.choice(["broker", "broker", "both", "processor", "feeder", "pause"]):
+    processor, feeder = rng.choice(run.processors), rng.choice(run.feeders)
+    match rng.choice(["broker", "broker", "both", "processor", "feeder", "pause"]):
         case "broker":
             _kill_broker(broker, test)
             broker.start()
@@ -76,18 +76,18 @@ def _kill_broker(broker: ObservedBroker, test: str) -> None:
 
 @pytest.mark.timeout(3600)
 def test_every_record_is_processed_once_over_power_cuts(
-    start_broker: StartBroker, chance: random.Random, rounds: int, tmp_path: Path, request: pytest.FixtureRequest
+    start_broker: StartBroker, rng: random.Random, rounds: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """With group commit on every topic, the internal ones too, the disk may forget whatever was not synced."""
     disk = unless_missing(lambda: FaultyDisk.prepare(tmp_path))
     settings = SETTINGS | COORDINATION | {"log.flush.interval.messages": "1"}
     broker = start_broker(overrides=settings, environment=disk.environment)
-    with PipelineRun(broker, tmp_path / "actors", chance, "range", configs=SMALL_SEGMENTS) as run:
+    with PipelineRun(broker.bootstrap, tmp_path / "actors", rng, "range", configs=SMALL_SEGMENTS) as run:
         for _ in range(rounds):
             run.wait_for_progress()
-            threading.Event().wait(chance.uniform(0.0, 0.5))
+            threading.Event().wait(rng.uniform(0.0, 0.5))
             _kill_broker(broker, request.node.name)
-            disk.cut_power(broker.data_dir, chance)
+            disk.cut_power(broker.data_dir, rng)
             broker.start()
         history = run.finish()
     assert check(history) == []
@@ -95,12 +95,12 @@ def test_every_record_is_processed_once_over_power_cuts(
 
 
 def test_the_checker_finds_a_reader_of_uncommitted_records(
-    start_broker: StartBroker, chance: random.Random, tmp_path: Path
+    start_broker: StartBroker, rng: random.Random, tmp_path: Path
 ) -> None:
-    """The counter-proof, on a real history: transactions were aborted, and whoever reads them all is found out."""
+    """The counter-check, on a real history: transactions were aborted, and a reader of all of them is detected."""
     broker = start_broker(overrides=COORDINATION)
     folder = tmp_path / "actors"
-    with PipelineRun(broker, folder, chance, "range", processors=1, feeders=1) as run:
+    with PipelineRun(broker.bootstrap, folder, rng, "range", processors=1, feeders=1) as run:
         with UncommittedReader("uncommitted-reader", folder, broker.bootstrap, "out", run.partitions) as reader:
             run.wait_until_aborted_are_read(reader)
         history = run.finish()

@@ -38,8 +38,8 @@ def broker(start_broker: StartBroker, disk: FaultyDisk, tmp_path: Path) -> Obser
 
 def _write_everywhere(client: RawClient, value: bytes) -> dict[int, int]:
     """The error codes of the partitions that refuse."""
-    answers = {partition: client.produce(TOPIC, [value], partition=partition) for partition in range(PARTITIONS)}
-    return {partition: answer.error_code for partition, answer in answers.items() if answer.error_code}
+    responses = {partition: client.produce(TOPIC, [value], partition=partition) for partition in range(PARTITIONS)}
+    return {partition: response.error_code for partition, response in responses.items() if response.error_code}
 
 
 def _partitions_in(folder: Path) -> set[int]:
@@ -47,8 +47,8 @@ def _partitions_in(folder: Path) -> set[int]:
 
 
 def _log_dirs(client: RawClient) -> dict[str, int]:
-    answer = client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-    return {result.log_dir: result.error_code for result in answer.results}
+    response = client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    return {result.log_dir: result.error_code for result in response.results}
 
 
 @pytest.mark.parametrize("flush_messages", ["9223372036854775807", "1"], ids=["page cache", "group commit"])
@@ -84,7 +84,7 @@ def test_partitions_of_a_failed_directory_go_offline_and_the_rest_go_on(
     assert broker.stop() == 0
     broker.start()
     with broker.client() as client:
-        assert _write_everywhere(client, b"again") == {}, "a start looks at the directory anew"
+        assert _write_everywhere(client, b"again") == {}, "a start checks the directory again"
         for partition in range(PARTITIONS):
             values = client.read_values(TOPIC, partition=partition)
             assert (values[0], values[-1]) == (b"before", b"again")
@@ -136,7 +136,7 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
 def test_start_goes_on_without_a_read_only_directory_and_gives_no_offset_twice(
     read_only: Path, start_broker: StartBroker, tmp_path: Path
 ) -> None:
-    """The partitions in it have records that the broker cannot see now: it must not begin them anew elsewhere."""
+    """The partitions in it have records that the broker cannot see now: it must not recreate them elsewhere."""
     good = tmp_path / "good"
     broker = start_broker(overrides={"log.dirs": f"{good},{read_only}"})
     with broker.client() as client:

@@ -32,31 +32,31 @@ def broker(disk: Path, start_broker: StartBroker) -> ObservedBroker:  # the disk
     return broker
 
 
-def _fill(client: RawClient, chance: random.Random) -> list[bytes]:
+def _fill(client: RawClient, rng: random.Random) -> list[bytes]:
     """Produce until the broker refuses; what it acknowledged."""
     acknowledged: list[bytes] = []
     while True:
-        value = chance.randbytes(chance.randrange(1, VALUE_BYTES))
-        answer = client.produce(TOPIC, [value])
-        if answer.error_code != 0:
-            assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-            assert "no space is left" in (answer.error_message or "")
+        value = rng.randbytes(rng.randrange(1, VALUE_BYTES))
+        response = client.produce(TOPIC, [value])
+        if response.error_code != 0:
+            assert response.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert "no space is left" in (response.error_message or "")
             return acknowledged
-        assert answer.base_offset == len(acknowledged)
+        assert response.base_offset == len(acknowledged)
         acknowledged.append(value)
         assert len(acknowledged) < 10_000
 
 
 @pytest.mark.parametrize("flush_messages", ["9223372036854775807", "1"], ids=["page cache", "group commit"])
 def test_writes_are_refused_until_space_returns(
-    broker: ObservedBroker, disk: Path, chance: random.Random, flush_messages: str
+    broker: ObservedBroker, disk: Path, rng: random.Random, flush_messages: str
 ) -> None:
     filler = disk / "filler"
     filler.write_bytes(bytes(4 << 20))
     with broker.client() as client:
         assert client.create_topic(TOPIC, configs={"flush.messages": flush_messages}) == 0
         assert client.create_topic(OTHER) == 0
-        acknowledged = _fill(client, chance)
+        acknowledged = _fill(client, rng)
         segment = broker.segment_files(TOPIC)[0]
         size = segment.stat().st_size
 
@@ -66,13 +66,13 @@ def test_writes_are_refused_until_space_returns(
         assert client.produce(OTHER, [b"small"]).error_code in (0, ErrorCode.KAFKA_STORAGE_ERROR)
 
         filler.unlink()
-        more = chance.randbytes(VALUE_BYTES)
+        more = rng.randbytes(VALUE_BYTES)
         assert client.produce(TOPIC, [more]).error_code == 0, "writes resume by themselves"
         acknowledged.append(more)
-        acknowledged += _fill_again(client, chance, len(acknowledged))
+        acknowledged += _fill_again(client, rng, len(acknowledged))
         assert client.read_values(TOPIC) == acknowledged
     # A stop and a start on a full disk.
-    broker.expect_error("a log directory could not be stopped cleanly")
+    broker.expect_error("a log directory could not be closed cleanly")
     assert broker.stop() == 0
     broker.start()
     with broker.client() as client:
@@ -83,22 +83,22 @@ def test_writes_are_refused_until_space_returns(
     assert not broker.log_lines("is offline")
 
 
-def _fill_again(client: RawClient, chance: random.Random, offset: int) -> list[bytes]:
+def _fill_again(client: RawClient, rng: random.Random, offset: int) -> list[bytes]:
     acknowledged: list[bytes] = []
     while True:
-        value = chance.randbytes(VALUE_BYTES)
-        answer = client.produce(TOPIC, [value])
-        if answer.error_code != 0:
+        value = rng.randbytes(VALUE_BYTES)
+        response = client.produce(TOPIC, [value])
+        if response.error_code != 0:
             return acknowledged
-        assert answer.base_offset == offset + len(acknowledged)
+        assert response.base_offset == offset + len(acknowledged)
         acknowledged.append(value)
 
 
-def test_kill_on_a_full_disk_loses_nothing_acknowledged(broker: ObservedBroker, chance: random.Random) -> None:
+def test_kill_on_a_full_disk_loses_nothing_acknowledged(broker: ObservedBroker, rng: random.Random) -> None:
     with broker.client() as client:
         assert client.create_topic(TOPIC) == 0
         assert client.create_topic(OTHER) == 0
-        acknowledged = _fill(client, chance)
+        acknowledged = _fill(client, rng)
     broker.kill()
     broker.start()
     with broker.client() as client:

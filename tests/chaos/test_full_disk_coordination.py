@@ -80,9 +80,7 @@ def test_commits_are_refused_until_space_returns(broker: ObservedBroker, disk: P
     filler.unlink()
 
 
-def test_transactions_end_as_decided_when_space_returns(
-    broker: ObservedBroker, disk: Path, chance: random.Random
-) -> None:
+def test_transactions_end_as_decided_when_space_returns(broker: ObservedBroker, disk: Path, rng: random.Random) -> None:
     """The disk fills up while transactions are open. None is lost, none is doubled, none hangs."""
     with broker.client() as client:
         producer, other = RawProducer(client, "transfers"), RawProducer(client, "payments")
@@ -92,9 +90,9 @@ def test_transactions_end_as_decided_when_space_returns(
         assert other.write(TOPIC, b"to be aborted", partition=1).error_code == ErrorCode.NONE
         assert producer.commit_offset(READERS, TOPIC, 5) == ErrorCode.NONE
         filler = _fill(disk)
-        _use_up_the_rest(client, chance)
+        _use_up_the_rest(client, rng)
 
-        # Asked for once: done, or refused in a way that tells a client to ask again.
+        # Sent once: done, or refused with a retriable error.
         for each, commits in ((producer, True), (other, False)):
             code = each.ask_to_end(each.end_request(commit=commits)).error_code
             assert code == ErrorCode.NONE or code in RETRIABLE, f"a client would not try again after {code}"
@@ -111,10 +109,10 @@ def test_transactions_end_as_decided_when_space_returns(
     assert not broker.log_lines("is offline")
 
 
-def _use_up_the_rest(client: RawClient, chance: random.Random) -> None:
+def _use_up_the_rest(client: RawClient, rng: random.Random) -> None:
     """The internal topics' last pages have room for some small records still."""
     offset = 10
-    while commit(client, f"others-{chance.randrange(50)}", TOPIC, {1: offset}) == ErrorCode.NONE:
+    while commit(client, f"others-{rng.randrange(50)}", TOPIC, {1: offset}) == ErrorCode.NONE:
         offset += 1
         assert offset < MOST_COMMITS
 

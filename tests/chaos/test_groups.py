@@ -42,7 +42,7 @@ LONGER_THAN_A_SESSION = SESSION_TIMEOUT_MS / 1000 + 0.5
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("strategy", ["range", COOPERATIVE, CONSUMER_PROTOCOL])
 def test_partitions_have_one_owner_over_kills_and_pauses(
-    start_broker: StartBroker, chance: random.Random, rounds: int, strategy: str, tmp_path: Path
+    start_broker: StartBroker, rng: random.Random, rounds: int, strategy: str, tmp_path: Path
 ) -> None:
     """Members stand still for longer than their session, die, come back; the coordinator is killed under them."""
     broker = start_broker(overrides=COORDINATION)
@@ -51,20 +51,20 @@ def test_partitions_have_one_owner_over_kills_and_pauses(
     lives = Lives(tmp_path / "actors")
     _begin_everywhere_at_0(broker, lives)
     try:
-        lives.add(Role("feeder", "tests.chaos.actors.feeder", lambda actor: _feeder(actor, broker, lives, chance)))
+        lives.add(Role("feeder", "tests.chaos.actors.feeder", lambda actor: _feeder(actor, broker, lives, rng)))
         members = [f"member-{number}" for number in range(MEMBERS)]
         for name in members:
             lives.add(
                 Role(
                     name,
                     "tests.chaos.actors.member",
-                    lambda actor: _member(actor, broker, lives, chance, strategy),
+                    lambda actor: _member(actor, broker, lives, rng, strategy),
                 )
             )
         for _ in range(max(1, rounds // 2)):  # these are long
             _wait_until_all_is_owned(lives)
-            threading.Event().wait(chance.uniform(0.0, 0.5))
-            _disturb(lives, members, broker, chance)
+            threading.Event().wait(rng.uniform(0.0, 0.5))
+            _disturb(lives, members, broker, rng)
         _wait_until_all_is_owned(lives)
         lives.stop_all()
     finally:
@@ -78,7 +78,7 @@ def test_partitions_have_one_owner_over_kills_and_pauses(
 
 
 def _begin_everywhere_at_0(broker: ObservedBroker, lives: Lives) -> None:
-    """A group without offsets has librdkafka look for the earliest one, and an answer to that which comes late, when
+    """A group without offsets has librdkafka look for the earliest one, and a response to that which comes late, when
     the partition was given away and came back, may set it back to where it has been."""
     offsets = dict.fromkeys(range(PARTITIONS), 0)
     asked = [
@@ -93,9 +93,9 @@ def _begin_everywhere_at_0(broker: ObservedBroker, lives: Lives) -> None:
     journal.close()
 
 
-def _disturb(lives: Lives, members: list[str], broker: ObservedBroker, chance: random.Random) -> None:
-    victim = chance.choice(members)
-    match chance.choice(["kill", "pause", "broker"]):
+def _disturb(lives: Lives, members: list[str], broker: ObservedBroker, rng: random.Random) -> None:
+    victim = rng.choice(members)
+    match rng.choice(["kill", "pause", "broker"]):
         case "kill":
             lives.kill(victim)
             lives.restart(victim)
@@ -109,7 +109,7 @@ def _disturb(lives: Lives, members: list[str], broker: ObservedBroker, chance: r
 
 
 def _wait_until_all_is_owned(lives: Lives) -> None:
-    """By those who live now, according to what each said last."""
+    """By the live members, according to the last report of each."""
 
     def all_is_owned() -> bool:
         held: dict[str, tuple[tuple[str, int], ...]] = {}
@@ -123,24 +123,24 @@ def _wait_until_all_is_owned(lives: Lives) -> None:
     lives.wait_until(all_is_owned, "every partition has one owner")
 
 
-def _feeder(actor: str, broker: ObservedBroker, lives: Lives, chance: random.Random) -> FeederSettings:
+def _feeder(actor: str, broker: ObservedBroker, lives: Lives, rng: random.Random) -> FeederSettings:
     return FeederSettings(
         actor=actor,
         journals=str(lives.folder),
         bootstrap=broker.bootstrap,
-        seed=chance.randrange(1 << 30),
+        seed=rng.randrange(1 << 30),
         topic=TOPIC,
         partitions=PARTITIONS,
         pause_seconds=0.02,
     )
 
 
-def _member(actor: str, broker: ObservedBroker, lives: Lives, chance: random.Random, strategy: str) -> MemberSettings:
+def _member(actor: str, broker: ObservedBroker, lives: Lives, rng: random.Random, strategy: str) -> MemberSettings:
     return MemberSettings(
         actor=actor,
         journals=str(lives.folder),
         bootstrap=broker.bootstrap,
-        seed=chance.randrange(1 << 30),
+        seed=rng.randrange(1 << 30),
         topic=TOPIC,
         group=READERS,
         strategy=strategy,
@@ -148,10 +148,10 @@ def _member(actor: str, broker: ObservedBroker, lives: Lives, chance: random.Ran
 
 
 @pytest.mark.timeout(3600)
-def test_acknowledged_commits_are_told_over_kills(
-    start_broker: StartBroker, chance: random.Random, rounds: int, tmp_path: Path
+def test_acknowledged_commits_survive_kills(
+    start_broker: StartBroker, rng: random.Random, rounds: int, tmp_path: Path
 ) -> None:
-    """A commit that was acknowledged is what the next one to ask is told, however the coordinator was killed."""
+    """The next fetch returns an acknowledged commit, however the coordinator was killed."""
     broker = start_broker(overrides=COORDINATION)
     with broker.client() as client:
         assert client.create_topic(TOPIC) == 0
@@ -159,13 +159,13 @@ def test_acknowledged_commits_are_told_over_kills(
     journal = Journal(tmp_path, "committer")
     offset = 0
     for _ in range(rounds):
-        killer = threading.Timer(chance.uniform(0.0, 0.3), broker.kill)
+        killer = threading.Timer(rng.uniform(0.0, 0.3), broker.kill)
         killer.start()
         offset = _commit_until_killed(broker, journal, offset)
         killer.join()
         broker.start()
     with broker.client() as client:
-        wait_until(lambda: _ask(client, journal), "the committed offset is told")
+        wait_until(lambda: _ask(client, journal), "the committed offset is reported")
     with Client(broker.bootstrap) as client:
         history = History.of(read_journals(tmp_path), read_logs(client, [OFFSETS_TOPIC]))
     assert check(history) == []
@@ -202,7 +202,7 @@ def _ask(client: RawClient, journal: Journal) -> bool:
 
 
 def test_a_coordinator_that_loads_says_so_and_never_that_offsets_are_gone(start_broker: StartBroker) -> None:
-    """Enough offsets that loading takes a while; whoever asks meanwhile is told to come again."""
+    """Enough offsets that loading takes a while; requests meanwhile are refused with a retriable error."""
     groups, partitions = 150, 400
     broker = start_broker(overrides=COORDINATION | {"offsets.topic.num.partitions": "1"})
     with broker.client() as client:
@@ -216,7 +216,7 @@ def test_a_coordinator_that_loads_says_so_and_never_that_offsets_are_gone(start_
     codes: list[int] = []
     last = groups - 1
 
-    def told() -> bool:
+    def reported() -> bool:
         """Asked as soon as the port is open: not once the broker seems ready."""
         try:
             with RawClient(broker.port) as client:
@@ -230,8 +230,8 @@ def test_a_coordinator_that_loads_says_so_and_never_that_offsets_are_gone(start_
         except ConnectionError:
             return False
 
-    wait_until(told, "the committed offsets are told")
-    print(f"{groups * partitions} offsets; answers before the right one: {len(codes) - 1}")
+    wait_until(reported, "the committed offsets are reported")
+    print(f"{groups * partitions} offsets; refusals before the right response: {len(codes) - 1}")
     assert ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in codes
     assert set(codes) <= {
         ErrorCode.NONE,

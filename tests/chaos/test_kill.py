@@ -24,7 +24,7 @@ SETTINGS = {
 @pytest.mark.parametrize("flush_messages", ["9223372036854775807", "1"], ids=["page cache", "group commit"])
 def test_nothing_acknowledged_is_lost_over_kills(
     start_broker: StartBroker,
-    chance: random.Random,
+    rng: random.Random,
     rounds: int,
     flush_messages: str,
     request: pytest.FixtureRequest,
@@ -41,7 +41,7 @@ def test_nothing_acknowledged_is_lost_over_kills(
     ):
         for _ in range(rounds):
             producers.wait_for_acknowledgements()
-            threading.Event().wait(chance.uniform(0.0, 0.5))
+            threading.Event().wait(rng.uniform(0.0, 0.5))
             note_stall(request.node.name, broker)
             broker.kill()
             broker.start()
@@ -50,21 +50,21 @@ def test_nothing_acknowledged_is_lost_over_kills(
         found = read_everything(client, TOPIC, PARTITIONS)
     producers.ledger.check(found)
     witness.check(found)
-    assert broker.log_text().count("clean=False") == rounds, "every start after a kill is told to be one"
+    assert broker.log_text().count("clean=False") == rounds, "every start after a kill is logged as one"
     assert witness.seen_count > 0
     print(f"{rounds} kills, {producers.ledger.count} records acknowledged, {witness.seen_count} read on the way")
 
 
 @pytest.mark.timeout(3600)
-def test_topics_are_there_or_not_over_kills(start_broker: StartBroker, chance: random.Random, rounds: int) -> None:
-    """A create or delete that was answered stays done; one that was not is done or undone, never half."""
+def test_topics_are_there_or_not_over_kills(start_broker: StartBroker, rng: random.Random, rounds: int) -> None:
+    """A create or delete that was acknowledged stays done; any other is done or undone, never half done."""
     broker = start_broker()
     alive: set[str] = set()
     unsure: set[str] = set()
     for number in range(rounds):
-        killer = threading.Timer(chance.uniform(0.0, 0.3), broker.kill)
+        killer = threading.Timer(rng.uniform(0.0, 0.3), broker.kill)
         killer.start()
-        _create_and_delete_until_killed(broker, f"round-{number}", chance, alive, unsure)
+        _create_and_delete_until_killed(broker, f"round-{number}", rng, alive, unsure)
         killer.join()
         broker.start()
         with broker.client() as client:
@@ -80,15 +80,15 @@ def test_topics_are_there_or_not_over_kills(start_broker: StartBroker, chance: r
 
 
 def _create_and_delete_until_killed(
-    broker: ObservedBroker, prefix: str, chance: random.Random, alive: set[str], unsure: set[str]
+    broker: ObservedBroker, prefix: str, rng: random.Random, alive: set[str], unsure: set[str]
 ) -> None:
-    """`unsure`: what was asked for and not answered."""
+    """`unsure`: requests that got no response."""
     number = 0
     try:
         with RawClient(broker.port) as client:
             while True:
-                if alive and chance.random() < 0.4:
-                    topic = chance.choice(sorted(alive))
+                if alive and rng.random() < 0.4:
+                    topic = rng.choice(sorted(alive))
                     alive.discard(topic)
                     unsure.add(topic)
                     assert client.delete_topic(topic) == 0

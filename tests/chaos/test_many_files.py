@@ -13,7 +13,7 @@ from tests.peers.raw_client import RawClient, request_frame
 
 CONNECTIONS = 10_000
 BYTES_PER_CONNECTION = 20_000  # a quarter of what one receive buffer would take
-CANNOT_TAKE = "cannot take a connection now"
+CANNOT_TAKE = "cannot accept connections now"
 
 
 def _write_and_read_all(client: RawClient, topic: str, partitions: int, value: bytes) -> None:
@@ -47,8 +47,10 @@ def test_group_commit_with_too_few_file_handles(start_broker: StartBroker) -> No
         _write_and_read_all(client, "orders", 100, b"one")
         with ExitStack() as stack:
             _connect_until_refused(broker, stack)
-            answers = [client.produce("orders", [b"two"], partition=partition) for partition in range(100)]
-            print(f"{sum(answer.error_code != 0 for answer in answers)} of 100 writes were refused without handles")
+            responses = [client.produce("orders", [b"two"], partition=partition) for partition in range(100)]
+            print(
+                f"{sum(response.error_code != 0 for response in responses)} of 100 writes were refused without handles"
+            )
         wait_until(lambda: client.produce("orders", [b"three"]).error_code == 0, "writes resume")
         _write_and_read_all(client, "orders", 100, b"four")
     assert not broker.log_lines("is offline")
@@ -62,7 +64,7 @@ def test_clients_wait_when_no_handle_is_left_and_are_served_when_one_is(start_br
             _connect_until_refused(broker, stack)
             late = broker.client()
             late.send(request_frame(DescribeClusterRequest(include_cluster_authorized_operations=False), 2))
-            # Who is connected is served on, also by code that is loaded now.
+            # Existing connections are served on, also by code that is loaded only now.
             assert (
                 client.call(
                     DescribeClusterRequest(include_cluster_authorized_operations=False), DescribeClusterResponse
@@ -72,7 +74,7 @@ def test_clients_wait_when_no_handle_is_left_and_are_served_when_one_is(start_br
             assert client.fetch("orders", 0, partition=19).error_code == 0
             assert broker.metrics()
         with late:
-            assert late.receive(), "the answer to what it asked while it waited"
+            assert late.receive(), "the response to what it asked while it waited"
             _write_and_read_all(late, "orders", 20, b"after")
         assert not broker.log_lines("is offline")
 

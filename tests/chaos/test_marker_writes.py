@@ -13,13 +13,13 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.client import Client
+from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from tests.chaos.conftest import StartBroker
 from tests.chaos.faulty_disk import FaultyDisk
 from tests.chaos.history import OFFSETS_TOPIC, Fate, read_logs
 from tests.chaos.history.logs import stored_commits
 from tests.chaos.pipeline import COORDINATION
-from tests.chaos.readers import READ_COMMITTED
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import RawClient
@@ -84,8 +84,8 @@ def _ask_to_end_and_wait(producer: RawProducer, *, commit: bool) -> bool:
     question = DescribeTransactionsRequest(transactional_ids=(producer.transactional_id,))
 
     def is_complete() -> bool:
-        answer = producer.client.call(question, DescribeTransactionsResponse)
-        return answer.transaction_states[0].transaction_state.startswith("Complete")
+        response = producer.client.call(question, DescribeTransactionsResponse)
+        return response.transaction_states[0].transaction_state.startswith("Complete")
 
     try:
         until_settled(lambda: producer.ask_to_end(producer.end_request(commit=commit)))
@@ -97,21 +97,21 @@ def _ask_to_end_and_wait(producer: RawProducer, *, commit: bool) -> bool:
 
 @pytest.mark.timeout(3600)
 def test_a_decided_transaction_ends_everywhere_over_kills(
-    broker: ObservedBroker, chance: random.Random, rounds: int
+    broker: ObservedBroker, rng: random.Random, rounds: int
 ) -> None:
-    """The producer asks again after the restart, as clients do: whatever it is told then is what became of it."""
+    """The producer asks again after the restart, as clients do: the response then is the transaction's outcome."""
     expected: dict[str, Fate] = {}
     offset = 0
     with broker.client() as client:
         producer = RawProducer(client, "transfers")
         producer.begin_life()
     for number in range(rounds):
-        commit = chance.random() < 0.7
+        commit = rng.random() < 0.7
         with broker.client() as client:
             producer.client = client
             _write_everywhere(producer, number)
             assert producer.commit_offset(READERS, TOPIC, number + 1) == ErrorCode.NONE
-            _ask_to_end_and_kill(broker, producer, commit=commit, after=chance.uniform(0, LATEST_KILL_SECONDS))
+            _ask_to_end_and_kill(broker, producer, commit=commit, after=rng.uniform(0, LATEST_KILL_SECONDS))
         broker.start()
         with broker.client() as client:
             producer.client = client
@@ -124,15 +124,15 @@ def test_a_decided_transaction_ends_everywhere_over_kills(
 
 @pytest.mark.timeout(3600)
 def test_a_transaction_left_by_a_dead_producer_ends_alike_everywhere_over_kills(
-    broker: ObservedBroker, chance: random.Random, rounds: int
+    broker: ObservedBroker, rng: random.Random, rounds: int
 ) -> None:
-    """Nobody asks again: after the restart another life of the producer begins, and aborts what was not decided."""
+    """No retry: after the restart a new producer instance starts, and aborts what was not decided."""
     for number in range(rounds):
         with broker.client() as client:
             producer = RawProducer(client, "transfers")
             producer.begin_life()
             _write_everywhere(producer, number)
-            _ask_to_end_and_kill(broker, producer, commit=True, after=chance.uniform(0, LATEST_KILL_SECONDS))
+            _ask_to_end_and_kill(broker, producer, commit=True, after=rng.uniform(0, LATEST_KILL_SECONDS))
         broker.start()
     with broker.client() as client:
         RawProducer(client, "transfers").begin_life()
@@ -148,27 +148,27 @@ def _write_everywhere(producer: RawProducer, number: int) -> None:
 def _ask_to_end_and_kill(broker: ObservedBroker, producer: RawProducer, *, commit: bool, after: float) -> None:
     killer = threading.Timer(after, broker.kill)
     killer.start()
-    with contextlib.suppress(OSError):  # killed before it was answered
+    with contextlib.suppress(OSError):  # killed before it responded
         until_settled(lambda: producer.ask_to_end(producer.end_request(commit=commit)))
     killer.join()
 
 
 def until_settled_offset(client: RawClient) -> int:
-    """Where the readers are, once it is told: not while the coordinator loads, or a transaction's offset is pending."""
-    answers: list[int] = []
+    """The committed offset, once it is served: not while the coordinator loads, or while an offset is pending."""
+    responses: list[int] = []
 
-    def told() -> bool:
+    def reported() -> bool:
         code, offsets = committed(client, READERS, TOPIC, 0)
         if code == ErrorCode.NONE:
-            answers.append(offsets[0])
-        return bool(answers)
+            responses.append(offsets[0])
+        return bool(responses)
 
-    wait_until(told, "the committed offset is told")
-    return answers[-1]
+    wait_until(reported, "the committed offset is reported")
+    return responses[-1]
 
 
 def _check(broker: ObservedBroker, expected: dict[str, Fate] | None) -> None:
-    """Every partition tells the same fate of every transaction, and none is left open."""
+    """Every partition has the same outcome for every transaction, and none is left open."""
     with Client(broker.bootstrap) as client:
         wait_until(lambda: _all_is_ended(client), "every marker is written")
         logs = read_logs(client, [TOPIC, OFFSETS_TOPIC])

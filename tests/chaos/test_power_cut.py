@@ -15,7 +15,7 @@ from tests.peers.missing import unless_missing
 
 @pytest.mark.timeout(3600)
 def test_group_commit_survives_power_cuts(
-    start_broker: StartBroker, chance: random.Random, rounds: int, tmp_path: Path, request: pytest.FixtureRequest
+    start_broker: StartBroker, rng: random.Random, rounds: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     disk = unless_missing(lambda: FaultyDisk.prepare(tmp_path))
     broker = start_broker(overrides=SETTINGS, environment=disk.environment)
@@ -28,10 +28,10 @@ def test_group_commit_survives_power_cuts(
     ):
         for _ in range(rounds):
             producers.wait_for_acknowledgements()
-            threading.Event().wait(chance.uniform(0.0, 0.5))
+            threading.Event().wait(rng.uniform(0.0, 0.5))
             note_stall(request.node.name, broker)
             broker.kill()
-            disk.cut_power(broker.data_dir, chance)
+            disk.cut_power(broker.data_dir, rng)
             broker.start()
     assert not producers.problems, producers.problems[:5]
     with broker.client() as client:

@@ -22,7 +22,7 @@ from tests.unit.protocol.mutation import mutate
 TOPIC = "orders"
 FRAMES = 10_000
 CLOSED = "closed a connection"
-ANSWERED = "answered"
+RESPONDED = "responded"
 MARKER = 0x6D61726B  # a correlation id that no mutation is likely to have
 WAITS_SECONDS = 0.5  # a mutated fetch may ask to wait for weeks
 BOUND_BYTES = 100 * MIB  # what the broker's memory may grow by
@@ -40,9 +40,9 @@ def broker(start_broker: StartBroker) -> ObservedBroker:
 
 def _still_serves(broker: ObservedBroker) -> None:
     with broker.client() as client:
-        answer = client.produce(TOPIC, [b"still here"])
-        assert answer.error_code == 0
-        read = client.fetch(TOPIC, answer.base_offset)
+        response = client.produce(TOPIC, [b"still here"])
+        assert response.error_code == 0
+        read = client.fetch(TOPIC, response.base_offset)
         assert [record.value for record in read.records] == [b"still here"]
 
 
@@ -71,16 +71,16 @@ def _send_and_drain(connection: socket.socket, data: bytes) -> None:
         pass
 
 
-def test_random_frames_close_their_connection_with_one_line(broker: ObservedBroker, chance: random.Random) -> None:
+def test_random_frames_close_their_connection_with_one_line(broker: ObservedBroker, rng: random.Random) -> None:
     """Ten thousand: bare random bytes, and frames of the right length around them."""
     growth = Growth(broker)
     before = len(broker.log_lines(CLOSED))
     refused_bytes = 0
     for number in range(FRAMES):
-        noise = chance.randbytes(chance.randrange(1, 200))
+        noise = rng.randbytes(rng.randrange(1, 200))
         if number % 2:
             # A length that is true and an API that nobody serves: surely no request.
-            data = struct.pack(">ihh", len(noise) + 4, chance.choice((-1, 4, 6, 999)), 0) + noise
+            data = struct.pack(">ihh", len(noise) + 4, rng.choice((-1, 4, 6, 999)), 0) + noise
             refused_bytes += 1
         else:
             data = noise
@@ -94,79 +94,77 @@ def test_random_frames_close_their_connection_with_one_line(broker: ObservedBrok
     _still_serves(broker)
 
 
-def test_mutations_of_real_requests_meet_no_bug(broker: ObservedBroker, chance: random.Random) -> None:
+def test_mutations_of_real_requests_meet_no_bug(broker: ObservedBroker, rng: random.Random) -> None:
     """Ten thousand, many to a connection, over every served API and version. A request that runs into a bug is logged
     as an ERROR with its traceback, and fails this test at its end."""
     with broker.client() as client:
         topic_id = client.metadata(TOPIC).topics[0].topic_id
     frames = real_requests(TOPIC, topic_id)
-    _all_are_answered(broker, frames)
+    _all_get_a_response(broker, frames)
     growth = Growth(broker)
     outcomes: Counter[str] = Counter()
     client = broker.client(timeout=WAITS_SECONDS)
     for _ in range(FRAMES):
-        outcome = _try_request(client, _mutation(chance.choice(frames)[4:], chance))
+        outcome = _try_request(client, _mutation(rng.choice(frames)[4:], rng))
         outcomes[outcome] += 1
-        if outcome != ANSWERED:
+        if outcome != RESPONDED:
             client.close()
             client = broker.client(timeout=WAITS_SECONDS)
     client.close()
     print(f"{FRAMES} mutations of {len(frames)} requests: {dict(outcomes)}")
-    assert outcomes[ANSWERED] > FRAMES // 10, "many mutations are requests still"
+    assert outcomes[RESPONDED] > FRAMES // 10, "many mutations are requests still"
     growth.check()
     _still_serves(broker)
 
 
-def _mutation(body: bytes, chance: random.Random) -> bytes:
+def _mutation(body: bytes, rng: random.Random) -> bytes:
     """Half of them are changed thoroughly, half in a byte or two: those are requests still, for strange things."""
-    if chance.random() < 0.5:
-        return mutate(body, chance)
+    if rng.random() < 0.5:
+        return mutate(body, rng)
     changed = bytearray(body)
-    for _ in range(chance.randrange(1, 3)):
-        changed[chance.randrange(8, len(changed))] = chance.choice(
-            (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, chance.randrange(256))
-        )
+    for _ in range(rng.randrange(1, 3)):
+        changed[rng.randrange(8, len(changed))] = rng.choice((0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, rng.randrange(256)))
     return bytes(changed)
 
 
 def _try_request(client: RawClient, body: bytes) -> str:
-    """Send a frame with that body and behind it a request that is surely answered: so the first has been worked on."""
+    """Send a frame with that body and behind it a valid request: its response shows that the first was processed."""
     marker = request_frame(
         ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3, correlation_id=MARKER
     )
     try:
         client.send(struct.pack(">i", len(body)) + body + marker)
-        # The mutation's answer, unless it has none, and that to the marker.
+        # The response to the mutation, unless it has none, and the one to the marker.
         while client.receive()[:4] != MARKER.to_bytes(4):
             pass
     except TimeoutError:
         return "waits"
     except ConnectionError:
         return "closed"
-    return ANSWERED
+    return RESPONDED
 
 
-def test_mutated_streams_meet_no_bug(broker: ObservedBroker, chance: random.Random) -> None:
+def test_mutated_streams_meet_no_bug(broker: ObservedBroker, rng: random.Random) -> None:
     """Requests one behind the other, with bytes changed, lost and added anywhere: also in the lengths between them."""
     with broker.client() as client:
         topic_id = client.metadata(TOPIC).topics[0].topic_id
     frames = real_requests(TOPIC, topic_id)
     growth = Growth(broker)
     for _ in range(FRAMES // 10):
-        stream = b"".join(chance.choice(frames) for _ in range(10))
+        stream = b"".join(rng.choice(frames) for _ in range(10))
         with socket.create_connection((broker.host, broker.port), timeout=30) as connection:
-            _send_and_drain(connection, mutate(stream, chance))
+            _send_and_drain(connection, mutate(stream, rng))
     growth.check()
     _still_serves(broker)
 
 
-def _all_are_answered(broker: ObservedBroker, frames: list[bytes]) -> None:
+def _all_get_a_response(broker: ObservedBroker, frames: list[bytes]) -> None:
     """What the mutations begin with are requests, not noise."""
     with broker.client() as client:
         for frame in frames:
             client.send(frame)
-            answer = client.receive()
-            assert answer[:4] == frame[8:12], "the answer is to another request"
+            response = client.receive()
+            assert response[:4] == frame[8:12], "the response is to another request"
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 8 * MIB + 1, 2**31 - 1])
@@ -208,7 +206,7 @@ def test_one_byte_at_a_time(broker: ObservedBroker) -> None:
 
 
 def test_client_that_stops_reading_is_not_read_from(broker: ObservedBroker) -> None:
-    """It asks for far more than it takes: its answers must not pile up in the broker."""
+    """It asks for far more than it takes: its responses must not pile up in the broker."""
     with broker.client() as client:
         for _ in range(4):
             assert client.produce(TOPIC, [bytes(900_000)]).error_code == 0
@@ -219,7 +217,7 @@ def test_client_that_stops_reading_is_not_read_from(broker: ObservedBroker) -> N
             _send_all_it_takes(client, request_frame(fetch_request(TOPIC, 0, max_bytes=64 * MIB), NAMES_TOPICS))
         _still_serves(broker)
         growth.check(100 * MIB)
-        # Whoever reads again gets all that is under way.
+        # A client that reads again gets everything in flight.
         greedy[0].socket.settimeout(30)
         for _ in range(5):
             assert len(greedy[0].receive()) > 250_000
@@ -275,8 +273,8 @@ def test_compression_bomb_is_checked_in_bounded_memory(broker: ObservedBroker, c
         two.send(frame)
         _still_serves(broker)  # while they are being inflated
         for client in (one, two):
-            answer = client.receive()
-            assert answer[:4] == frame[8:12]
+            response = client.receive()
+            assert response[:4] == frame[8:12]
     growth.check(60 * MIB)
     _still_serves(broker)
 
@@ -289,16 +287,14 @@ REFUSALS_OF_DAMAGE = (
 )
 
 
-def test_malformed_batches_are_refused_and_the_connection_goes_on(
-    broker: ObservedBroker, chance: random.Random
-) -> None:
+def test_malformed_batches_are_refused_and_the_connection_goes_on(broker: ObservedBroker, rng: random.Random) -> None:
     """Damage inside the records is an error of that partition, not of the connection."""
     batch = bytes(build_batch([Record(1_700_000_000_000, b"k", b"v" * 50)]))
     with broker.client() as client:
         end = client.offset_at(TOPIC)[1]
         for _ in range(500):
             damaged = bytearray(batch)
-            damaged[chance.randrange(17, len(batch))] ^= 1 << chance.randrange(8)
-            answer = client.produce_batch(TOPIC, bytes(damaged))
-            assert answer.error_code in REFUSALS_OF_DAMAGE, answer
+            damaged[rng.randrange(17, len(batch))] ^= 1 << rng.randrange(8)
+            response = client.produce_batch(TOPIC, bytes(damaged))
+            assert response.error_code in REFUSALS_OF_DAMAGE, response
         assert client.offset_at(TOPIC) == (0, end), "nothing of it is in the log"

@@ -15,7 +15,7 @@ from tests.compat.drivers.api import Received
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.partition_folder import segments
 from tests.compat.scenario import eventually, wait_for_leaders
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers, Leader
 from tests.peers.raw_client import RawClient
 from tests.peers.raw_transactions import RawProducer
 
@@ -55,13 +55,20 @@ class Shape(NamedTuple):
 
 
 class CompactedPartition:
-    def __init__(self, broker: BrokerProcess, topic: str = TOPIC, *, tombstones: bool = True) -> None:
+    def __init__(self, broker: Brokers, topic: str = TOPIC, *, tombstones: bool = True) -> None:
         self.broker = broker
         self.topic = topic
         self.driver = ConfluentDriver(broker.bootstrap)
-        self.folder = broker.data_dir / f"{topic}-0"
         self._tombstones = tombstones
         self._written = 0
+
+    @property
+    def folder(self) -> Path:
+        return self._leader.data_dir / f"{self.topic}-0"
+
+    @property
+    def _leader(self) -> Leader:
+        return self.broker.leader(self.topic, 0)
 
     def create(self) -> None:
         self.driver.create_topic(self.topic, config=TOPIC_SETTINGS)
@@ -70,7 +77,7 @@ class CompactedPartition:
     def fill(self, rounds: int = 40) -> None:
         """Every codec, one to four records a batch, tombstones, headers, an idempotent producer, transactions that
         overlap, committed and aborted, and some that reach over several segments."""
-        with RawClient(self.broker.port) as client:
+        with RawClient(self._leader.port) as client:
             producers = [RawProducer(client, f"{self.topic}-{number}-{self._written}") for number in range(3)]
             for producer in producers:
                 producer.begin_life()
@@ -101,7 +108,7 @@ class CompactedPartition:
 
     def fill_plainly(self, batches: int) -> None:
         """Without producer ids, which another broker may have given to others."""
-        with RawClient(self.broker.port) as client:
+        with RawClient(self._leader.port) as client:
             for _ in range(batches):
                 assert client.produce_batch(self.topic, bytes(build_batch(self._records(4)))).error_code == 0
 
@@ -124,8 +131,8 @@ class CompactedPartition:
         self.driver.alter_config(self.topic, {"cleanup.policy": "delete"})
 
     def first_dirty_offset(self) -> int:
-        """As the checkpoint tells; -1 where it tells nothing."""
-        checkpoint = self.broker.data_dir / CHECKPOINT
+        """From the checkpoint; -1 where it has no entry."""
+        checkpoint = self._leader.data_dir / CHECKPOINT
         lines = checkpoint.read_text().splitlines() if checkpoint.exists() else []
         assert not lines or (lines[0] == "0" and int(lines[1]) == len(lines) - 2)
         found = [line.split(" ") for line in lines[2:]]
@@ -147,7 +154,7 @@ class CompactedPartition:
         assert producer.write_batch(self.topic, batch).error_code == 0
 
     def _end(self, producer: RawProducer, *, commit: bool) -> None:
-        """Returns when the marker is in the log, for a coordinator answers before."""
+        """Returns when the marker is in the log: the coordinator responds before that."""
         _, end_offset = producer.client.offset_at(self.topic)
         assert producer.end(commit=commit).error_code == 0
         eventually(lambda: producer.client.offset_at(self.topic)[1] > end_offset, "the marker is written")

@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.compat.clients.stage import Crew
+from tests.compat.drivers import foreign
 from tests.compat.drivers.api import Ability, Driver
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.drivers.registry import DRIVERS, able
 from tests.compat.scenario import NewTopic, wait_for_leaders
-from tests.peers.against import broker_to_test
-from tests.peers.kaspar import KasparProcess
+from tests.peers.against import brokers_to_test
+from tests.peers.brokers import Brokers
 from tests.peers.missing import unless_missing
-from tests.peers.process import BrokerProcess
 
 SETTINGS = {
     "num.partitions": "3",  # not the default, so that a test can see that it is honoured
@@ -50,23 +50,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("driver", able(*needed), indirect=True)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The clients' programs are built before the first test: on a new machine that takes longer than a test may."""
+    if not session.config.option.collectonly:
+        callspecs = (getattr(item, "callspec", None) for item in session.items)
+        foreign.build({str(value) for each in callspecs if each is not None for value in each.params.values()})
+
+
 @pytest.fixture(scope="session")
-def shared_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with broker_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS, kafka_heap="1g") as running:
+def shared_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    with brokers_to_test(request, tmp_path_factory.mktemp("broker"), SETTINGS, kafka_heap="1g") as running:
         yield running
 
 
 @pytest.fixture
-def broker(shared_broker: BrokerProcess) -> Iterator[BrokerProcess]:
+def broker(shared_broker: Brokers) -> Iterator[Brokers]:
     assert shared_broker.running, f"the broker has ended:\n{shared_broker.log_text()[-3000:]}"
     yield shared_broker
-    if isinstance(shared_broker, KasparProcess):
-        errors = shared_broker.unexpected_errors()
-        assert not errors, "the broker logged:\n" + "\n".join(errors)
+    errors = shared_broker.unexpected_errors()
+    assert not errors, "the broker logged:\n" + "\n".join(errors)
 
 
 @pytest.fixture(scope="session")
-def drivers(shared_broker: BrokerProcess) -> Iterator[Callable[[str], Driver]]:
+def drivers(shared_broker: Brokers) -> Iterator[Callable[[str], Driver]]:
     """A client's driver by name, started when first asked for."""
     started: dict[str, Driver] = {}
 
@@ -81,19 +87,17 @@ def drivers(shared_broker: BrokerProcess) -> Iterator[Callable[[str], Driver]]:
 
 
 @pytest.fixture
-def driver(request: pytest.FixtureRequest, broker: BrokerProcess, drivers: Callable[[str], Driver]) -> Driver:
+def driver(request: pytest.FixtureRequest, broker: Brokers, drivers: Callable[[str], Driver]) -> Driver:
     return drivers(request.param)
 
 
 @pytest.fixture
-def reference(broker: BrokerProcess, drivers: Callable[[str], Driver]) -> Driver:
+def reference(broker: Brokers, drivers: Callable[[str], Driver]) -> Driver:
     return drivers(ConfluentDriver.name)
 
 
 @pytest.fixture(scope="session")
-def crew(
-    request: pytest.FixtureRequest, shared_broker: BrokerProcess, drivers: Callable[[str], Driver]
-) -> Iterator[Crew]:
+def crew(request: pytest.FixtureRequest, shared_broker: Brokers, drivers: Callable[[str], Driver]) -> Iterator[Crew]:
     chosen: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for item in request.session.items:
         if isinstance(item, pytest.Function) and "variant" in item.fixturenames:
@@ -110,7 +114,7 @@ def topic_names() -> Iterator[str]:
 
 
 @pytest.fixture
-def new_topic(broker: BrokerProcess, reference: Driver, topic_names: Iterator[str]) -> NewTopic:
+def new_topic(broker: Brokers, reference: Driver, topic_names: Iterator[str]) -> NewTopic:
     """Makes a topic that no other test uses."""
 
     def create(*, partitions: int = 1, config: dict[str, str] | None = None) -> str:

@@ -23,10 +23,10 @@ def check_with_kafka(
     unless_missing(kafka_jars)
     records = list(samples)
     written = [kinds.encode(record, value_version=version) for record, version in records]
-    answers = _read_by_kafka(serde, [(key, value) for key, value in written if value is not None])
-    assert len(answers) == len(records)
-    for (record, version), (key, value), answer in zip(records, written, answers, strict=True):
-        key_class, key_json, value_json, key_hex, value_hex = answer.split("\t")
+    responses = _read_by_kafka(serde, [(key, value) for key, value in written if value is not None])
+    assert len(responses) == len(records)
+    for (record, version), (key, value), response in zip(records, written, responses, strict=True):
+        key_class, key_json, value_json, key_hex, value_hex = response.split("\t")
         assert record.value is not None
         assert key_class == type(record.key).__name__
         assert json.loads(key_json) == as_kafka_json(record.key, 0)

@@ -7,8 +7,7 @@ from typing import Protocol
 import pytest
 
 from tests.compat.drivers.api import Ability, ClientError, Headers, Received, Record, at_offset
-from tests.peers.process import BrokerProcess
-from tests.peers.wire import leads
+from tests.peers.brokers import Brokers
 
 # The start of a new topic. librdkafka asks for the offset of its logical "beginning" only every 500 ms.
 FIRST = at_offset(0)
@@ -35,10 +34,10 @@ def eventually(
         time.sleep(_POLL_SECONDS)
 
 
-def wait_for_leaders(broker: BrokerProcess, topic: str, partitions: Sequence[int]) -> None:
+def wait_for_leaders(broker: Brokers, topic: str, partitions: Sequence[int]) -> None:
     """Kafka acknowledges new partitions before they take records; some clients then retry more than they must."""
     seconds = _EVENTUALLY_SECONDS + len(partitions) / 50  # Kafka makes some hundred a second on a busy machine
-    eventually(lambda: leads(broker.host, broker.port, topic, partitions), f"{topic} has leaders", seconds=seconds)
+    eventually(lambda: broker.lead(topic, partitions), f"{topic} has leaders", seconds=seconds)
 
 
 def refusal(call: Callable[[], object]) -> str:

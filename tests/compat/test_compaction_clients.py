@@ -13,13 +13,16 @@ from tests.compat.clients.words import wait_for_values
 from tests.compat.compacted_partition import CompactedPartition
 from tests.compat.drivers.api import EARLIEST, Ability, Driver, at_offset
 from tests.compat.scenario import needs
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers
 
+transactions_over_one_connection = pytest.mark.one_broker(
+    "the partition is filled by transactions over one connection, to its leader and to their coordinators at once"
+)
 _filling = threading.Lock()
 _filled: dict[tuple[str, str], CompactedPartition] = {}
 
 
-def compacted(broker: BrokerProcess, topic: str, *, tombstones: bool = True) -> CompactedPartition:
+def compacted(broker: Brokers, topic: str, *, tombstones: bool = True) -> CompactedPartition:
     """Filled and cleaned twice, for all clients together."""
     with _filling:
         if (broker.bootstrap, topic) not in _filled:
@@ -33,10 +36,11 @@ def compacted(broker: BrokerProcess, topic: str, *, tombstones: bool = True) -> 
 
 
 @pytest.fixture
-def partition(broker: BrokerProcess) -> CompactedPartition:
+def partition(broker: Brokers) -> CompactedPartition:
     return compacted(broker, "compacted")
 
 
+@transactions_over_one_connection
 @needs(Ability.CONSUME)
 def test_all_that_is_left_is_read(driver: Driver, partition: CompactedPartition) -> None:
     left = partition.left()
@@ -44,6 +48,7 @@ def test_all_that_is_left_is_read(driver: Driver, partition: CompactedPartition)
     assert driver.consume(partition.topic, start=EARLIEST, count=len(left)) == left
 
 
+@transactions_over_one_connection
 @needs(Ability.CONSUME)
 def test_reading_begins_behind_a_gap(driver: Driver, partition: CompactedPartition) -> None:
     """At an offset that is no more: in a batch that has lost it, and in a stretch without any batch."""
@@ -54,6 +59,7 @@ def test_reading_begins_behind_a_gap(driver: Driver, partition: CompactedPartiti
         assert driver.consume(partition.topic, start=at_offset(offset), count=len(behind)) == behind
 
 
+@transactions_over_one_connection
 @for_every_client(Feature.READ_COMMITTED, Feature.COMPACTED_TRANSACTIONS)
 def test_a_group_reads_what_is_committed(stage: Stage) -> None:
     partition = compacted(stage.broker, "compacted-for-groups", tombstones=False)

@@ -12,7 +12,6 @@ DEFAULTS = {
     "compression.type": "producer",
     "max.message.bytes": "1048588",
     "message.timestamp.type": "CreateTime",
-    "min.insync.replicas": "1",
     "retention.bytes": "-1",
     "retention.ms": "604800000",
     "segment.bytes": "1073741824",
@@ -24,6 +23,12 @@ DEFAULTS = {
 def test_a_topic_shows_kafkas_defaults(driver: Driver, new_topic: NewTopic) -> None:
     described = driver.describe_config(new_topic())
     assert {name: described.get(name) for name in DEFAULTS} == DEFAULTS
+
+
+@needs(Ability.CONFIGS)
+@pytest.mark.one_broker("min.insync.replicas is 2 in a cluster of three")
+def test_a_topic_needs_one_replica_in_sync(driver: Driver, new_topic: NewTopic) -> None:
+    assert driver.describe_config(new_topic())["min.insync.replicas"] == "1"
 
 
 @needs(Ability.CONFIGS)

@@ -14,7 +14,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.groups import records
-from kaspar.groups.consumer_protocol import write_assignment, write_subscription
+from kaspar.groups.consumer.protocol import write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tests.peers.kafka import ApacheKafka, kafka_jars
@@ -27,6 +27,7 @@ from tests.peers.raw_consumer_groups import RawConsumer, describe_consumer_group
 from tests.peers.raw_groups import RawMember
 from tests.peers.raw_transactions import GROUP as GROUP_COORDINATOR
 from tests.peers.raw_transactions import find_coordinator
+from tests.unit.groups.subscriptions import write_subscription
 
 GROUP = "readers"
 TOPIC = "orders"
@@ -197,7 +198,7 @@ def test_a_group_goes_on_in_the_other_broker(tmp_path: Path, writer: str, reader
         assert {(each.member_id, each.instance_id, each.member_epoch) for each in after.members} == {
             (each.member_id, each.instance_id, each.member_epoch) for each in before.members
         }
-        # To this broker the topic is another one: what the members have is gone, and they are assigned anew.
+        # To this broker the topic is another one: the members' partitions are gone, and they get a new assignment.
         one.client = two.client = client
 
         def is_settled() -> bool:

@@ -53,14 +53,14 @@ def _samples() -> Iterator[Sample]:
     """Of every response at every version, with error codes that Kafka has."""
     randomness = random.Random("error codes")
     for message_class, version in all_messages():
-        if not message_class.__name__.endswith("Response") or version not in _telling_versions(message_class):
+        if not message_class.__name__.endswith("Response") or version not in _versions_with_errors(message_class):
             continue
         for _ in range(EACH):
             message = _distinct(Oracle(message_class, version).random_message(randomness), itertools.count())
             yield Sample(message_class, version, codec.write(message, version))
 
 
-def _telling_versions(message_class: type[Message]) -> set[int]:
+def _versions_with_errors(message_class: type[Message]) -> set[int]:
     """The first and the last, and those with which a field of the response comes or goes."""
     first, last = VersionRange.parse(message_class.SCHEMA.versions)
     changes = {bound for field in message_class.SCHEMA.fields for bound in VersionRange.parse(field.versions)}

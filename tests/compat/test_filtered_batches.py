@@ -22,33 +22,33 @@ SAME_FIELDS = (
 )
 
 
-def some_log(chance: random.Random) -> bytes:
+def some_log(rng: random.Random) -> bytes:
     """Keys that come again, tombstones, every codec, both kinds of timestamps, producers, transactions, gaps."""
     data = b""
     offset = 0
     for number in range(200):
         records = [
             Record(
-                10**12 + chance.randrange(10 ** chance.randint(1, 10)),
-                chance.choice([None, *(b"key %d" % key for key in range(400))]),
-                None if chance.random() < 0.1 else b"v" * chance.randrange(300),
-                (("header", b"x"), ("null", None)) * chance.randrange(3),
+                10**12 + rng.randrange(10 ** rng.randint(1, 10)),
+                rng.choice([None, *(b"key %d" % key for key in range(400))]),
+                None if rng.random() < 0.1 else b"v" * rng.randrange(300),
+                (("header", b"x"), ("null", None)) * rng.randrange(3),
             )
-            for _ in range(chance.randint(1, 30))
+            for _ in range(rng.randint(1, 30))
         ]
-        has_producer = chance.random() < 0.5
+        has_producer = rng.random() < 0.5
         data += build_batch(
             records,
             base_offset=offset,
-            codec=chance.choice([*Codec, *[Codec.NONE] * 5]),
-            timestamp_type=chance.choice(list(TimestampType)),
+            codec=rng.choice([*Codec, *[Codec.NONE] * 5]),
+            timestamp_type=rng.choice(list(TimestampType)),
             producer_id=5 if has_producer else -1,
             producer_epoch=0 if has_producer else -1,
             base_sequence=number if has_producer else -1,
-            transactional=has_producer and chance.random() < 0.5,
+            transactional=has_producer and rng.random() < 0.5,
             leader_epoch=2,
         )
-        offset += len(records) + chance.randrange(3)
+        offset += len(records) + rng.randrange(3)
     return data
 
 

@@ -26,7 +26,7 @@ BROKERS: dict[str, type[ApacheKafka] | type[KasparProcess]] = {"kafka": ApacheKa
 # What each broker logs when it does more than open a partition.
 RECOVERY_WORDS = {
     "kafka": ("Recovering unflushed segment", "Found invalid", "corrupt", "Rebuilding", "rebuilding index"),
-    "kaspar": ("recover", "made anew", "cut a torn", "cannot be used", "set a segment aside"),
+    "kaspar": ("recover", "rebuil", "cut invalid", "cannot be used", "set a segment aside"),
 }
 
 

@@ -10,7 +10,7 @@ from tests.compat.drivers.api import EARLIEST, Ability, Driver, Record
 from tests.compat.drivers.registry import able
 from tests.compat.partition_folder import CODECS
 from tests.compat.scenario import came, sent
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers
 
 PAIRS = [(writer, reader) for writer in able() for reader in able(Ability.CONSUME) if writer != reader]
 
@@ -54,7 +54,7 @@ def _records(driver: Driver) -> list[Record]:
 
 @pytest.mark.parametrize(("writer", "reader"), PAIRS, ids=[f"{writer}-{reader}" for writer, reader in PAIRS])
 def test_what_one_client_writes_another_reads(
-    broker: BrokerProcess,
+    broker: Brokers,
     drivers: Callable[[str], Driver],
     written: Callable[[str], Written],
     writer: str,

@@ -5,19 +5,19 @@ import pytest
 from tests.compat.drivers.api import LATEST, Ability, Acks, Codec, Driver, Record, at_offset
 from tests.compat.partition_folder import CODECS, stored_codecs
 from tests.compat.scenario import FIRST, NewTopic, came, eventually, needs, refusal, sent
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers
 
 RECORDS = [Record(b"value-%d " % n * 20, b"key-%d" % n) for n in range(50)]
 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_is_read_back_as_it_was_sent(
-    broker: BrokerProcess, driver: Driver, reference: Driver, new_topic: NewTopic, codec: Codec
+    broker: Brokers, driver: Driver, reference: Driver, new_topic: NewTopic, codec: Codec
 ) -> None:
     topic = new_topic()
     assert driver.produce(topic, RECORDS, codec=codec) == list(range(50))
     # A client that does not find the broker's APIs as it expects them sends uncompressed without a word.
-    assert stored_codecs(broker.data_dir / f"{topic}-0") == {codec}
+    assert stored_codecs(broker.leader(topic, 0).data_dir / f"{topic}-0") == {codec}
     assert came(reference.consume(topic, start=FIRST, count=50)) == sent(RECORDS)
 
 

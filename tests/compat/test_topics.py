@@ -6,16 +6,14 @@ import pytest
 
 from tests.compat.drivers.api import LATEST, Ability, Driver, Record, at_offset
 from tests.compat.scenario import FIRST, NewTopic, eventually, needs, refusal, wait_for_leaders
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers
 
 MANY_PARTITIONS = 2000
 CHOSEN_PARTITIONS = (0, 1, 1777, MANY_PARTITIONS - 1)
 
 
 @needs(Ability.CREATE_TOPIC)
-def test_a_created_topic_is_seen_by_others(
-    broker: BrokerProcess, driver: Driver, reference: Driver, topic_name: str
-) -> None:
+def test_a_created_topic_is_seen_by_others(broker: Brokers, driver: Driver, reference: Driver, topic_name: str) -> None:
     driver.create_topic(topic_name, partitions=5, config={"retention.ms": "86400000"})
     eventually(lambda: reference.partition_count(topic_name) == 5, "the topic in the metadata")
     wait_for_leaders(broker, topic_name, [4])
@@ -84,9 +82,7 @@ def test_an_unknown_topic_cannot_be_deleted(driver: Driver, topic_name: str) -> 
 
 
 @needs(Ability.CREATE_PARTITIONS)
-def test_added_partitions_take_records(
-    broker: BrokerProcess, driver: Driver, reference: Driver, new_topic: NewTopic
-) -> None:
+def test_added_partitions_take_records(broker: Brokers, driver: Driver, reference: Driver, new_topic: NewTopic) -> None:
     topic = new_topic(partitions=2)
     reference.produce(topic, [Record(b"kept", partition=1)])
     driver.create_partitions(topic, 6)
@@ -105,7 +101,7 @@ def test_partitions_cannot_be_taken_away(driver: Driver, new_topic: NewTopic, to
 
 
 @pytest.fixture(scope="module")
-def wide_topic(shared_broker: BrokerProcess, drivers: Callable[[str], Driver]) -> str:
+def wide_topic(shared_broker: Brokers, drivers: Callable[[str], Driver]) -> str:
     drivers("confluent-kafka").create_topic("wide", partitions=MANY_PARTITIONS)
     wait_for_leaders(shared_broker, "wide", range(MANY_PARTITIONS))
     return "wide"

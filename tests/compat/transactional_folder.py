@@ -89,7 +89,7 @@ def read_committed(bootstrap: str) -> Seen:
                 assert problem.code() == KafkaError._PARTITION_EOF
                 break
             values.append(message.value() or b"")
-        assert message is not None, "the end of the partition was never told"
+        assert message is not None, "the end of the partition was never reported"
     finally:
         consumer.close()
     return Seen(values, stable)

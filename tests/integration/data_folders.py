@@ -1,7 +1,7 @@
 """Data folders of released formats, kept in git: each must open for ever.
 
 `tests/data/folder-v1/` is a broker's log directory as version 1 of the format leaves it after a clean stop, and
-`tests/data/folder-v1.json` tells what is in it. When the format changes, its number goes up and a new pair joins them:
+`tests/data/folder-v1.json` lists what is in it. When the format changes, its number goes up and a new pair joins them:
 
     python -m tests.integration.data_folders tests/data/folder-v2
 """

@@ -10,7 +10,7 @@ from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ZERO_UUID
 from kaspar.client import Connection
 from kaspar.config import AlterOperation, ConfigSource
-from kaspar.metadata.events import ResourceType
+from kaspar.controller.events import ResourceType
 from kaspar.protocol.messages import alter_configs, incremental_alter_configs
 from kaspar.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -146,9 +146,9 @@ def test_the_older_alter_configs_replaces_everything(connection: Connection) -> 
 
 def test_documentation_comes_when_asked_for(connection: Connection) -> None:
     silent = only(describe(connection, ResourceType.TOPIC, "t", "segment.ms"))
-    told = only(describe(connection, ResourceType.TOPIC, "t", "segment.ms", documentation=True))
+    described = only(describe(connection, ResourceType.TOPIC, "t", "segment.ms", documentation=True))
     assert silent.documentation is None
-    assert told.documentation
+    assert described.documentation
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_what_cannot_be_described_is_refused(
 
 
 def test_levels_of_the_log_change_and_come_back(connection: Connection) -> None:
-    logger = "kaspar.metadata.shell"
+    logger = "kaspar.controller.shell"
     assert alter(connection, ResourceType.BROKER_LOGGER, "1", (logger, SET, "ERROR")) == (ErrorCode.NONE, None)
     assert only(describe(connection, ResourceType.BROKER_LOGGER, "1", logger)).value == "ERROR"
     assert alter(connection, ResourceType.BROKER_LOGGER, "1", (logger, DELETE, None)) == (ErrorCode.NONE, None)
@@ -236,7 +236,7 @@ def test_partitions_are_added(connection: Connection) -> None:
     ("version", "code"),
     [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED), (6, ErrorCode.TOPIC_DELETION_DISABLED)],
 )
-def test_older_clients_are_told_of_disabled_deletion_with_a_code_they_know(version: int, code: ErrorCode) -> None:
+def test_older_clients_get_a_code_they_know_for_disabled_deletion(version: int, code: ErrorCode) -> None:
     with Broker(overrides={"delete.topic.enable": "false"}) as broker, connect(broker) as connection:
         create_topic(connection, "t")
         request = DeleteTopicsRequest(

@@ -58,8 +58,8 @@ def alter(client: RawClient, kind: int, name: str, values: Mapping[str, str]) ->
     changes = tuple(AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items())
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=changes)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-    (answer,) = client.call(request, IncrementalAlterConfigsResponse).responses
-    assert answer.error_code == 0, answer.error_message
+    (response,) = client.call(request, IncrementalAlterConfigsResponse).responses
+    assert response.error_code == 0, response.error_message
 
 
 def compact(broker: ObservedBroker, topic: str = TOPIC, *more: str) -> tuple[int, str, str]:
@@ -154,7 +154,7 @@ def test_what_is_younger_than_the_lag_stays(tmp_path: Path) -> None:
         pay(client, range(50))
         code, output, _ = compact(broker)
         assert code == 0
-        assert f"the last {50 * PEOPLE:,} offsets stay as they are for now: min.compaction.lag.ms" in output
+        assert f"the last {50 * PEOPLE:,} offsets are not compacted yet: min.compaction.lag.ms" in output
         assert read(client)[0] == 50 * PEOPLE
 
 
@@ -169,7 +169,7 @@ def test_compact_explains_why_it_cannot(tmp_path: Path) -> None:
         broker.overrides["log.cleaner.enable"] = "true"
         broker.restart()
         assert "cleanup.policy of plain is delete" in compact(broker, "plain")[2]
-        assert compact(broker, "nowhere")[2] == "kaspar: there is no topic nowhere\n"
+        assert compact(broker, "nowhere")[2] == "kaspar: topic nowhere does not exist\n"
         assert compact(broker)[0] == 0
     code, _, problem = compact(broker)
     assert code == 1
@@ -212,13 +212,13 @@ def test_internal_topics_are_compacted_and_coordinators_load_what_is_left(tmp_pa
 # What comes in between
 
 
-def test_a_stop_gives_up_a_cleaning_and_the_next_start_begins_it_anew(tmp_path: Path) -> None:
+def test_a_stop_aborts_a_cleaning_and_the_next_start_repeats_it(tmp_path: Path) -> None:
     with broker_in(tmp_path, log_cleaner_io_max_bytes_per_second="1") as broker:
         with broker.client() as client:
             assert client.create_topic(TOPIC, configs=EAGER) == 0
             last = pay(client, range(50))
         wait_until(lambda: broker.metrics()["kafka_log_logcleanermanager_max_dirty_percent"] == 100, "it is looked at")
-        assert broker.stop() == 0, "whoever stops a broker does not wait for the cleaner's throttle"
+        assert broker.stop() == 0, "a stop does not wait for the cleaner's throttle"
         broker.overrides["log.cleaner.io.max.bytes.per.second"] = "1.0E9"
         broker.start()
         with broker.client() as client:
@@ -261,7 +261,7 @@ def test_topics_come_and_go_and_settings_change_while_logs_are_cleaned(tmp_path:
         assert metrics["kafka_log_logmanager_offlinelogdirectorycount"] == 0
 
 
-def test_a_damaged_partition_is_told_of_once_and_no_other_waits_for_it(tmp_path: Path) -> None:
+def test_a_damaged_partition_is_logged_once_and_no_other_waits_for_it(tmp_path: Path) -> None:
     with broker_in(tmp_path) as broker, broker.client() as client:
         broker.expect_error("a partition cannot be cleaned")
         assert client.create_topic(TOPIC, partitions=2, configs=ONLY_ON_REQUEST) == 0

@@ -45,8 +45,10 @@ def client(version: int) -> Iterator[Client]:
         assert made.topics[0].error_code == ErrorCode.NONE
         if version == 1:
             older = FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=SAFE_DOWNGRADE)
-            answer = client.request_controller(UpdateFeaturesRequest(feature_updates=(older,)), UpdateFeaturesResponse)
-            assert answer.error_code == ErrorCode.NONE
+            response = client.request_controller(
+                UpdateFeaturesRequest(feature_updates=(older,)), UpdateFeaturesResponse
+            )
+            assert response.error_code == ErrorCode.NONE
         yield client
 
 

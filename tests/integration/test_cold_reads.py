@@ -1,4 +1,4 @@
-"""Bytes that are not in the page cache are read in a thread, and whoever reads the warm end does not wait for them."""
+"""Bytes that are not in the page cache are read in a thread, and readers of the warm end do not wait for them."""
 
 import threading
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ import pytest
 from kaspar.client import Client
 from kaspar.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from kaspar.records import Record, build_batch, iter_records
+from kaspar.storage.directories.log_directory import LogDirectory
+from kaspar.storage.disk.source import NotCached
 from kaspar.storage.log import Log
-from kaspar.storage.log_directory import LogDirectory, NotCached
 from kaspar.testing import Broker
 
 TOPIC = "chilly"
@@ -22,8 +23,8 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     with Broker(data_dir=tmp_path) as broker:
         topic = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1, assignments=(), configs=())
         with Client(broker.bootstrap_servers) as client:
-            answer = client.request(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
-        assert answer.topics[0].error_code == 0
+            response = client.request(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+        assert response.topics[0].error_code == 0
         yield broker
 
 
@@ -54,13 +55,13 @@ def test_everything_is_read_where_nothing_is_cached(broker: Broker, monkeypatch:
 def test_a_reader_of_cold_data_does_not_hold_up_one_of_warm_data(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk_answers = threading.Event()
+    disk_responds = threading.Event()
     reading = threading.Event()
     read = Log.read
 
     def slow_disk(log: Log, *arguments: int, whole_first_batch: bool = True) -> bytes | bytearray:
         reading.set()
-        assert disk_answers.wait(TIMEOUT_S)
+        assert disk_responds.wait(TIMEOUT_S)
         return read(log, *arguments, whole_first_batch=whole_first_batch)
 
     def cached_but_for_the_start(directory: LogDirectory, fd: int, length: int, position: int) -> bytes | bytearray:
@@ -72,14 +73,14 @@ def test_a_reader_of_cold_data_does_not_hold_up_one_of_warm_data(
         append(warm, 10)
         monkeypatch.setattr(Log, "read", slow_disk)
         monkeypatch.setattr(LogDirectory, "pread_now", cached_but_for_the_start)
-        answers: list[bytes | None] = []
+        responses: list[bytes | None] = []
         reader = threading.Thread(
-            target=lambda: answers.extend(record.value for record in read_from(cold, 0)), daemon=True
+            target=lambda: responses.extend(record.value for record in read_from(cold, 0)), daemon=True
         )
         reader.start()
         assert reading.wait(TIMEOUT_S)
         assert [record.value for record in read_from(warm, 9)] == [b"9"]
-        assert not answers
-        disk_answers.set()
+        assert not responses
+        disk_responds.set()
         reader.join(TIMEOUT_S)
-    assert answers[0] == b"0"
+    assert responses[0] == b"0"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.groups.consumer_protocol import read_assignment, write_assignment, write_subscription
+from kaspar.groups.consumer.protocol import read_assignment, write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kaspar.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedPartition
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition
@@ -33,6 +33,7 @@ from tests.peers.raw_consumer_groups import RawConsumer, describe_consumer_group
 from tests.peers.raw_groups import RawGroups, RawMember
 from tests.peers.raw_transactions import GROUP as GROUP_COORDINATOR
 from tests.peers.raw_transactions import find_coordinator
+from tests.unit.groups.subscriptions import write_subscription
 
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -104,7 +105,7 @@ def code(response: Any) -> ErrorCode:
 
 
 def settle(*consumers: RawConsumer) -> None:
-    """Everybody does what it is told until nobody is told anything."""
+    """Members apply their assignments until none of them changes."""
 
     def is_settled() -> bool:
         before = [(consumer.epoch, set(consumer.owned)) for consumer in consumers]
@@ -114,7 +115,7 @@ def settle(*consumers: RawConsumer) -> None:
             len({consumer.epoch for consumer in consumers}) == 1
         )
 
-    wait_until(is_settled, "everybody has come to its target")
+    wait_until(is_settled, "every member has reached its target assignment")
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
@@ -141,15 +142,15 @@ def test_partitions_go_over_without_ever_having_two_owners(new_consumer: NewCons
     one.join()
     joined = two.join()
     assert (joined.member_epoch, two.partitions) == (FIRST + 1, [])
-    told = one.heartbeat()
-    assert (told.member_epoch, len(one.partitions)) == (FIRST, 2)
+    response = one.heartbeat()
+    assert (response.member_epoch, len(one.partitions)) == (FIRST, 2)
     assert two.heartbeat().assignment is None, "they have not been given up yet"
     assert one.step().member_epoch == FIRST + 1
     two.heartbeat()
     assert sorted(one.partitions + two.partitions) == [0, 1, 2, 3]
 
 
-def test_who_leaves_frees_what_it_had(new_consumer: NewConsumer) -> None:
+def test_a_member_that_leaves_frees_its_partitions(new_consumer: NewConsumer) -> None:
     one, two = new_consumer(), new_consumer()
     one.join()
     two.join()
@@ -198,13 +199,13 @@ def test_a_group_may_set_its_own_heartbeat_interval(
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
     assert client.call(request, IncrementalAlterConfigsResponse).responses[0].error_code == ErrorCode.NONE
     one = new_consumer()
-    wait_until(lambda: one.join().heartbeat_interval_ms == 7_000, "the group's own interval is told")
+    wait_until(lambda: one.join().heartbeat_interval_ms == 7_000, "the group's own interval is reported")
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-def test_who_is_no_member_is_told_so(new_consumer: NewConsumer) -> None:
+def test_an_unknown_member_is_refused(new_consumer: NewConsumer) -> None:
     one, other = new_consumer(), new_consumer()
     assert code(one.say(1)) is ErrorCode.GROUP_ID_NOT_FOUND
     assert code(one.say(-1)) is ErrorCode.GROUP_ID_NOT_FOUND

@@ -1,4 +1,4 @@
-"""Coordinators of a real broker: loading after a crash is told as loading, and a stop leaves nobody waiting."""
+"""Coordinators of a real broker: loading after a crash is reported as loading, and a stop leaves no request waiting."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from kaspar.base.errors import ErrorCode
 from tests.peers.observed import ObservedBroker
 from tests.peers.raw_groups import RawMember
-from tests.peers.raw_offsets import GroupRefused, RawOffsets, Told
+from tests.peers.raw_offsets import FetchedOffset, GroupRefused, RawOffsets
 
 PARTITIONS = 100
 GROUPS = 200
@@ -22,7 +22,7 @@ def broker(tmp_path: Path) -> Iterator[ObservedBroker]:
         yield running
 
 
-def test_while_offsets_are_loaded_nobody_is_told_that_there_are_none(broker: ObservedBroker) -> None:
+def test_while_offsets_are_loading_no_fetch_returns_that_there_are_none(broker: ObservedBroker) -> None:
     with broker.client() as client:
         assert client.create_topic("t", partitions=PARTITIONS) == 0
         for round_number in range(ROUNDS):
@@ -33,30 +33,30 @@ def test_while_offsets_are_loaded_nobody_is_told_that_there_are_none(broker: Obs
     broker.kill()
     broker.start()
     refusals: list[ErrorCode] = []
-    answered_meanwhile = 0
+    served_meanwhile = 0
     with broker.client() as client:
         while True:
             try:
-                told = RawOffsets(client, "group-7").fetch("t", 0, 99)
+                fetched = RawOffsets(client, "group-7").fetch("t", 0, 99)
                 break
             except GroupRefused as refused:
                 refusals.append(refused.code)
-                answered_meanwhile += client.metadata("t").topics[0].error_code == ErrorCode.NONE
+                served_meanwhile += client.metadata("t").topics[0].error_code == ErrorCode.NONE
     newest = (ROUNDS - 1) * 1000
-    assert told == {0: Told(newest, leader_epoch=-1), 99: Told(newest + 99, leader_epoch=-1)}
+    assert fetched == {0: FetchedOffset(newest, leader_epoch=-1), 99: FetchedOffset(newest + 99, leader_epoch=-1)}
     assert set(refusals) == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-    assert answered_meanwhile == len(refusals), "the event loop serves others while a coordinator is loaded"
+    assert served_meanwhile == len(refusals), "the event loop serves others while a coordinator is loaded"
     (line,) = broker.log_lines("loaded a coordinator's partition")
     assert f"records={PARTITIONS * GROUPS * ROUNDS} " in line
 
 
-def test_who_waits_for_a_coordinator_is_answered_when_the_broker_stops(broker: ObservedBroker) -> None:
+def test_requests_that_wait_for_a_coordinator_get_a_response_when_the_broker_stops(broker: ObservedBroker) -> None:
     with broker.client() as client:
         RawOffsets(client, "group")  # finds the coordinator, so that there is one
     with RawMember(broker.port, "group") as first, RawMember(broker.port, "group") as second:
         first.join()
         first.sync({first.member_id: b"all"})
-        second.ask_to_join()  # and is answered when the first has come again, which it does not do
+        second.ask_to_join()  # its response waits until the first member rejoins, which it does not do
         assert first.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
         broker.stop()
-        assert second.join_answer().error_code == ErrorCode.NOT_COORDINATOR
+        assert second.join_response().error_code == ErrorCode.NOT_COORDINATOR

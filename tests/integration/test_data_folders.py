@@ -30,14 +30,14 @@ def test_kept_folder_opens_and_goes_on(kept: Path, tmp_path: Path) -> None:
             assert read_content(client) == expected
             # The state of the producer is there: it goes on where it was, and a repeated batch is known as such.
             for partition in range(PARTITIONS):
-                answer = client.produce(
+                response = client.produce(
                     "orders", [b"next"], partition=partition, producer_id=producer_id, base_sequence=RECORDS
                 )
-                assert (answer.error_code, answer.base_offset) == (0, RECORDS)
-                answer = client.produce(
+                assert (response.error_code, response.base_offset) == (0, RECORDS)
+                response = client.produce(
                     "orders", [b"next"], partition=partition, producer_id=producer_id, base_sequence=RECORDS
                 )
-                assert (answer.error_code, answer.base_offset) == (0, RECORDS)
+                assert (response.error_code, response.base_offset) == (0, RECORDS)
             assert client.new_producer_id() > producer_id
             middle = expected["topics"]["orders"]["partitions"][0][20]
             assert client.offset_at("orders", middle[1]) == (0, middle[0]), "the time indexes are found"

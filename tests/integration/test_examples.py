@@ -45,7 +45,7 @@ def test_the_topic_of_salaries_shrinks_to_one_record_a_person() -> None:
         records = _records(broker.bootstrap_servers, "salaries")
     people = [key for key, _ in records]
     assert len(people) == len(set(people)), "one record a person"
-    assert all(value is not None for _, value in records), "who left has left nothing behind"
+    assert all(value is not None for _, value in records), "nothing is left of deleted keys"
     hired = 30 + len([person for person in people if person > b"employee-0030"])
     assert len(people) == hired - 30 // 5
     assert f"One record a person: {len(people)} records, {len(people)} people" in done.stdout

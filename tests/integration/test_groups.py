@@ -75,7 +75,7 @@ def new_member(broker: BrokerProcess, group_id: str) -> Iterator[NewMember]:
 
 
 def is_to_join(member: RawMember) -> None:
-    wait_until(lambda: member.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS, "the member is told to join again")
+    wait_until(lambda: member.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS, "the member has to rejoin")
 
 
 def together(*members: RawMember) -> list[RawMember]:
@@ -86,8 +86,8 @@ def together(*members: RawMember) -> list[RawMember]:
         for member in here:
             is_to_join(member)
             member.send_join()
-        answers = [member.joined() for member in (*here, newcomer)]
-    leader, *followers = sorted(members, key=lambda member: member.member_id != answers[0].leader)
+        responses = [member.joined() for member in (*here, newcomer)]
+    leader, *followers = sorted(members, key=lambda member: member.member_id != responses[0].leader)
     for follower in followers:
         follower.send_sync()
     leader.send_sync({member.member_id: member.member_id.encode() for member in members})
@@ -115,10 +115,10 @@ def test_every_version_joins(new_member: NewMember, version: int) -> None:
 def test_every_version_syncs(new_member: NewMember, version: int) -> None:
     member = new_member()
     member.join()
-    answer = member.sync({member.member_id: b"all of it"}, version)
-    assert (answer.error_code, answer.assignment) == (ErrorCode.NONE, b"all of it")
+    response = member.sync({member.member_id: b"all of it"}, version)
+    assert (response.error_code, response.assignment) == (ErrorCode.NONE, b"all of it")
     says = version >= 5
-    assert (answer.protocol_type, answer.protocol_name) == (("consumer", "range") if says else (None, None))
+    assert (response.protocol_type, response.protocol_name) == (("consumer", "range") if says else (None, None))
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -178,7 +178,7 @@ def test_every_version_deletes(new_member: NewMember, groups: RawGroups, group_i
 def test_a_group_has_a_name(new_member: NewMember, version: int) -> None:
     member = new_member("")
     member.send_join(version)
-    refused = member.join_answer()
+    refused = member.join_response()
     assert (refused.error_code, refused.member_id, refused.generation_id) == (ErrorCode.INVALID_GROUP_ID, "", -1)
     assert refused.protocol_name == (None if version >= 7 else "")
     assert member.heartbeat() is ErrorCode.INVALID_GROUP_ID
@@ -190,14 +190,14 @@ def test_a_group_has_a_name(new_member: NewMember, version: int) -> None:
 def test_session_timeouts_have_bounds(new_member: NewMember, session_timeout_ms: int) -> None:
     member = new_member(session_timeout_ms=session_timeout_ms)
     member.send_join()
-    assert member.join_answer().error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+    assert member.join_response().error_code == ErrorCode.INVALID_SESSION_TIMEOUT
 
 
 def test_members_agree_on_a_protocol(new_member: NewMember) -> None:
     together(new_member())
     for stranger in (new_member(protocol_type="connect"), new_member(protocols={"another": NO_TOPICS})):
         stranger.send_join()
-        assert stranger.join_answer().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert stranger.join_response().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_sync_of_version_5_names_its_protocol(new_member: NewMember) -> None:
@@ -210,7 +210,7 @@ def test_nobody_is_a_member_of_a_group_that_is_not_there(new_member: NewMember) 
     member = new_member()
     member.member_id, member.generation_id = "raw-client-1", 1
     member.send_join()
-    refused = member.join_answer()
+    refused = member.join_response()
     assert (refused.error_code, refused.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "raw-client-1")
     assert member.sync().error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert member.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
@@ -221,7 +221,7 @@ def test_a_full_group_takes_nobody(new_member: NewMember) -> None:
     together(*(new_member() for _ in range(3)))
     late = new_member()
     late.send_join()
-    assert late.join_answer().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert late.join_response().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_a_group_that_is_not_there_is_described_as_dead(groups: RawGroups) -> None:
@@ -231,7 +231,7 @@ def test_a_group_that_is_not_there_is_described_as_dead(groups: RawGroups) -> No
     assert since.error_message == "Group nobody not found."
 
 
-def test_what_may_be_done_with_a_group_is_told_when_asked(
+def test_authorized_operations_of_a_group_are_returned_on_request(
     new_member: NewMember, groups: RawGroups, group_id: str
 ) -> None:
     together(new_member())
@@ -264,9 +264,13 @@ def test_all_join_again_when_one_comes_and_when_one_goes(new_member: NewMember) 
     assert leader.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_who_waits_for_its_assignment_is_told_to_join_when_another_comes(new_member: NewMember) -> None:
+def test_a_member_that_waits_for_its_assignment_has_to_rejoin_when_another_joins(
+    new_member: NewMember, groups: RawGroups, group_id: str
+) -> None:
     leader, follower = together(new_member(), new_member())
     leader.send_join()
+    # A follower that rejoins before that would get the current generation.
+    wait_until(lambda: groups.state(group_id) == "PreparingRebalance", "the leader's request begins a rebalance")
     follower.send_join()
     leader.joined()
     follower.joined()
@@ -276,7 +280,7 @@ def test_who_waits_for_its_assignment_is_told_to_join_when_another_comes(new_mem
     assert follower.synced().error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_follower_that_has_nothing_new_is_told_the_generation(new_member: NewMember) -> None:
+def test_a_follower_that_rejoins_unchanged_gets_the_current_generation(new_member: NewMember) -> None:
     leader, follower = together(new_member(), new_member())
     follower.send_join()
     again = follower.joined()
@@ -284,7 +288,7 @@ def test_a_follower_that_has_nothing_new_is_told_the_generation(new_member: NewM
     assert leader.heartbeat() is ErrorCode.NONE
 
 
-def test_who_is_silent_is_removed(new_member: NewMember, groups: RawGroups, group_id: str) -> None:
+def test_a_silent_member_is_removed(new_member: NewMember, groups: RawGroups, group_id: str) -> None:
     member = new_member(session_timeout_ms=100, rebalance_timeout_ms=100)
     member.join()
     wait_until(lambda: groups.state(group_id) == "Empty", "the session ends")
@@ -297,13 +301,13 @@ def test_who_is_silent_is_removed(new_member: NewMember, groups: RawGroups, grou
 def test_an_instance_that_comes_back_is_given_its_place(new_member: NewMember) -> None:
     leader, follower = together(new_member(instance_id="a"), new_member(instance_id="b"))
     back = new_member(instance_id=follower.instance_id)
-    answer = back.join()
-    assert answer.generation_id == leader.generation_id
-    assert answer.member_id != follower.member_id
+    response = back.join()
+    assert response.generation_id == leader.generation_id
+    assert response.member_id != follower.member_id
     assert back.sync().assignment == follower.member_id.encode()
     assert follower.heartbeat() is ErrorCode.FENCED_INSTANCE_ID
     follower.send_join()
-    assert follower.join_answer().error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert follower.join_response().error_code == ErrorCode.FENCED_INSTANCE_ID
     assert follower.sync().error_code == ErrorCode.FENCED_INSTANCE_ID
     assert follower.leave() is ErrorCode.FENCED_INSTANCE_ID
     assert leader.heartbeat() is ErrorCode.NONE
@@ -313,10 +317,10 @@ def test_an_instance_that_comes_back_is_given_its_place(new_member: NewMember) -
 def test_a_leader_that_comes_back_does_not_assign_again(new_member: NewMember, version: int) -> None:
     leader, _ = together(new_member(instance_id="a"), new_member(instance_id="b"))
     back = new_member(instance_id=leader.instance_id)
-    answer = back.join(version)
-    assert answer.skip_assignment == (version >= 9)
-    assert answer.leader == (back.member_id if version >= 9 else leader.member_id)
-    assert len(answer.members) == (2 if version >= 9 else 0)
+    response = back.join(version)
+    assert response.skip_assignment == (version >= 9)
+    assert response.leader == (back.member_id if version >= 9 else leader.member_id)
+    assert len(response.members) == (2 if version >= 9 else 0)
 
 
 def test_instances_are_removed_by_name(new_member: NewMember, groups: RawGroups, group_id: str) -> None:

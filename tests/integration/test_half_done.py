@@ -47,8 +47,8 @@ def test_created_topic_has_all_its_partitions_or_is_not_there(tmp_path: Path) ->
                     assert client.create_topic(topic) == 0
 
 
-@pytest.mark.parametrize("wait_for_answer", [True, False])
-def test_deleted_topic_is_gone_or_whole(tmp_path: Path, wait_for_answer: bool) -> None:
+@pytest.mark.parametrize("wait_for_response", [True, False])
+def test_deleted_topic_is_gone_or_whole(tmp_path: Path, wait_for_response: bool) -> None:
     settings = {"log.segment.delete.delay.ms": "0"}
     with ObservedBroker(tmp_path, overrides=settings) as broker:
         with broker.client() as client:
@@ -58,13 +58,13 @@ def test_deleted_topic_is_gone_or_whole(tmp_path: Path, wait_for_answer: bool) -
                 assert client.produce("doomed", [b"x"], partition=partition).error_code == 0
             doomed = DeleteTopicState(name="doomed", topic_id=ZERO_UUID)
             client.send(request_frame(DeleteTopicsRequest(topics=(doomed,), timeout_ms=1000), 6))
-            if wait_for_answer:
+            if wait_for_response:
                 client.receive()
         broker.kill()
         broker.start()
         with broker.client() as client:
             topics = client.topics()
-            if wait_for_answer or "doomed" not in topics:
+            if wait_for_response or "doomed" not in topics:
                 assert topics == {"kept"}
                 wait_until(lambda: _folders(broker, "doomed") == 0, "its folders are removed", seconds=60)
                 assert client.create_topic("doomed") == 0, "the name is free"

@@ -61,7 +61,7 @@ def _fates(broker: BrokerProcess, topic: str) -> dict[bytes, Fate]:
 
 
 def _wait_for_fates(broker: BrokerProcess, topic: str, expected: dict[bytes, Fate]) -> None:
-    """Markers are written after the end of a transaction is answered."""
+    """Markers are written after the response to EndTxn."""
     wait_until(lambda: _fates(broker, topic) == expected, f"the fates are {expected}")
 
 
@@ -85,10 +85,8 @@ def test_a_delayed_end_of_a_transaction_never_ends_the_next(
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_an_end_that_is_asked_for_twice_is_answered_twice_alike(
-    producer: RawProducer, topic: str, commit: bool
-) -> None:
-    """The first answer was lost. The second gives the same next epoch, and no other."""
+def test_a_repeated_end_txn_gets_the_same_response(producer: RawProducer, topic: str, commit: bool) -> None:
+    """The first response was lost. The second gives the same next epoch, and no other."""
     producer.write(topic, b"value")
     request = producer.end_request(commit=commit)
     first = until_settled(lambda: producer.ask_to_end(request))
@@ -119,7 +117,7 @@ def test_a_delayed_record_of_an_ended_transaction_is_refused(
 def test_a_late_record_of_an_older_client_is_refused_by_verification(
     shared_broker: BrokerProcess, producer: RawProducer, topic: str, produce_version: int, code: ErrorCode
 ) -> None:
-    """Transactions v1 keep their epoch, so it takes the leader's question to the coordinator to tell."""
+    """Transactions v1 keep their epoch, so only the leader's verification with the coordinator detects it."""
     producer.version, producer.produce_version = 1, produce_version
     assert producer.add_partitions(topic, 0) == ErrorCode.NONE
     producer.write(topic, b"first")
@@ -144,9 +142,9 @@ def test_a_commit_that_races_with_the_abort_of_a_timeout_is_fenced(
     assert _fates(shared_broker, topic) == {b"too slow": Fate.ABORTED}
 
     producer.begin_life()
-    assert producer.write(topic, b"anew").error_code == ErrorCode.NONE
+    assert producer.write(topic, b"next").error_code == ErrorCode.NONE
     assert producer.end(commit=True).error_code == ErrorCode.NONE
-    _wait_for_fates(shared_broker, topic, {b"too slow": Fate.ABORTED, b"anew": Fate.COMMITTED})
+    _wait_for_fates(shared_broker, topic, {b"too slow": Fate.ABORTED, b"next": Fate.COMMITTED})
 
 
 def test_an_abort_without_a_record_does_not_fence_its_producer(

@@ -14,7 +14,7 @@ EXPIRED = (
 )
 
 
-def test_each_listener_tells_its_own_advertised_address(tmp_path: Path) -> None:
+def test_each_listener_returns_its_own_advertised_address(tmp_path: Path) -> None:
     inside, outside = free_port(), free_port()
     settings = {
         "listeners": f"INSIDE://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside}",
@@ -25,13 +25,13 @@ def test_each_listener_tells_its_own_advertised_address(tmp_path: Path) -> None:
     broker = ObservedBroker(tmp_path, overrides=settings)
     broker.port = inside
     with broker:
-        told = {}
+        advertised = {}
         for port in (inside, outside):
             with RawClient(port) as client:
                 (one,) = client.metadata().brokers
-                told[port] = (one.host, one.port)
+                advertised[port] = (one.host, one.port)
                 assert client.create_topic(f"by-{port}") == 0
-        assert told == {inside: ("127.0.0.1", inside), outside: ("broker.example.org", 19092)}
+        assert advertised == {inside: ("127.0.0.1", inside), outside: ("broker.example.org", 19092)}
         with RawClient(inside) as client:
             assert client.topics() == {f"by-{inside}", f"by-{outside}"}, "both lead to the same broker"
 
@@ -51,7 +51,7 @@ def test_newcomers_wait_at_max_connections(tmp_path: Path) -> None:
         assert not served
         clients[0].close()
         late.socket.settimeout(30)
-        assert late.receive(), "the answer to what it asked while it waited"
+        assert late.receive(), "the response to what it asked while it waited"
         for client in (late, *clients):
             client.close()
 
@@ -90,15 +90,15 @@ def test_idle_connections_are_closed(tmp_path: Path) -> None:
             started = time.monotonic()
             busy.create_topic("orders")
             # A long wait is no idleness: the broker is at work for this client.
-            answer = busy.fetch("orders", 0, max_wait_ms=2500)
-            assert answer.error_code == 0
+            response = busy.fetch("orders", 0, max_wait_ms=2500)
+            assert response.error_code == 0
             assert idle.is_closed_by_broker()
             assert time.monotonic() - started >= 1.0
             busy.topics()
         assert broker.metrics()[EXPIRED] == 1
 
 
-def test_requests_are_worked_on_while_earlier_ones_wait_and_answered_in_order(tmp_path: Path) -> None:
+def test_requests_are_processed_while_earlier_ones_wait_and_responses_stay_in_order(tmp_path: Path) -> None:
     with ObservedBroker(tmp_path) as broker, broker.client() as client:
         assert client.create_topic("orders") == 0
         assert client.create_topic("other") == 0
@@ -108,5 +108,5 @@ def test_requests_are_worked_on_while_earlier_ones_wait_and_answered_in_order(tm
             + request_frame(produce_request("other", batch), NAMES_TOPICS, correlation_id=1002)
             + request_frame(produce_request("orders", batch), NAMES_TOPICS, correlation_id=1003)
         )
-        # The last one is what the first one waits for: so it is worked on before the first is answered.
+        # The last one is what the first one waits for: so it is processed before the response to the first.
         assert [int.from_bytes(client.receive()[:4]) for _ in range(3)] == [1001, 1002, 1003]

@@ -29,7 +29,7 @@ from tests.peers.kaspar import KasparProcess
 from tests.peers.observed import wait_until
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
-from tests.peers.raw_offsets import COMMIT_BY_ID, FETCH_BY_ID, GroupRefused, RawOffsets, Told
+from tests.peers.raw_offsets import COMMIT_BY_ID, FETCH_BY_ID, FetchedOffset, GroupRefused, RawOffsets
 from tests.peers.raw_transactions import RawProducer, until_settled
 from tests.peers.wire import leads
 
@@ -42,8 +42,8 @@ SETTINGS = {
     "offset.metadata.max.bytes": "100",
 }
 PARTITIONS = 3
-NO_OFFSET = Told(-1)
-UNSTABLE = Told(-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+NO_OFFSET = FetchedOffset(-1)
+UNSTABLE = FetchedOffset(-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 COMMIT_VERSIONS = range(2, 11)
 FETCH_VERSIONS = range(1, 11)
 
@@ -106,15 +106,18 @@ def make_topic(broker: BrokerProcess, client: RawClient, name: str) -> None:
 def test_every_version_commits(offsets: RawOffsets, topic: str, version: int) -> None:
     assert offsets.commit(topic, {0: 5, 2: 7}, version, metadata="m", leader_epoch=0) == {0: 0, 2: 0}
     leader_epoch = 0 if version >= 6 else -1
-    told = Told(5, metadata="m", leader_epoch=leader_epoch), Told(7, metadata="m", leader_epoch=leader_epoch)
-    assert offsets.fetch(topic, 0, 1, 2) == {0: told[0], 1: NO_OFFSET, 2: told[1]}
+    expected = (
+        FetchedOffset(5, metadata="m", leader_epoch=leader_epoch),
+        FetchedOffset(7, metadata="m", leader_epoch=leader_epoch),
+    )
+    assert offsets.fetch(topic, 0, 1, 2) == {0: expected[0], 1: NO_OFFSET, 2: expected[1]}
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 def test_every_version_asks(offsets: RawOffsets, topic: str, version: int) -> None:
     offsets.commit(topic, {1: 5}, metadata=None, leader_epoch=0)
     leader_epoch = 0 if version >= 5 else -1
-    assert offsets.fetch(topic, 0, 1, version=version) == {0: NO_OFFSET, 1: Told(5, leader_epoch=leader_epoch)}
+    assert offsets.fetch(topic, 0, 1, version=version) == {0: NO_OFFSET, 1: FetchedOffset(5, leader_epoch=leader_epoch)}
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS[1:])
@@ -123,7 +126,7 @@ def test_every_version_but_the_first_asks_for_all(offsets: RawOffsets, new_topic
     for number, topic in enumerate(topics):
         offsets.commit(topic, {number: 5})
     names = [str(offsets.topic_id(topic)) if version >= FETCH_BY_ID else topic for topic in topics]
-    assert offsets.fetch_all(version=version) == {(names[0], 0): Told(5), (names[1], 1): Told(5)}
+    assert offsets.fetch_all(version=version) == {(names[0], 0): FetchedOffset(5), (names[1], 1): FetchedOffset(5)}
 
 
 def test_commit_of_a_partition_that_is_not_there_is_refused_alone(offsets: RawOffsets, topic: str) -> None:
@@ -131,7 +134,7 @@ def test_commit_of_a_partition_that_is_not_there_is_refused_alone(offsets: RawOf
     for version in (COMMIT_VERSIONS[0], COMMIT_BY_ID):
         codes = offsets.commit(topic, {0: 5, PARTITIONS: 5, -1: 5, 1: 5}, version)
         assert codes == {0: 0, PARTITIONS: refused, -1: refused, 1: 0}
-    assert offsets.fetch_all() == {(topic, 0): Told(5), (topic, 1): Told(5)}
+    assert offsets.fetch_all() == {(topic, 0): FetchedOffset(5), (topic, 1): FetchedOffset(5)}
 
 
 def test_commit_for_a_topic_that_is_not_there_is_refused(offsets: RawOffsets) -> None:
@@ -139,7 +142,7 @@ def test_commit_for_a_topic_that_is_not_there_is_refused(offsets: RawOffsets) ->
     offsets.topic_ids["nothing"] = uuid.uuid4()
     assert offsets.commit("nothing", {0: 5}, COMMIT_BY_ID) == {0: ErrorCode.UNKNOWN_TOPIC_ID}
     assert offsets.fetch("nothing", 0) == {0: NO_OFFSET}
-    assert offsets.fetch("nothing", 0, version=FETCH_BY_ID) == {0: Told(-1, ErrorCode.UNKNOWN_TOPIC_ID)}
+    assert offsets.fetch("nothing", 0, version=FETCH_BY_ID) == {0: FetchedOffset(-1, ErrorCode.UNKNOWN_TOPIC_ID)}
 
 
 def test_metadata_that_is_too_long_is_refused_alone(offsets: RawOffsets, topic: str) -> None:
@@ -179,14 +182,14 @@ def test_several_groups_are_asked_at_once(client: RawClient, names: Iterator[str
     request = OffsetFetchRequest(
         groups=tuple(OffsetFetchRequestGroup(group_id=offsets.group, topics=(wanted,)) for offsets in groups)
     )
-    answer = client.call(request, OffsetFetchResponse, 8)
-    assert [(group.group_id, group.topics[0].partitions[0].committed_offset) for group in answer.groups] == [
+    response = client.call(request, OffsetFetchResponse, 8)
+    assert [(group.group_id, group.topics[0].partitions[0].committed_offset) for group in response.groups] == [
         (offsets.group, number) for offsets, number in zip(groups, (0, 1, 2, -1), strict=True)
     ]
 
 
-def test_topic_that_was_made_anew_has_no_offsets(broker: BrokerProcess, client: RawClient, offsets: RawOffsets) -> None:
-    topic = f"anew-of-{offsets.group}"
+def test_recreated_topic_has_no_offsets(broker: BrokerProcess, client: RawClient, offsets: RawOffsets) -> None:
+    topic = f"recreated-for-{offsets.group}"
     make_topic(broker, client, topic)
     offsets.commit(topic, {0: 5}, COMMIT_BY_ID)
     assert client.delete_topic(topic) == ErrorCode.NONE
@@ -205,7 +208,7 @@ def test_offsets_are_deleted_by_hand(offsets: RawOffsets, topic: str) -> None:
     refused = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert offsets.delete(topic, 0, 2, PARTITIONS) == {0: 0, 2: 0, PARTITIONS: refused}
     assert offsets.delete("nothing", 0) == {0: refused}
-    assert offsets.fetch_all() == {(topic, 1): Told(5)}
+    assert offsets.fetch_all() == {(topic, 1): FetchedOffset(5)}
 
 
 def test_offsets_of_no_group_are_not_deleted(client: RawClient, offsets: RawOffsets, topic: str) -> None:
@@ -250,8 +253,8 @@ def commit_in_transaction(
             ),
         ),
     )
-    (told,) = producer.client.call(request, TxnOffsetCommitResponse, version).topics
-    return ErrorCode(told.partitions[0].error_code)
+    (expected,) = producer.client.call(request, TxnOffsetCommitResponse, version).topics
+    return ErrorCode(expected.partitions[0].error_code)
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -266,12 +269,13 @@ def test_offsets_of_a_transaction_count_when_it_commits(
     assert commit_in_transaction(producer, offsets.group, topic, 9, version) == ErrorCode.NONE
     assert offsets.fetch(topic, 0, require_stable=True) == {0: UNSTABLE}
     assert offsets.fetch_all(require_stable=True) == {(topic, 0): UNSTABLE}
-    assert offsets.fetch(topic, 0) == {0: Told(5)}
+    assert offsets.fetch(topic, 0) == {0: FetchedOffset(5)}
 
     assert producer.end(commit=committed).error_code == ErrorCode.NONE
-    told = Told(9, metadata="m") if committed else Told(5)
+    expected = FetchedOffset(9, metadata="m") if committed else FetchedOffset(5)
     wait_until(
-        lambda: offsets.fetch(topic, 0, require_stable=True) == {0: told}, f"the transaction's end leads to {told}"
+        lambda: offsets.fetch(topic, 0, require_stable=True) == {0: expected},
+        f"the transaction's end leads to {expected}",
     )
 
 
@@ -340,11 +344,14 @@ def test_offsets_outlive_the_broker(tmp_path: Path, end: str) -> None:
         with RawClient(broker.port) as client:
             offsets = RawOffsets(client, "group")
             wait_until(lambda: is_loaded(offsets), "the coordinator has read its log")
-            assert offsets.fetch_all() == {("kept", 0): Told(5, metadata="m")}
+            assert offsets.fetch_all() == {("kept", 0): FetchedOffset(5, metadata="m")}
             assert offsets.fetch("kept", 0, require_stable=True) == {0: UNSTABLE}
             producer.client = client
             assert producer.end(commit=True).error_code == ErrorCode.NONE
-            wait_until(lambda: offsets.fetch_all(require_stable=True) == {("kept", 0): Told(9, metadata="m")}, "commit")
+            wait_until(
+                lambda: offsets.fetch_all(require_stable=True) == {("kept", 0): FetchedOffset(9, metadata="m")},
+                "commit",
+            )
 
 
 def is_loaded(offsets: RawOffsets) -> bool:

@@ -67,10 +67,10 @@ def _check_offsets(client: RawClient, groups: range, last_round: int) -> None:
     expected = {partition: last_round * 1000 + partition for partition in range(PARTITIONS)}
     for group in groups:
         RawOffsets(client, f"group-{group}")
-        answer = committed(client, f"group-{group}", "orders", *range(PARTITIONS))
-        while answer[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            answer = committed(client, f"group-{group}", "orders", *range(PARTITIONS))
-        assert answer == (ErrorCode.NONE, expected), f"group-{group}"
+        response = committed(client, f"group-{group}", "orders", *range(PARTITIONS))
+        while response[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            response = committed(client, f"group-{group}", "orders", *range(PARTITIONS))
+        assert response == (ErrorCode.NONE, expected), f"group-{group}"
 
 
 def _loaded_records(broker: ObservedBroker) -> int:

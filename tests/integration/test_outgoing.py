@@ -1,5 +1,5 @@
-"""Answers on a real socket, bytes and slices of a file in turn: order, sockets that fill up, clients that stop reading,
-go away or are slow, files that vanish, and data that has left the page cache.
+"""Responses on a real socket, bytes and slices of a file in turn: order, sockets that fill up, clients that stop
+reading, go away or are slow, files that vanish, and data that has left the page cache.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ import pytest
 import uvloop
 
 from kaspar.base.metrics import Counter
-from kaspar.broker.connection import Buffers, Connection, RequestHandler, Slot
+from kaspar.network.connection import Buffers, Connection, RequestHandler, Slot
 from kaspar.storage import FileSlice, LogDirectory, OsFiles
-from kaspar.storage.open_files import ReadHandles, WriteHandles
+from kaspar.storage.segments.open_files import ReadHandles, WriteHandles
 from tests.unit.broker.running import alive, until, without_collector
 
 PATIENCE_S = 20.0
@@ -31,7 +31,7 @@ REQUEST = struct.Struct(">iiii")
 
 
 class Server:
-    """Answers a request with some bytes and, if it names a part of the file, with that part and some bytes more."""
+    """Responds to a request with some bytes and, if it names a part of the file, with that part and some bytes more."""
 
     name = "PLAINTEXT"
     max_request_bytes = 1_000
@@ -53,7 +53,7 @@ class Server:
         self.connections: list[Connection] = []
         self.lost = asyncio.Event()
         self.read_in_thread = 0
-        self.disk_answers: asyncio.Event | None = None
+        self.disk_responds: asyncio.Event | None = None
 
     def handle(
         self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
@@ -64,9 +64,9 @@ class Server:
             slot = connection.take_slot()
             self.slots.append((request, slot))
             return slot
-        return self.answer(request)
+        return self.respond(request)
 
-    def answer(self, request: Request) -> Buffers:
+    def respond(self, request: Request) -> Buffers:
         before, position, size = request
         if not size:
             return (b"b" * before,)
@@ -91,8 +91,8 @@ class Server:
 
     async def run_blocking(self, work: Callable[[int], bytes], size: int) -> bytes:
         self.read_in_thread += 1
-        if self.disk_answers is not None:
-            await self.disk_answers.wait()
+        if self.disk_responds is not None:
+            await self.disk_responds.wait()
         return await asyncio.get_running_loop().run_in_executor(None, work, size)
 
     def stalled(self, seconds: float) -> None: ...
@@ -139,7 +139,7 @@ async def served(folder: Path, *, send_buffer: int = 0) -> AsyncIterator[tuple[S
     sock.setblocking(False)
     taken = await loop.connect_accepted_socket(lambda: Connection(server, "127.0.0.1:1", sock), sock)
     transport = taken[0]
-    del taken  # who tests that a connection is gone must not be held up by this
+    del taken  # a reference here would keep a closed connection alive
     try:
         yield server, Reader(client)
     finally:
@@ -161,16 +161,16 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def mixed(count: int) -> list[Request]:
-    chance = random.Random(count)
+    rng = random.Random(count)
     requests: list[Request] = []
     for _ in range(count):
-        size = chance.choice([0, 0, 1, 70_000, 900_000, 3_000_000])
-        requests.append((chance.choice([1, 50, 5_000, 200_000]), chance.randrange(FILE_BYTES - size), size))
+        size = rng.choice([0, 0, 1, 70_000, 900_000, 3_000_000])
+        requests.append((rng.choice([1, 50, 5_000, 200_000]), rng.randrange(FILE_BYTES - size), size))
     return requests
 
 
 @pytest.mark.parametrize("send_buffer", [0, 20_000], ids=["", "small buffer"])
-def test_answers_come_whole_and_in_order(run: Run, tmp_path: Path, send_buffer: int) -> None:
+def test_responses_come_whole_and_in_order(run: Run, tmp_path: Path, send_buffer: int) -> None:
     async def scenario() -> None:
         async with served(tmp_path, send_buffer=send_buffer) as (server, client):
             requests = mixed(60)
@@ -183,7 +183,7 @@ def test_answers_come_whole_and_in_order(run: Run, tmp_path: Path, send_buffer: 
     run(scenario())
 
 
-def test_an_early_answer_waits_for_those_before_it(run: Run, tmp_path: Path) -> None:
+def test_an_early_response_waits_for_those_before_it(run: Run, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with served(tmp_path, send_buffer=20_000) as (server, client):
             server.slots = []
@@ -192,7 +192,7 @@ def test_an_early_answer_waits_for_those_before_it(run: Run, tmp_path: Path) -> 
             slots = server.slots
             await until(lambda: len(slots) == len(requests))
             for request, slot in random.Random(1).sample(slots, len(slots)):
-                slot.fill(server.answer(request))
+                slot.fill(server.respond(request))
             expected = b"".join(map(server.expected, requests))
             assert await client.read(len(expected)) == expected
 
@@ -208,7 +208,7 @@ def test_a_client_that_does_not_read_is_not_read_from(run: Run, tmp_path: Path) 
             await client.ask(request, request)
             expected = server.expected(request)
             assert await client.read(100) == expected[:100]
-            assert server.handled == 1, "the first answer has not left"
+            assert server.handled == 1, "the first response has not left"
             assert await client.read(len(expected) - 100) == expected[100:]
             for _ in range(3):
                 assert await client.read(len(expected)) == expected
@@ -230,7 +230,7 @@ def test_a_client_that_goes_away_leaves_nothing_behind(run: Run, tmp_path: Path)
     run(scenario())
 
 
-def test_what_was_answered_is_sent_before_a_connection_closes(run: Run, tmp_path: Path) -> None:
+def test_completed_responses_are_sent_before_a_connection_closes(run: Run, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with served(tmp_path, send_buffer=20_000) as (server, client):
             request = (100, 0, FILE_BYTES)
@@ -245,7 +245,7 @@ def test_what_was_answered_is_sent_before_a_connection_closes(run: Run, tmp_path
     run(scenario())
 
 
-def test_a_client_that_sends_no_more_gets_its_answers(run: Run, tmp_path: Path) -> None:
+def test_a_client_that_sends_no_more_gets_its_responses(run: Run, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with served(tmp_path) as (server, client):
             requests = mixed(5)
@@ -324,13 +324,13 @@ def test_a_client_that_goes_away_during_a_cold_read_leaves_nothing_behind(
     monkeypatch.setattr(LogDirectory, "cached_length", lambda *_: 0)
 
     async def scenario() -> None:
-        disk_answers = asyncio.Event()
+        disk_responds = asyncio.Event()
         async with served(tmp_path) as (server, client):
-            server.disk_answers = disk_answers
+            server.disk_responds = disk_responds
             await client.ask((100, 0, FILE_BYTES))
             await client.read(10)
             client.reset()
-            disk_answers.set()
+            disk_responds.set()
             await server.lost.wait()
             await until(lambda: server.pins == 0)
 
@@ -346,13 +346,13 @@ def test_a_cold_read_that_fails_after_its_client_has_gone_is_nobodys_trouble(
         reported: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
         async with served(tmp_path) as (server, client):
-            server.disk_answers = asyncio.Event()
+            server.disk_responds = asyncio.Event()
             await client.ask((100, 0, FILE_BYTES))
             await until(lambda: server.read_in_thread == 1)
             server.connections[0].transport.abort()
             await server.lost.wait()
             os.truncate(server.path, 0)
-            server.disk_answers.set()
+            server.disk_responds.set()
             await until(lambda: server.pins == 0)
         gc.collect()
         assert not reported
@@ -376,7 +376,7 @@ def test_a_connection_that_was_lost_is_held_by_nobody(run: Run, tmp_path: Path) 
         run(scenario())
 
 
-def test_a_connection_is_lost_once_when_it_closes_behind_its_last_answer(run: Run, tmp_path: Path) -> None:
+def test_a_connection_is_lost_once_when_it_closes_after_its_last_response(run: Run, tmp_path: Path) -> None:
     async def scenario() -> None:
         reported: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))

@@ -1,5 +1,5 @@
-"""Prepared transactions over the wire: they outlive their producer and any restart of the broker, and wait for whoever
-knows the pair of producer id and epoch that ends them.
+"""Prepared transactions over the wire: they outlive their producer and any restart of the broker, and wait for the
+process that knows the pair of producer id and epoch that ends them.
 """
 
 from collections.abc import Iterator
@@ -38,17 +38,17 @@ class Prepared:
         self.producer = RawProducer(client, ID, timeout_ms=timeout_ms)
         self.producer.begin_life()
         assert self.producer.write(TOPIC, *values).error_code == ErrorCode.NONE
-        answer = init_v6(
+        response = init_v6(
             client,
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.epoch,
             enable_2pc=True,
             keep_prepared_txn=True,
         )
-        assert answer.error_code == ErrorCode.NONE
-        assert answer.ongoing_txn_producer_id == self.producer.producer_id
-        assert answer.ongoing_txn_producer_epoch == self.producer.epoch
-        self.pair = (answer.producer_id, answer.producer_epoch)
+        assert response.error_code == ErrorCode.NONE
+        assert response.ongoing_txn_producer_id == self.producer.producer_id
+        assert response.ongoing_txn_producer_epoch == self.producer.epoch
+        self.pair = (response.producer_id, response.producer_epoch)
 
 
 def init_v6(client: RawClient, *, timeout_ms: int = 60_000, **values: int) -> InitProducerIdResponse:
@@ -74,7 +74,7 @@ def fates(broker: ObservedBroker) -> dict[bytes, Fate]:
 
 
 def wait_for(broker: ObservedBroker, expected: dict[bytes, Fate]) -> None:
-    """Markers are written after the end of a transaction is answered."""
+    """Markers are written after the response to EndTxn."""
     wait_until(lambda: fates(broker) == expected, f"the fates are {expected}")
 
 
@@ -92,7 +92,7 @@ def broker(tmp_path: Path) -> Iterator[ObservedBroker]:
 
 
 @pytest.mark.parametrize("commit", [True, False], ids=["commit", "abort"])
-def test_it_is_ended_by_who_knows_its_pair_after_kill_9_of_the_broker(broker: ObservedBroker, commit: bool) -> None:
+def test_the_holder_of_its_pair_ends_it_after_kill_9_of_the_broker(broker: ObservedBroker, commit: bool) -> None:
     with broker.client() as client:
         pair = Prepared(client, b"one", b"two").pair
     for _ in range(2):
@@ -100,17 +100,17 @@ def test_it_is_ended_by_who_knows_its_pair_after_kill_9_of_the_broker(broker: Ob
         broker.start()
     assert fates(broker) == {b"one": Fate.OPEN, b"two": Fate.OPEN}
     with broker.client() as another:
-        answer = end(another, pair, commit=commit)
-        assert answer.error_code == ErrorCode.NONE
-        assert (answer.producer_id, answer.producer_epoch) == (pair[0], pair[1] + 1)
+        response = end(another, pair, commit=commit)
+        assert response.error_code == ErrorCode.NONE
+        assert (response.producer_id, response.producer_epoch) == (pair[0], pair[1] + 1)
         outcome = Fate.COMMITTED if commit else Fate.ABORTED
         wait_for(broker, {b"one": outcome, b"two": outcome})
         again = end(another, pair, commit=commit)
-        assert (again.error_code, again.producer_epoch) == (ErrorCode.NONE, answer.producer_epoch)
+        assert (again.error_code, again.producer_epoch) == (ErrorCode.NONE, response.producer_epoch)
         assert end(another, pair, commit=not commit).error_code == ErrorCode.INVALID_TXN_STATE
 
 
-def test_whoever_has_the_epoch_from_before_is_fenced_at_its_partitions(broker: ObservedBroker) -> None:
+def test_the_previous_epoch_is_fenced_at_its_partitions(broker: ObservedBroker) -> None:
     with broker.client() as client:
         prepared = Prepared(client, b"in time")
         late = prepared.producer.batch(TOPIC, [b"late"])
@@ -172,7 +172,7 @@ def test_it_is_shown_with_its_age(broker: ObservedBroker) -> None:
 def test_a_client_that_follows_the_kip_finds_its_transaction_after_a_crash(
     broker: ObservedBroker, commit: bool
 ) -> None:
-    """It says so at its start, notes the pair in its database, and compares that with what it is told after a crash."""
+    """It starts with 2PC, stores the pair, and compares it with that of InitProducerId after it crashed."""
     with broker.client() as client:
         started = init_v6(client, timeout_ms=NO_TIMEOUT_MS, enable_2pc=True)
         producer = RawProducer(client, ID, producer_id=started.producer_id, epoch=started.producer_epoch)
@@ -180,19 +180,19 @@ def test_a_client_that_follows_the_kip_finds_its_transaction_after_a_crash(
     broker.kill()
     broker.start()
     with broker.client() as client:
-        answer = init_v6(client, timeout_ms=NO_TIMEOUT_MS, enable_2pc=True, keep_prepared_txn=True)
-        assert answer.error_code == ErrorCode.NONE
+        response = init_v6(client, timeout_ms=NO_TIMEOUT_MS, enable_2pc=True, keep_prepared_txn=True)
+        assert response.error_code == ErrorCode.NONE
         noted = (started.producer_id, started.producer_epoch)
-        assert (answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch) == noted
-        assert end(client, (answer.producer_id, answer.producer_epoch), commit=commit).error_code == ErrorCode.NONE
+        assert (response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch) == noted
+        assert end(client, (response.producer_id, response.producer_epoch), commit=commit).error_code == ErrorCode.NONE
         wait_for(broker, {b"value": Fate.COMMITTED if commit else Fate.ABORTED})
 
 
 def test_where_nothing_is_open_there_is_nothing_to_keep(broker: ObservedBroker) -> None:
     with broker.client() as client:
-        answer = init_v6(client, enable_2pc=True, keep_prepared_txn=True)
-        assert answer.error_code == ErrorCode.NONE
-        assert (answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch) == (-1, -1)
+        response = init_v6(client, enable_2pc=True, keep_prepared_txn=True)
+        assert response.error_code == ErrorCode.NONE
+        assert (response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch) == (-1, -1)
 
 
 @pytest.mark.parametrize(("enabled", "last_version"), [("true", 6), ("false", 5)])

@@ -52,21 +52,21 @@ def test_signals_stop_it_with_exit_code_0_while_clients_wait(tmp_path: Path, num
     with ObservedBroker(tmp_path) as broker:
         with broker.client() as client:
             assert client.create_topic("orders") == 0
-            answers: list[object] = []
-            waiting = threading.Thread(target=lambda: answers.append(client.fetch("orders", 0, max_wait_ms=60_000)))
+            responses: list[object] = []
+            waiting = threading.Thread(target=lambda: responses.append(client.fetch("orders", 0, max_wait_ms=60_000)))
             waiting.start()
             gauge = 'kafka_server_delayedoperationpurgatory_numdelayedoperations{delayedOperation="Fetch"}'
             wait_until(lambda: broker.metrics()[gauge] == 1, "the fetch waits")
             broker.signal(number)
             waiting.join(10)
-            assert len(answers) == 1, "a fetch that waits is answered when the broker stops"
+            assert len(responses) == 1, "a waiting fetch gets its response when the broker stops"
         wait_until(lambda: not broker.running, "the broker ends")
         assert broker.stop() == 0
         assert broker.log_lines("the broker has stopped")
 
 
 def test_stop_while_topics_and_settings_change(tmp_path: Path) -> None:
-    """What is asked for when the broker stops is carried out, refused, or left unanswered; none of it is a failure."""
+    """A request during a stop is carried out, refused, or left without a response; none of these is a failure."""
     with ObservedBroker(tmp_path) as broker:
         with broker.client() as client:
             assert client.create_topic("orders") == 0
@@ -91,17 +91,18 @@ def test_stop_while_topics_and_settings_change(tmp_path: Path) -> None:
 def test_sigterm_while_it_starts(tmp_path: Path) -> None:
     """At any moment of the start: it ends by itself, and the next start is a good one."""
     broker = KasparProcess(tmp_path)
-    with broker:
-        pass  # makes the folder
+    before = time.monotonic()
+    with broker:  # makes the folder
+        longest = max(1.0, 2 * (time.monotonic() - before))  # a start takes longer on a busy machine
     delay = 0.0
     ended_by = set()
-    while delay < 1.0:
+    while delay < longest:
         broker.launch()
         time.sleep(delay)  # the moment is what is tried here, there is no condition to wait for
         code = broker.stop()
         assert code in (0, -signal.SIGTERM), broker.log_text()[-2000:]
         ended_by.add(code)
-        delay += 0.15
+        delay += longest / 7
     assert 0 in ended_by
     assert "Traceback" not in broker.log_text()
     assert not broker.unexpected_errors()
@@ -146,12 +147,12 @@ def test_folder_of_another_node_or_cluster_is_refused(tmp_path: Path) -> None:
         one.stop()
     properties = one.properties_file
     assert refusal(properties, "--override", "node.id=7") == (
-        f"{one.data_dir} belongs to the node 1, and this broker is node 7: take it out of log.dirs, or set node.id"
+        f"{one.data_dir} belongs to node 1, but this broker is node 7: remove it from log.dirs, or set node.id"
     )
     with KasparProcess(tmp_path / "b") as other:
         other.stop()
     sentence = refusal(properties, "--override", f"log.dirs={one.data_dir},{other.data_dir}")
-    assert sentence.startswith(f"{other.data_dir} belongs to the cluster ")
+    assert sentence.startswith(f"{other.data_dir} belongs to cluster ")
 
 
 def test_restart_keeps_topics_settings_ids_and_records(tmp_path: Path) -> None:

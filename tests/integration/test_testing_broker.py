@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import KasparError
-from kaspar.broker.producer_ids import ProducerIds
+from kaspar.broker.coordination.producer_ids import ProducerIds
 from kaspar.testing import Broker
 from tests.peers.raw_client import RawClient
 

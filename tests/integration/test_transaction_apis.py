@@ -96,8 +96,8 @@ def test_init_producer_id_names_a_fenced_producer_as_its_version_can(
 ) -> None:
     if version < 3:
         request = InitProducerIdRequest(transactional_id=producer.transactional_id, transaction_timeout_ms=1000)
-        answer = client.call(request, InitProducerIdResponse, version)
-        assert (answer.error_code, answer.producer_epoch) == (NONE, producer.epoch + 1)
+        response = client.call(request, InitProducerIdResponse, version)
+        assert (response.error_code, response.producer_epoch) == (NONE, producer.epoch + 1)
         return
     RawProducer(client, producer.transactional_id).begin_life()
     RawProducer(client, producer.transactional_id).begin_life()
@@ -107,17 +107,17 @@ def test_init_producer_id_names_a_fenced_producer_as_its_version_can(
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
     )
-    answer = client.call(request, InitProducerIdResponse, version)
+    response = client.call(request, InitProducerIdResponse, version)
     expected = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (expected, -1, -1)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (expected, -1, -1)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 15 * 60_000 + 1])
 def test_init_producer_id_refuses_timeouts_that_are_not_allowed(client: RawClient, timeout_ms: int) -> None:
     find_coordinator(client, "any")
     request = InitProducerIdRequest(transactional_id="any", transaction_timeout_ms=timeout_ms)
-    answer = until_settled(lambda: client.call(request, InitProducerIdResponse, 5))
-    assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    response = until_settled(lambda: client.call(request, InitProducerIdResponse, 5))
+    assert response.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
 @pytest.mark.parametrize("version", range(4))
@@ -157,9 +157,9 @@ def test_add_partitions_of_several_transactions_at_once(client: RawClient, produ
             transaction(stranger, 0),
         )
     )
-    answer = client.call(request, AddPartitionsToTxnResponse, version)
-    found = {each.transactional_id: codes(each.topic_results) for each in answer.results_by_transaction}
-    assert answer.error_code == NONE
+    response = client.call(request, AddPartitionsToTxnResponse, version)
+    found = {each.transactional_id: codes(each.topic_results) for each in response.results_by_transaction}
+    assert response.error_code == NONE
     assert found == {
         producer.transactional_id: {(TOPIC, 0): NONE, (TOPIC, 2): NONE},
         other.transactional_id: {(TOPIC, 0): NONE, (TOPIC, 1): ErrorCode.TRANSACTION_ABORTABLE},
@@ -191,18 +191,18 @@ def test_add_offsets_adds_the_groups_partition(client: RawClient, producer: RawP
 def test_end_txn_by_the_rules_of_its_version(client: RawClient, producer: RawProducer, version: int) -> None:
     assert producer.add_partitions(TOPIC, 0) == NONE
     request = producer.end_request(commit=True)
-    answer = client.call(request, EndTxnResponse, version)
+    response = client.call(request, EndTxnResponse, version)
     next_pair = (producer.producer_id, producer.epoch + 1) if version >= 5 else (-1, -1)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (NONE, *next_pair)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (NONE, *next_pair)
     wait_for_state(client, producer.transactional_id, "CompleteCommit")
     assert until_settled(lambda: client.call(request, EndTxnResponse, version)).error_code == NONE
     producer.epoch += 5
-    answer = client.call(producer.end_request(commit=True), EndTxnResponse, version)
+    response = client.call(producer.end_request(commit=True), EndTxnResponse, version)
     fenced = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
-    assert answer.error_code == fenced
+    assert response.error_code == fenced
     producer.producer_id += 1_000_000
-    answer = client.call(producer.end_request(commit=True), EndTxnResponse, version)
-    assert answer.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    response = client.call(producer.end_request(commit=True), EndTxnResponse, version)
+    assert response.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
 def test_ids_that_are_empty_or_unknown_are_refused(client: RawClient) -> None:
@@ -226,9 +226,9 @@ def test_transactions_are_listed_by_state_producer_age_and_pattern(client: RawCl
 
     def listed(version: int, **filters: object) -> set[str]:
         request = ListTransactionsRequest(**filters)  # type: ignore[arg-type]
-        answer = client.call(request, ListTransactionsResponse, version)
-        assert answer.error_code == NONE
-        return {each.transactional_id for each in answer.transaction_states} & mine
+        response = client.call(request, ListTransactionsResponse, version)
+        assert response.error_code == NONE
+        return {each.transactional_id for each in response.transaction_states} & mine
 
     for version in range(3):
         assert listed(version) == mine
@@ -243,5 +243,5 @@ def test_transactions_are_listed_by_state_producer_age_and_pattern(client: RawCl
     request = ListTransactionsRequest(state_filters=("Nonsense", "Ongoing"))
     assert client.call(request, ListTransactionsResponse, 2).unknown_state_filters == ("Nonsense",)
     request = ListTransactionsRequest(transactional_id_pattern="(")
-    answer = client.call(request, ListTransactionsResponse, 2)
-    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    response = client.call(request, ListTransactionsResponse, 2)
+    assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION

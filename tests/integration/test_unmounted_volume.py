@@ -32,15 +32,15 @@ def test_no_offset_is_given_twice_while_a_volume_is_away(tmp_path: Path) -> None
         broker.kill()
         far.rename(volume)
         far.mkdir()
-        code, told, _ = storage("info", "-c", settings)
-        assert (code, f"{far} is not formatted." in told) == (1, True)
+        code, output, _ = storage("info", "-c", settings)
+        assert (code, f"{far} is not formatted." in output) == (1, True)
         broker.expect_error("a log directory cannot be used .*mount it and start the broker again")
         broker.expect_error("a partition has no log")
         broker.start()
         with broker.client() as client:
-            answers = [client.produce("orders", [b"after"], partition=index) for index in range(PARTITIONS)]
-            away = {index for index, answer in enumerate(answers) if answer.error_code}
-            assert {answers[index].error_code for index in away} == {ErrorCode.KAFKA_STORAGE_ERROR}
+            responses = [client.produce("orders", [b"after"], partition=index) for index in range(PARTITIONS)]
+            away = {index for index, response in enumerate(responses) if response.error_code}
+            assert {responses[index].error_code for index in away} == {ErrorCode.KAFKA_STORAGE_ERROR}
             assert len(away) == PARTITIONS // 2
         assert broker.stop() == 0
         (far / ".lock").unlink()
@@ -56,9 +56,9 @@ def test_no_offset_is_given_twice_while_a_volume_is_away(tmp_path: Path) -> None
 
 
 def test_a_cluster_can_be_formatted_before_its_first_start(tmp_path: Path) -> None:
-    code, told, _ = storage("random-uuid")
+    code, output, _ = storage("random-uuid")
     assert code == 0
-    cluster_id = told.strip()
+    cluster_id = output.strip()
     settings = tmp_path / "new.properties"
     settings.write_text(f"node.id=1\nlog.dirs={tmp_path / 'data'}\n")
     assert storage("format", "-c", settings, "-t", "no id")[0] == 1

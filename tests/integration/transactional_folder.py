@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kaspar.client import Client
+from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.storage import AbortedTransaction
 from kaspar.testing import Broker
 from tests.integration.data_folders import NODE_ID
@@ -24,7 +25,6 @@ GROUP = "readers"
 SETTINGS = {"retention.ms": "-1", "internal.segment.bytes": "1000", "index.interval.bytes": "200"}
 FEW_PARTITIONS = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
 TRANSACTIONS = 12
-READ_COMMITTED = 1
 
 
 def write_folder(folder: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 ATTEMPTS = 2
 STEP_TIMEOUT_SECONDS = 600
 
-# Fills an empty folder; told which attempt this is, counted from 1.
+# Fills an empty folder; the argument is the number of the attempt, counted from 1.
 Build = Callable[[Path, int], None]
 
 

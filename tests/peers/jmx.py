@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).parent.parent / "compat" / "drivers" / "java" / "Metric
 
 
 def jmx_flags(port: int) -> tuple[str, ...]:
-    """With which a JVM answers at this port of the loopback address, and at no other."""
+    """JVM options that serve JMX on this port of the loopback address only."""
     remote = "-Dcom.sun.management.jmxremote"
     return (
         f"{remote}.port={port}",

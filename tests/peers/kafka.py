@@ -62,7 +62,7 @@ def jars_of(name: str, pom: Path) -> Path:
     def fetch(folder: Path, attempt: int) -> None:
         command: list[str | Path] = [require_tool("mvn"), "--batch-mode", "--quiet", "--file", pom]
         if attempt > 1:
-            command.append("-U")  # Maven remembers a failed download as failed until told to look again
+            command.append("-U")  # Maven remembers a failed download as failed unless this asks it to retry
         command += ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
         run_step(command, folder=folder)
 

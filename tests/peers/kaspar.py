@@ -9,17 +9,13 @@ UnexpectedLogError, and a fixture that outlives a test asks `unexpected_errors()
 """
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from tests.peers.error_log import ErrorLog
 from tests.peers.process import BrokerProcess, write_properties
-
-# An entry of the log is a line that starts with the time, and what follows it: a traceback.
-_ENTRY_START = re.compile(r"\n?^(?=\[\d{4}-)", re.MULTILINE)
-_ERROR = re.compile(r"\A\[[^\]]+\] (ERROR|CRITICAL) |^Traceback \(most recent call last\)", re.MULTILINE)
 
 
 class UnexpectedLogError(AssertionError):
@@ -34,15 +30,16 @@ class KasparProcess(BrokerProcess):
         overrides: Mapping[str, str] | None = None,
         port: int | None = None,
         environment: Mapping[str, str] | None = None,
+        program: Path | None = None,
     ) -> None:
+        """`program`: the kafka-server-start of another installation than this one."""
         super().__init__(folder, overrides=overrides, port=port, environment=environment)
-        self._expected: list[re.Pattern[str]] = []
-        self._seen_bytes = 0
+        self._program = program or Path(sys.executable).with_name("kafka-server-start")
+        self._errors = ErrorLog(self.log_file)
 
     def command(self) -> list[str]:
-        start = Path(sys.executable).with_name("kafka-server-start")
         overrides = [word for key, value in self.overrides.items() for word in ("--override", f"{key}={value}")]
-        return [str(start), str(self.properties_file), *overrides]
+        return [str(self._program), str(self.properties_file), *overrides]
 
     def prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -56,19 +53,10 @@ class KasparProcess(BrokerProcess):
 
     def expect_error(self, pattern: str) -> None:
         """From now on a logged ERROR that matches this pattern is no failure."""
-        self._expected.append(re.compile(pattern))
+        self._errors.expect(pattern)
 
     def unexpected_errors(self) -> list[str]:
-        """What was logged as an ERROR since the last call and nobody expected, tracebacks included."""
-        if not self.log_file.exists():
-            return []
-        with self.log_file.open("rb") as file:
-            file.seek(self._seen_bytes)
-            fresh = file.read()
-        whole, _, _ = fresh.rpartition(b"\n")
-        self._seen_bytes += len(whole)
-        entries = _ENTRY_START.split(whole.decode(errors="replace"))
-        return [entry for entry in entries if _ERROR.search(entry) and not any(e.search(entry) for e in self._expected)]
+        return self._errors.unexpected()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -1,4 +1,4 @@
-"""Groups of one member, of either protocol: what is asked of a session, when nobody else is there.
+"""Groups of one member, of either protocol: for tests of sessions that need no other member.
 
 member = LoneMember(client, "readers", session_timeout_ms=6000)
 member.join()                              JoinGroup and SyncGroup, as the only member
@@ -36,13 +36,13 @@ class LoneMember:
     def join(self) -> None:
         """Until it has its assignment: nothing."""
         find_coordinator(self.client, self.group, GROUP)
-        answer = self._ask_to_join()
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
-            answer = self._ask_to_join()
-        assert answer.error_code == ErrorCode.NONE
-        assert answer.leader == answer.member_id, "there is another member"
-        self.generation = answer.generation_id
+        response = self._ask_to_join()
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+            response = self._ask_to_join()
+        assert response.error_code == ErrorCode.NONE
+        assert response.leader == response.member_id, "there is another member"
+        self.generation = response.generation_id
         synced = self.client.call(
             SyncGroupRequest(
                 group_id=self.group,
@@ -101,12 +101,12 @@ class LoneConsumerMember:
             subscribed_topic_names=(self.topic,),
             topic_partitions=self.held,
         )
-        answer = until_settled(lambda: self.client.call(request, ConsumerGroupHeartbeatResponse))
-        if answer.error_code == ErrorCode.NONE:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
+        response = until_settled(lambda: self.client.call(request, ConsumerGroupHeartbeatResponse))
+        if response.error_code == ErrorCode.NONE:
+            self.epoch = response.member_epoch
+            if response.assignment is not None:
                 self.held = tuple(
                     RequestTopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
-                    for each in answer.assignment.topic_partitions
+                    for each in response.assignment.topic_partitions
                 )
-        return answer.error_code
+        return response.error_code

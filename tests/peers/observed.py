@@ -61,8 +61,8 @@ class ObservedBroker(KasparProcess):
     def get(self, page: str) -> tuple[int, str]:
         """The status and the text of one of its HTTP pages."""
         try:
-            with urllib.request.urlopen(f"http://{self._metrics_address()}/{page}", timeout=_WAIT_SECONDS) as answer:
-                return answer.status, answer.read().decode()
+            with urllib.request.urlopen(f"http://{self._metrics_address()}/{page}", timeout=_WAIT_SECONDS) as response:
+                return response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
@@ -97,7 +97,7 @@ class ObservedBroker(KasparProcess):
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
                 return int(line.split()[1])
-        raise AssertionError(f"/proc tells no {name}")
+        raise AssertionError(f"/proc has no {name}")
 
     def open_files(self) -> int:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
@@ -108,8 +108,8 @@ class ObservedBroker(KasparProcess):
         return [line for line in self.log_text().splitlines() if text in line]
 
     def warnings(self) -> list[str]:
-        """Without those of a loop that stood still: on a busy machine it does, and nobody is to blame."""
-        return [line for line in self.log_lines(" WARNING ") if "the event loop stood still" not in line]
+        """Without those of a blocked event loop, which a busy machine may cause."""
+        return [line for line in self.log_lines(" WARNING ") if "the event loop was blocked" not in line]
 
     def wait_for_log(self, text: str) -> None:
         wait_until(lambda: text in self.log_text(), f"the broker logs '{text}'")
@@ -118,7 +118,7 @@ class ObservedBroker(KasparProcess):
         return sorted((self.data_dir / f"{topic}-{partition}").glob("*.log"))
 
     def log_size(self, topic: str, partition: int = 0) -> int:
-        """Of all segments. Who deletes or cleans them meanwhile makes us look again."""
+        """Of all segments. Retried if segments are deleted or cleaned meanwhile."""
         while True:
             with contextlib.suppress(FileNotFoundError):
                 return sum(path.stat().st_size for path in self.segment_files(topic, partition))

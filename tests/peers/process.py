@@ -9,12 +9,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.peers.wire import answers_api_versions, free_port
+from tests.peers.brokers import Leader
+from tests.peers.wire import free_port, leads, responds_to_api_versions
 
 START_TIMEOUT_SECONDS = 60.0
 STOP_TIMEOUT_SECONDS = 60.0
@@ -22,7 +23,7 @@ _POLL_SECONDS = 0.01
 
 
 class BrokerStartError(Exception):
-    """The broker ended, or did not answer in time; the text holds the end of its log."""
+    """The broker ended, or did not respond in time; the text holds the end of its log."""
 
 
 class BrokerProcess(abc.ABC):
@@ -68,6 +69,18 @@ class BrokerProcess(abc.ABC):
     def log_text(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
+    def unexpected_errors(self) -> list[str]:
+        """What was logged as an ERROR since the last call and nobody expected, tracebacks included; of ours only."""
+        return []
+
+    def lead(self, topic: str, partitions: Sequence[int]) -> bool:
+        """Whether it leads all these partitions and takes requests for them."""
+        return leads(self.host, self.port, topic, partitions)
+
+    def leader(self, topic: str, partition: int) -> Leader:
+        """This broker: there is no other."""
+        return Leader(self.port, self.data_dir)
+
     def launch(self) -> None:
         """Start the process and return at once. `prepare()` was called before."""
         assert not self.running, "the broker is already running"
@@ -82,14 +95,14 @@ class BrokerProcess(abc.ABC):
             )
 
     def wait_ready(self, timeout: float = START_TIMEOUT_SECONDS) -> None:
-        """Return once the broker answers requests."""
+        """Return once the broker responds to requests."""
         deadline = time.monotonic() + timeout
-        while not answers_api_versions(self.host, self.port):
+        while not responds_to_api_versions(self.host, self.port):
             if not self.running:
                 raise BrokerStartError(f"the broker ended while it started:\n{self.log_text()[-3000:]}")
             if time.monotonic() > deadline:
                 self.kill()
-                raise BrokerStartError(f"the broker did not answer within {timeout} s:\n{self.log_text()[-3000:]}")
+                raise BrokerStartError(f"the broker did not respond within {timeout} s:\n{self.log_text()[-3000:]}")
             time.sleep(_POLL_SECONDS)
 
     def start(self, timeout: float = START_TIMEOUT_SECONDS) -> Self:

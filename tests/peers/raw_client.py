@@ -1,11 +1,11 @@
-"""A client that says exactly what a test wants said: one request and its answer, or bare bytes.
+"""A client that says exactly what a test wants said: one request and its response, or bare bytes.
 
     with RawClient(broker.port) as client:
         client.create_topic("orders", configs={"flush.messages": "1"})
         written = client.produce("orders", [b"one", b"two"])
         assert client.read_values("orders") == [b"one", b"two"]
 
-It has no retries and hides no error: what the broker answers is what the test sees. Its messages are the broker's own,
+It has no retries and hides no error: the broker's response is what the test sees. Its messages are the broker's own,
 which are proven equal to kio's elsewhere.
 """
 
@@ -119,26 +119,26 @@ class RawClient:
     # Requests
 
     def ask(self, request: Message, version: int | None = None) -> Message:
-        """Send one request, by default at the newest version that is served, and wait for its answer."""
+        """Send one request, by default at the newest version that is served, and wait for its response."""
         key = ApiKey(request.SCHEMA.api_key or 0)
         version = SERVED_VERSIONS[key].last if version is None else version
         self._correlation_id += 1
         self.send(request_frame(request, version, correlation_id=self._correlation_id))
-        return self.answer_to(key, version, self._correlation_id)
+        return self.response_to(key, version, self._correlation_id)
 
-    def answer_to(self, key: ApiKey, version: int, correlation_id: int) -> Message:
-        answer = self.receive()
-        found, position = read_response_header(key, version, answer)
-        assert found == correlation_id, f"the answer is to request {found}, not {correlation_id}"
-        message, end = codec.read(response_class(key), version, answer, position)
-        assert end == len(answer), "the answer is longer than its message"
+    def response_to(self, key: ApiKey, version: int, correlation_id: int) -> Message:
+        frame = self.receive()
+        found, position = read_response_header(key, version, frame)
+        assert found == correlation_id, f"the response is to request {found}, not {correlation_id}"
+        message, end = codec.read(response_class(key), version, frame, position)
+        assert end == len(frame), "the response is longer than its message"
         return message
 
-    def call(self, request: Message, response: type[M], version: int | None = None) -> M:
-        """`ask` for who wants the answer's type known."""
-        answer = self.ask(request, version)
-        assert isinstance(answer, response)
-        return answer
+    def call(self, request: Message, expected: type[M], version: int | None = None) -> M:
+        """`ask`, with the type of the response checked and known to the caller."""
+        response = self.ask(request, version)
+        assert isinstance(response, expected)
+        return response
 
     # Topics
 
@@ -151,8 +151,8 @@ class RawClient:
             assignments=(),
             configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()),
         )
-        answer = self.call(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
-        return answer.topics[0].error_code
+        response = self.call(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+        return response.topics[0].error_code
 
     def delete_topic(self, name: str) -> int:
         """The error code."""
@@ -194,8 +194,8 @@ class RawClient:
         self, topic: str, batch: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int = 30_000
     ) -> PartitionProduceResponse:
         request = produce_request(topic, batch, partition=partition, acks=acks, timeout_ms=timeout_ms)
-        answer = self.call(request, ProduceResponse, NAMES_TOPICS)
-        return answer.responses[0].partition_responses[0]
+        response = self.call(request, ProduceResponse, NAMES_TOPICS)
+        return response.responses[0].partition_responses[0]
 
     def new_producer_id(self) -> int:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
@@ -213,9 +213,9 @@ class RawClient:
     ) -> PartitionData:
         """Batches as they are in the log: nothing is decoded."""
         request = fetch_request(topic, offset, partition=partition, max_wait_ms=max_wait_ms, max_bytes=max_bytes)
-        answer = self.call(request, FetchResponse, NAMES_TOPICS)
-        assert answer.error_code == 0, f"a fetch of {topic}-{partition} at {offset} gives error {answer.error_code}"
-        return answer.responses[0].partitions[0]
+        response = self.call(request, FetchResponse, NAMES_TOPICS)
+        assert response.error_code == 0, f"a fetch of {topic}-{partition} at {offset} gives error {response.error_code}"
+        return response.responses[0].partitions[0]
 
     def read_all(self, topic: str, *, partition: int = 0, offset: int = 0) -> Iterator[Record]:
         """Every record from `offset` up to the high watermark. A batch that compaction has emptied is passed by."""
@@ -235,7 +235,7 @@ class RawClient:
         return [record.value for record in self.read_all(topic, partition=partition, offset=offset)]
 
     def offset_at(self, topic: str, timestamp: int = LATEST, *, partition: int = 0) -> tuple[int, int]:
-        """The error code, and the offset that ListOffsets answers."""
+        """The error code, and the offset that ListOffsets returns."""
         wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
         found = self.call(request, ListOffsetsResponse).topics[0].partitions[0]

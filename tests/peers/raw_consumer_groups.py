@@ -1,4 +1,4 @@
-"""Members of consumer groups (KIP-848) in single steps: a test decides what each heartbeat says, and sees the answer.
+"""Members of consumer groups (KIP-848) in single steps: a test decides what each heartbeat says, and sees the response.
 
 one = RawConsumer(client, "readers", topics=("orders",))
 one.join()
@@ -39,7 +39,7 @@ class RawConsumer:
     owned: set[tuple[uuid.UUID, int]] = field(default_factory=set)
 
     def say(self, epoch: int, version: int = HEARTBEAT, **said: Any) -> ConsumerGroupHeartbeatResponse:
-        """One heartbeat with these words, and what is answered; the client remembers nothing of it."""
+        """One heartbeat with these fields, and its response; the client keeps nothing of it."""
         words = {"instance_id": self.instance_id, "topic_partitions": None, **said}
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, **words
@@ -64,7 +64,7 @@ class RawConsumer:
         return self._take(self.say(self.epoch, **said))
 
     def step(self) -> ConsumerGroupHeartbeatResponse:
-        """It has done what it was told, and says what it has."""
+        """The member has applied its assignment, and reports what it owns."""
         return self.heartbeat(topic_partitions=self.reported)
 
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:

@@ -1,4 +1,5 @@
-"""Members of classic groups in single steps: a test decides who joins, when, and at which version; no retry is hidden.
+"""Members of classic groups in single steps: a test decides which member joins, when, and at which version; no retry is
+hidden.
 
     one, two = RawMember(port, "readers"), RawMember(port, "readers")
     one.ask_to_join()
@@ -84,20 +85,20 @@ class RawMember:
         self._waits_for.append((version, self._sent))
         self.client.send(request_frame(request, version, correlation_id=self._sent))
 
-    def _answer(self, key: ApiKey, kind: type[M]) -> M:
+    def _response(self, key: ApiKey, kind: type[M]) -> M:
         version, correlation_id = self._waits_for.pop(0)
-        answer = self.client.answer_to(key, version, correlation_id)
-        assert isinstance(answer, kind)
-        return answer
+        response = self.client.response_to(key, version, correlation_id)
+        assert isinstance(response, kind)
+        return response
 
     # -- joining -------------------------------------------------------------------------------------------------------
 
     def ask_to_join(self, version: int = JOIN) -> None:
-        """Its answer may be long in coming. Whoever needs a member id for it asks for that first."""
+        """The response may take long. A caller that needs a member id asks for one first."""
         needs_id = version >= FIRST_JOIN_WITH_MEMBER_IDS and self.instance_id is None and not self.member_id
         if needs_id:
             self.send_join(version)
-            required = self.join_answer()
+            required = self.join_response()
             assert required.error_code == ErrorCode.MEMBER_ID_REQUIRED, required
             self.member_id = required.member_id
         self.send_join(version)
@@ -117,16 +118,16 @@ class RawMember:
         )
         self._send(request, version)
 
-    def join_answer(self) -> JoinGroupResponse:
-        return self._answer(ApiKey.JOIN_GROUP, JoinGroupResponse)
+    def join_response(self) -> JoinGroupResponse:
+        return self._response(ApiKey.JOIN_GROUP, JoinGroupResponse)
 
     def joined(self) -> JoinGroupResponse:
-        """The answer to JoinGroup, which is not an error."""
-        answer = self.join_answer()
-        assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code)
-        self.member_id, self.generation_id = answer.member_id, answer.generation_id
-        self.protocol_name = answer.protocol_name
-        return answer
+        """The response to JoinGroup, which is not an error."""
+        response = self.join_response()
+        assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code)
+        self.member_id, self.generation_id = response.member_id, response.generation_id
+        self.protocol_name = response.protocol_name
+        return response
 
     def join(self, version: int = JOIN) -> JoinGroupResponse:
         self.ask_to_join(version)
@@ -151,7 +152,7 @@ class RawMember:
         self._send(request, version)
 
     def synced(self) -> SyncGroupResponse:
-        return self._answer(ApiKey.SYNC_GROUP, SyncGroupResponse)
+        return self._response(ApiKey.SYNC_GROUP, SyncGroupResponse)
 
     def sync(self, assignments: Mapping[str, bytes] | None = None, version: int = SYNC) -> SyncGroupResponse:
         self.send_sync(assignments, version)
@@ -165,10 +166,10 @@ class RawMember:
             group_instance_id=self.instance_id,
         )
         self._send(request, version)
-        return ErrorCode(self._answer(ApiKey.HEARTBEAT, HeartbeatResponse).error_code)
+        return ErrorCode(self._response(ApiKey.HEARTBEAT, HeartbeatResponse).error_code)
 
     def leave(self, version: int = LEAVE) -> ErrorCode:
-        """What this member is told of itself."""
+        """This member's entry in the response."""
         several = version >= FIRST_LEAVE_WITH_SEVERAL
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         request = LeaveGroupRequest(
@@ -177,8 +178,8 @@ class RawMember:
             members=(identity,) if several else (),
         )
         self._send(request, version)
-        answer = self._answer(ApiKey.LEAVE_GROUP, LeaveGroupResponse)
-        return ErrorCode(answer.members[0].error_code if several and answer.members else answer.error_code)
+        response = self._response(ApiKey.LEAVE_GROUP, LeaveGroupResponse)
+        return ErrorCode(response.members[0].error_code if several and response.members else response.error_code)
 
 
 class RawGroups:
@@ -199,15 +200,15 @@ class RawGroups:
         self, version: int = 5, *, states: tuple[str, ...] = (), types: tuple[str, ...] = ()
     ) -> dict[str, ListedGroup]:
         request = ListGroupsRequest(states_filter=states, types_filter=types)
-        answer = self._client.call(request, ListGroupsResponse, version)
-        assert answer.error_code == ErrorCode.NONE
-        return {group.group_id: group for group in answer.groups}
+        response = self._client.call(request, ListGroupsResponse, version)
+        assert response.error_code == ErrorCode.NONE
+        return {group.group_id: group for group in response.groups}
 
     def delete(self, *group_ids: str, version: int = 2) -> dict[str, ErrorCode]:
-        answer = self._client.call(DeleteGroupsRequest(groups_names=group_ids), DeleteGroupsResponse, version)
-        return {result.group_id: ErrorCode(result.error_code) for result in answer.results}
+        response = self._client.call(DeleteGroupsRequest(groups_names=group_ids), DeleteGroupsResponse, version)
+        return {result.group_id: ErrorCode(result.error_code) for result in response.results}
 
     def remove(self, group_id: str, *instances: str) -> list[ErrorCode]:
         members = tuple(MemberIdentity(member_id="", group_instance_id=each) for each in instances)
-        answer = self._client.call(LeaveGroupRequest(group_id=group_id, members=members), LeaveGroupResponse, LEAVE)
-        return [ErrorCode(member.error_code) for member in answer.members]
+        response = self._client.call(LeaveGroupRequest(group_id=group_id, members=members), LeaveGroupResponse, LEAVE)
+        return [ErrorCode(member.error_code) for member in response.members]

@@ -47,8 +47,8 @@ FETCH_BY_ID = 10
 Codes = dict[int, ErrorCode]
 
 
-class Told(NamedTuple):
-    """What an answer tells of one partition."""
+class FetchedOffset(NamedTuple):
+    """One partition of an OffsetFetch response."""
 
     offset: int
     code: ErrorCode = ErrorCode.NONE
@@ -57,7 +57,7 @@ class Told(NamedTuple):
 
 
 class GroupRefused(Exception):
-    """The answer is a code for the whole group."""
+    """The response is a code for the whole group."""
 
     def __init__(self, code: int) -> None:
         super().__init__(ErrorCode(code).name)
@@ -114,9 +114,9 @@ class RawOffsets:
                 ),
             ),
         )
-        (answered,) = self.client.call(request, OffsetCommitResponse, version).topics
-        assert (answered.name, answered.topic_id) == (request.topics[0].name, request.topics[0].topic_id)
-        return {each.partition_index: ErrorCode(each.error_code) for each in answered.partitions}
+        (committed,) = self.client.call(request, OffsetCommitResponse, version).topics
+        assert (committed.name, committed.topic_id) == (request.topics[0].name, request.topics[0].topic_id)
+        return {each.partition_index: ErrorCode(each.error_code) for each in committed.partitions}
 
     def fetch(
         self,
@@ -126,10 +126,10 @@ class RawOffsets:
         require_stable: bool = False,
         member_id: str | None = None,
         member_epoch: int = -1,
-    ) -> dict[int, Told]:
+    ) -> dict[int, FetchedOffset]:
         if version <= FETCH_WITH_ONE_GROUP:
-            answer = self._ask_for_one(OffsetFetchRequestTopic(name=topic, partition_indexes=partitions), version)
-            return {each.partition_index: _told(each) for told in answer.topics for each in told.partitions}
+            response = self._ask_for_one(OffsetFetchRequestTopic(name=topic, partition_indexes=partitions), version)
+            return {each.partition_index: _fetched(each) for found in response.topics for each in found.partitions}
         by_id = version >= FETCH_BY_ID
         wanted = OffsetFetchRequestTopics(
             name="" if by_id else topic,
@@ -139,28 +139,32 @@ class RawOffsets:
         group = OffsetFetchRequestGroup(
             group_id=self.group, member_id=member_id, member_epoch=member_epoch, topics=(wanted,)
         )
-        (answered,) = self._ask(group, version, require_stable).groups
-        if answered.error_code:
-            raise GroupRefused(answered.error_code)
-        (told,) = answered.topics
-        assert (told.name, told.topic_id) == (wanted.name, wanted.topic_id)
-        return {each.partition_index: _told(each) for each in told.partitions}
+        (fetched,) = self._ask(group, version, require_stable).groups
+        if fetched.error_code:
+            raise GroupRefused(fetched.error_code)
+        (found,) = fetched.topics
+        assert (found.name, found.topic_id) == (wanted.name, wanted.topic_id)
+        return {each.partition_index: _fetched(each) for each in found.partitions}
 
-    def fetch_all(self, *, version: int = FETCH_BY_NAME, require_stable: bool = False) -> dict[tuple[str, int], Told]:
-        """By topic, which from version 10 on is told by its id, and partition."""
+    def fetch_all(
+        self, *, version: int = FETCH_BY_NAME, require_stable: bool = False
+    ) -> dict[tuple[str, int], FetchedOffset]:
+        """By topic (its id from version 10 on) and partition."""
         if version <= FETCH_WITH_ONE_GROUP:
-            answer = self._ask_for_one(None, version)
+            response = self._ask_for_one(None, version)
             return {
-                (told.name, each.partition_index): _told(each) for told in answer.topics for each in told.partitions
+                (topic.name, each.partition_index): _fetched(each)
+                for topic in response.topics
+                for each in topic.partitions
             }
-        answers = self._ask(OffsetFetchRequestGroup(group_id=self.group, topics=None), version, require_stable)
-        (answered,) = answers.groups
-        if answered.error_code:
-            raise GroupRefused(answered.error_code)
+        group = OffsetFetchRequestGroup(group_id=self.group, topics=None)
+        (fetched,) = self._ask(group, version, require_stable).groups
+        if fetched.error_code:
+            raise GroupRefused(fetched.error_code)
         return {
-            (told.name or str(told.topic_id), each.partition_index): _told(each)
-            for told in answered.topics
-            for each in told.partitions
+            (found.name or str(found.topic_id), each.partition_index): _fetched(each)
+            for found in fetched.topics
+            for each in found.partitions
         }
 
     def _ask(self, group: OffsetFetchRequestGroup, version: int, require_stable: bool) -> OffsetFetchResponse:
@@ -169,24 +173,26 @@ class RawOffsets:
 
     def _ask_for_one(self, topic: OffsetFetchRequestTopic | None, version: int) -> OffsetFetchResponse:
         request = OffsetFetchRequest(group_id=self.group, topics=None if topic is None else (topic,))
-        answer = self.client.call(request, OffsetFetchResponse, version)
-        if answer.error_code:
-            raise GroupRefused(answer.error_code)
-        return answer
+        response = self.client.call(request, OffsetFetchResponse, version)
+        if response.error_code:
+            raise GroupRefused(response.error_code)
+        return response
 
     def delete(self, topic: str, *partitions: int) -> Codes:
         wanted = tuple(OffsetDeleteRequestPartition(partition_index=partition) for partition in partitions)
         request = OffsetDeleteRequest(
             group_id=self.group, topics=(OffsetDeleteRequestTopic(name=topic, partitions=wanted),)
         )
-        answer = self.client.call(request, OffsetDeleteResponse)
-        if answer.error_code:
-            raise GroupRefused(answer.error_code)
-        return {each.partition_index: ErrorCode(each.error_code) for told in answer.topics for each in told.partitions}
+        response = self.client.call(request, OffsetDeleteResponse)
+        if response.error_code:
+            raise GroupRefused(response.error_code)
+        return {
+            each.partition_index: ErrorCode(each.error_code) for found in response.topics for each in found.partitions
+        }
 
 
-def _told(partition: OffsetFetchResponsePartition | OffsetFetchResponsePartitions) -> Told:
-    return Told(
+def _fetched(partition: OffsetFetchResponsePartition | OffsetFetchResponsePartitions) -> FetchedOffset:
+    return FetchedOffset(
         partition.committed_offset,
         ErrorCode(partition.error_code),
         partition.metadata,
@@ -209,8 +215,8 @@ def commit(client: RawClient, group: str, topic: str, offsets: Mapping[int, int]
         member_id="",
         topics=(OffsetCommitRequestTopic(name=topic, partitions=partitions),),
     )
-    answer = client.call(request, OffsetCommitResponse, NAMES_TOPICS)
-    codes = (each.error_code for found in answer.topics for each in found.partitions)
+    response = client.call(request, OffsetCommitResponse, NAMES_TOPICS)
+    codes = (each.error_code for found in response.topics for each in found.partitions)
     return next((code for code in codes if code), ErrorCode.NONE)
 
 

@@ -68,12 +68,12 @@ A = TypeVar("A", bound=_WithError)
 
 
 def until_settled(ask: Callable[[], A], *, seconds: float = _PATIENCE_SECONDS) -> A:
-    """The first answer that is not "later"."""
+    """The first response that is not "later"."""
     deadline = time.monotonic() + seconds
-    while (answer := ask()).error_code in MAY_PASS:
-        assert time.monotonic() < deadline, f"error {answer.error_code} for {seconds:.0f} s"
+    while (response := ask()).error_code in MAY_PASS:
+        assert time.monotonic() < deadline, f"error {response.error_code} for {seconds:.0f} s"
         time.sleep(_PAUSE_SECONDS)
-    return answer
+    return response
 
 
 def find_coordinator(client: RawClient, key: str, kind: int = TRANSACTION) -> None:
@@ -94,13 +94,13 @@ class RawProducer:
     _sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def begin_life(self) -> InitProducerIdResponse:
-        """InitProducerId: whoever had the id before is fenced, and what it left open is aborted."""
+        """InitProducerId: the previous producer is fenced, and its open transaction is aborted."""
         find_coordinator(self.client, self.transactional_id)
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
-        answer = until_settled(lambda: self.client.call(request, InitProducerIdResponse, INIT_PRODUCER_ID))
-        assert answer.error_code == ErrorCode.NONE
-        self._continue_as(answer.producer_id, answer.producer_epoch)
-        return answer
+        response = until_settled(lambda: self.client.call(request, InitProducerIdResponse, INIT_PRODUCER_ID))
+        assert response.error_code == ErrorCode.NONE
+        self._continue_as(response.producer_id, response.producer_epoch)
+        return response
 
     def _continue_as(self, producer_id: int, epoch: int) -> None:
         if (producer_id, epoch) != (self.producer_id, self.epoch):
@@ -115,8 +115,8 @@ class RawProducer:
             v3_and_below_producer_epoch=self.epoch,
             v3_and_below_topics=(AddPartitionsToTxnTopic(name=topic, partitions=partitions),),
         )
-        answer = self.client.call(request, AddPartitionsToTxnResponse, ADD_PARTITIONS_FROM_CLIENTS)
-        codes = [each.partition_error_code for each in answer.results_by_topic_v3_and_below[0].results_by_partition]
+        response = self.client.call(request, AddPartitionsToTxnResponse, ADD_PARTITIONS_FROM_CLIENTS)
+        codes = [each.partition_error_code for each in response.results_by_topic_v3_and_below[0].results_by_partition]
         return next((code for code in codes if code), 0)
 
     def batch(self, topic: str, values: Sequence[bytes], *, partition: int = 0) -> bytes:
@@ -142,8 +142,8 @@ class RawProducer:
     def send(self, topic: str, batch: bytes, *, partition: int = 0) -> PartitionProduceResponse:
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
         request = ProduceRequest(transactional_id=self.transactional_id, acks=-1, timeout_ms=30_000, topic_data=(data,))
-        answer = self.client.call(request, ProduceResponse, self.produce_version or PRODUCE[self.version])
-        return answer.responses[0].partition_responses[0]
+        response = self.client.call(request, ProduceResponse, self.produce_version or PRODUCE[self.version])
+        return response.responses[0].partition_responses[0]
 
     def write(self, topic: str, *values: bytes, partition: int = 0) -> PartitionProduceResponse:
         """Insists until the transaction before this one has ended."""
@@ -165,8 +165,8 @@ class RawProducer:
             producer_epoch=self.epoch,
             topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(committed,)),),
         )
-        answer = self.client.call(request, TxnOffsetCommitResponse, TXN_OFFSET_COMMIT[self.version])
-        return answer.topics[0].partitions[0].error_code
+        response = self.client.call(request, TxnOffsetCommitResponse, TXN_OFFSET_COMMIT[self.version])
+        return response.topics[0].partitions[0].error_code
 
     def end_request(self, *, commit: bool) -> EndTxnRequest:
         return EndTxnRequest(
@@ -177,13 +177,13 @@ class RawProducer:
         )
 
     def ask_to_end(self, request: EndTxnRequest) -> EndTxnResponse:
-        """Once, whatever the answer is."""
+        """Once, whatever the response is."""
         return self.client.call(request, EndTxnResponse, END_TXN[self.version])
 
     def end(self, *, commit: bool) -> EndTxnResponse:
-        """Insists until it is settled, and goes on in the epoch that the answer gives."""
+        """Insists until it is settled, and goes on in the epoch that the response gives."""
         request = self.end_request(commit=commit)
-        answer = until_settled(lambda: self.ask_to_end(request))
-        if answer.error_code == ErrorCode.NONE and self.version == 2:
-            self._continue_as(answer.producer_id, answer.producer_epoch)
-        return answer
+        response = until_settled(lambda: self.ask_to_end(request))
+        if response.error_code == ErrorCode.NONE and self.version == 2:
+            self._continue_as(response.producer_id, response.producer_epoch)
+        return response

@@ -1,4 +1,4 @@
-"""The least of the Kafka protocol, by hand: enough to learn whether a broker answers, with no code under test."""
+"""The least of the Kafka protocol, by hand: enough to learn whether a broker responds, with no code under test."""
 
 import random
 import socket
@@ -25,13 +25,13 @@ def free_port() -> int:
             return port
 
 
-def answers_api_versions(host: str, port: int, timeout: float = 2.0) -> bool:
-    """Whether a broker at this address answers an ApiVersions request (version 0) without an error."""
+def responds_to_api_versions(host: str, port: int, timeout: float = 2.0) -> bool:
+    """Whether a broker at this address responds to an ApiVersions request (version 0) without an error."""
     try:
-        answer = _ask(host, port, _API_VERSIONS_KEY, 0, b"", timeout)
+        response = _ask(host, port, _API_VERSIONS_KEY, 0, b"", timeout)
     except (OSError, EOFError):
         return False
-    (error_code,) = struct.unpack_from(">h", answer)
+    (error_code,) = struct.unpack_from(">h", response)
     return bool(error_code == 0)
 
 
@@ -40,25 +40,25 @@ def leads(host: str, port: int, topic: str, partitions: Sequence[int], timeout: 
     name = topic.encode()
     body = struct.pack(f">iih{len(name)}si", -1, 1, len(name), name, len(partitions))
     body += b"".join(struct.pack(">iq", partition, _LATEST) for partition in partitions)
-    answer = _ask(host, port, _LIST_OFFSETS_KEY, 1, body, timeout)
+    response = _ask(host, port, _LIST_OFFSETS_KEY, 1, body, timeout)
     position = struct.calcsize(f">ih{len(name)}s")
-    (count,) = struct.unpack_from(">i", answer, position)
-    errors = {error for _, error, _, _ in struct.iter_unpack(">ihqq", answer[position + 4 :])}
+    (count,) = struct.unpack_from(">i", response, position)
+    errors = {error for _, error, _, _ in struct.iter_unpack(">ihqq", response[position + 4 :])}
     assert count == len(partitions)
     return errors == {0}
 
 
 def _ask(host: str, port: int, api_key: int, version: int, body: bytes, timeout: float) -> bytes:
-    """Send one request on a connection of its own; the body of the answer."""
+    """Send one request on a connection of its own; the body of the response."""
     request = struct.pack(">hhih", api_key, version, _CORRELATION_ID, -1) + body
     with socket.create_connection((host, port), timeout=timeout) as connection:
         connection.sendall(struct.pack(">i", len(request)) + request)
         (size,) = struct.unpack(">i", _exactly(connection, 4))
-        answer = _exactly(connection, size)
-    (correlation_id,) = struct.unpack_from(">i", answer)
+        response = _exactly(connection, size)
+    (correlation_id,) = struct.unpack_from(">i", response)
     if correlation_id != _CORRELATION_ID:
-        raise EOFError("this is the answer to another request")
-    return answer[4:]
+        raise EOFError("this is the response to another request")
+    return response[4:]
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

@@ -14,11 +14,11 @@ from kaspar.config import LogConfig
 from kaspar.records import Codec, Record, build_batch, iter_records
 from kaspar.records.compaction import SLOT_BYTES
 from kaspar.storage import Appended, LogManager, prepare
-from kaspar.storage.cleaning.book import CleanerBook
 from kaspar.storage.cleaning.cleaner import Cleaner, CleanerSettings
-from kaspar.storage.cleaning.dirt import dirt_of
+from kaspar.storage.cleaning.manager import LogCleanerManager
+from kaspar.storage.cleaning.offsets_to_clean import offsets_to_clean
 from kaspar.storage.cleaning.throttle import UNLIMITED, Throttle
-from kaspar.storage.file_names import CLEANED, SEGMENT_SUFFIXES, SWAP
+from kaspar.storage.disk.file_names import CLEANED, SEGMENT_SUFFIXES, SWAP
 from tests.property.compaction_model import (
     History,
     MortalFiles,
@@ -61,7 +61,7 @@ class CompactedLog:
         self.epoch = 0
         self.manager = self._open()
         self.log = self.manager.create(PARTITION, random_uuid(), config)
-        self.book = CleanerBook(self.manager)
+        self.cleaner_manager = LogCleanerManager(self.manager)
 
     @property
     def now_ms(self) -> int:
@@ -188,12 +188,12 @@ class CompactedLog:
         self.reopen()
         assert self.end == end
 
-    def cut_the_power(self, chance: random.Random) -> None:
+    def cut_the_power(self, rng: random.Random) -> None:
         """What was synced stays. Of the rest any batch may go: in a compacted log a start takes gaps for cleaned."""
         self.synced = max(self.synced, self.log.recovery_point)
         end = self.end
         self.manager.abandon()
-        self.files.crash(chance)
+        self.files.crash(rng)
         self.reopen()
         assert self.synced <= self.end <= end
         left = {batch.header.base_offset for batch in batches_of(self.log, self.start)}
@@ -207,7 +207,7 @@ class CompactedLog:
         log = self.manager.get(PARTITION)
         assert log is not None
         self.log = log
-        self.book = CleanerBook(self.manager)
+        self.cleaner_manager = LogCleanerManager(self.manager)
         assert self.checkpointed_start <= log.log_start_offset <= self.start
         self.start = log.log_start_offset
         self.check_no_leftovers()
@@ -223,22 +223,22 @@ class CompactedLog:
         self.log.producers.high_watermark_moved(self.end)
         stable = self.log.last_stable_offset(self.end)
         now_ms = self.now_ms
-        dirt = dirt_of(self.log, None, stable, now_ms)
-        assert dirt.first_uncleanable_offset <= max(self.start, min(stable, self.log.segments.base_offsets[-1]))
-        self._check_lag(dirt.first_uncleanable_offset)
+        to_clean = offsets_to_clean(self.log, None, stable, now_ms)
+        assert to_clean.first_uncleanable_offset <= max(self.start, min(stable, self.log.segments.base_offsets[-1]))
+        self._check_lag(to_clean.first_uncleanable_offset)
         self.files.changes_left = changes
         try:
-            chosen = self.book.next_to_clean({PARTITION: stable}, now_ms)
+            chosen = self.cleaner_manager.next_to_clean({PARTITION: stable}, now_ms)
             if chosen is None:
                 self.files.changes_left = None
                 return False
             cleaner = Cleaner(_settings(keys), Throttle(UNLIMITED, self.clock))
             cleaned = cleaner.clean(*chosen, now_ms, on_owner=lambda _, work: work())
-            self.book.done(self.log, cleaned.next_dirty_offset)
+            self.cleaner_manager.done(self.log, cleaned.next_dirty_offset)
         finally:
-            self.history.cleaned(dirt.first_uncleanable_offset, dirt.first_uncleanable_offset, now_ms)
+            self.history.cleaned(to_clean.first_uncleanable_offset, to_clean.first_uncleanable_offset, now_ms)
         self.files.changes_left = None
-        assert chosen[1].first_dirty_offset < cleaned.next_dirty_offset <= dirt.first_uncleanable_offset
+        assert chosen[1].first_dirty_offset < cleaned.next_dirty_offset <= to_clean.first_uncleanable_offset
         check_compacted(self.log, self.history, cleaned.next_dirty_offset)
         return True
 

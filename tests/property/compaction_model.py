@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kaspar.records import BatchHeader, Record, crc_matches, iter_headers, iter_records
 from kaspar.storage import Log
-from kaspar.storage.files import Bytes
+from kaspar.storage.disk.files import Bytes
 from tests.property.transactions_model import Batch, CommittedReader, Transactions
 from tests.unit.storage.forgetful_files import ForgetfulFiles
 

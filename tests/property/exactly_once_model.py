@@ -1,8 +1,8 @@
-"""A cluster, as the exactly-once protocol sees it, that can crash whoever asks it at every single step.
+"""A cluster, as the exactly-once protocol sees it, that can crash its caller at every single step.
 
 The decision log is a list that may be compacted, and coordinators are a table. Whatever a process asks for goes through
-`Fuse.step`, twice: before it is carried out and after it, when only the answer is lost. A process that was killed at an
-append may have its record still on the way: it lands later, or never.
+`Fuse.step`, twice: before it is carried out and after it, when only the response is lost. A process that was killed at
+an append may have its record still on the way: it lands later, or never.
 """
 
 from collections import Counter
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.transactions import ANY_AGE, NO_TIMEOUT_MS, DescribedTransaction, Ending
-from kaspar.spark.exactly_once.attempt import Slots
-from kaspar.spark.exactly_once.decisions import Decision, Judge, LogRecord, QueryState
-from kaspar.spark.exactly_once.names import TransactionName
-from kaspar.spark.exactly_once.parties import NotPublished, Parties
+from kaspar.exactly_once.attempt import Slots
+from kaspar.exactly_once.decisions import BatchDecision, LogRecord, QueryState, QueryStates
+from kaspar.exactly_once.errors import NotPublished
+from kaspar.exactly_once.names import TransactionName
+from kaspar.exactly_once.participants import Participants
 
 Row = tuple[int, int]
 """What a task writes: its batch, and its number."""
@@ -104,7 +105,7 @@ class ModelProcess:
     def __init__(self, cluster: Cluster, worker: str, fuse: Fuse) -> None:
         self.fuse = fuse
         self.slots = Slots(worker)
-        self.parties = Parties(ModelLog(cluster, self.fuse), ModelCoordinator(cluster, self.fuse), worker)
+        self.participants = Participants(ModelLog(cluster, self.fuse), ModelCoordinator(cluster, self.fuse), worker)
         self.cluster = cluster
 
     def write(self, transactional_id: str, producer: ProducerIdAndEpoch, row: Row) -> None:
@@ -122,23 +123,23 @@ class ModelLog:
     def __init__(self, cluster: Cluster, fuse: Fuse) -> None:
         self._cluster = cluster
         self._fuse = fuse
-        self._judge = Judge()
+        self._states = QueryStates()
         self._position = -1
 
     def state(self, query: str) -> QueryState:
-        return self.look(query) if self._position < 0 else self._judge.state(query)
+        return self.read_to_end(query) if self._position < 0 else self._states.state(query)
 
-    def look(self, query: str) -> QueryState:
+    def read_to_end(self, query: str) -> QueryState:
         self._fuse.step()
         for offset, (key, value) in self._cluster.log:
             if offset >= self._position:
-                self._judge.read(key, value)
+                self._states.replay(key, value)
         self._position = self._cluster.next_offset
-        return self._judge.state(query)
+        return self._states.state(query)
 
-    def pending(self) -> list[Decision]:
-        self.look("")
-        return self._judge.pending()
+    def pending(self) -> list[BatchDecision]:
+        self.read_to_end("")
+        return self._states.pending()
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
         try:
@@ -148,7 +149,7 @@ class ModelLog:
             raise
         self._cluster.store(records)
         self._fuse.step()
-        return self.look(query)
+        return self.read_to_end(query)
 
 
 class ModelCoordinator:

@@ -1,4 +1,4 @@
-"""What holds for every assignment: each partition once, only to those who read it, balanced, and moved as little as
+"""What holds for every assignment: each partition once, only to members that read it, balanced, and moved as little as
 that takes.
 """
 
@@ -8,8 +8,15 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaspar.groups.assignors import ASSIGNORS, GroupAssignment, GroupSpec, MemberSpec, assign_range, assign_uniform
-from kaspar.groups.consumer_member import Partitions
+from kaspar.groups.consumer.assignors import (
+    ASSIGNORS,
+    GroupAssignment,
+    GroupSpec,
+    MemberSpec,
+    assign_range,
+    assign_uniform,
+)
+from kaspar.groups.consumer.member import Partitions
 
 TOPICS = [uuid.UUID(int=number) for number in range(1, 6)]
 NAMES = [f"m{number}" for number in range(8)]
@@ -49,7 +56,7 @@ def sizes(assignment: GroupAssignment) -> dict[str, int]:
 
 
 @given(group_specs(), st.sampled_from(sorted(ASSIGNORS)))
-def test_each_partition_that_somebody_reads_has_one_owner_who_reads_it(spec: GroupSpec, assignor: str) -> None:
+def test_each_subscribed_partition_has_one_owner_that_reads_it(spec: GroupSpec, assignor: str) -> None:
     assignment = ASSIGNORS[assignor](spec)
     assert assignment.keys() == spec.members.keys()
     owned = Counter(pair for partitions in assignment.values() for pair in pairs(partitions))

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.groups.classic import ClassicGroup
-from kaspar.groups.classic_state import ClassicState
+from kaspar.groups.classic.group import ClassicGroup
+from kaspar.groups.classic.membership import ClassicMembership
+from kaspar.groups.classic.state import ClassicState
 from kaspar.groups.group import GroupTimer
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.join_group import JoinGroupResponse
@@ -33,7 +34,7 @@ numbers = st.integers(0, 7)
 
 
 class Client:
-    """A member as it sees itself: it believes what it was told last."""
+    """A member as it sees itself: it believes the last response."""
 
     def __init__(self, group_id: str, instance_id: str | None) -> None:
         self.group_id = group_id
@@ -44,27 +45,29 @@ class Client:
         self.waits_for: Waiting | None = None
 
     def hear(self) -> None:
-        """Take in the answer that has come."""
+        """Take in the response that has come."""
         waiting, self.waits_for = self.waits_for, None
-        answer: Any = waiting.answer if waiting is not None else None
-        if answer is None:
+        response: Any = waiting.response if waiting is not None else None
+        if response is None:
             self.waits_for = waiting
-        elif isinstance(answer, JoinGroupResponse):
-            self._joined(answer)
-        elif isinstance(answer, SyncGroupResponse) and answer.error_code in (
+        elif isinstance(response, JoinGroupResponse):
+            self._joined(response)
+        elif isinstance(response, SyncGroupResponse) and response.error_code in (
             ErrorCode.UNKNOWN_MEMBER_ID,
             ErrorCode.FENCED_INSTANCE_ID,
         ):
             self.member_id = ""
 
-    def _joined(self, answer: JoinGroupResponse) -> None:
-        match ErrorCode(answer.error_code):
+    def _joined(self, response: JoinGroupResponse) -> None:
+        match ErrorCode(response.error_code):
             case ErrorCode.NONE:
-                self.member_id = answer.member_id
-                self.generation_id = answer.generation_id
-                self.leads = answer if answer.leader == answer.member_id and not answer.skip_assignment else None
+                self.member_id = response.member_id
+                self.generation_id = response.generation_id
+                self.leads = (
+                    response if response.leader == response.member_id and not response.skip_assignment else None
+                )
             case ErrorCode.MEMBER_ID_REQUIRED:
-                self.member_id = answer.member_id
+                self.member_id = response.member_id
             case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.FENCED_INSTANCE_ID:
                 self.member_id = ""
             case _:
@@ -116,7 +119,7 @@ class ClassicGroups(RuleBasedStateMachine):
             instance_id=client.instance_id,
         )
         self.syncs.append((client.group_id, client.member_id, client.generation_id, ticket))
-        if ticket.answer is not None and ticket.code is ErrorCode.NONE:
+        if ticket.response is not None and ticket.code is ErrorCode.NONE:
             stored = self.shell.classic(client.group_id).stored
             assert stored is not None
             assert stored.generation == client.generation_id
@@ -129,7 +132,7 @@ class ClassicGroups(RuleBasedStateMachine):
 
     @rule(number=numbers, forgets=st.booleans())
     def sync(self, number: int, forgets: bool) -> None:
-        """Leaders share all partitions among those of whom they were told, or forget everybody."""
+        """Leaders share all partitions among the members in the response, or assign nothing."""
         self._sync(self.clients[number], forgets=forgets)
 
     @rule(
@@ -163,7 +166,7 @@ class ClassicGroups(RuleBasedStateMachine):
         self.shell.leave((client.member_id, client.instance_id), group_id=client.group_id)
 
     @rule(number=numbers, joins=st.booleans(), version=st.sampled_from((8, 9)))
-    def begin_anew(self, number: int, joins: bool, version: int) -> None:
+    def start_over(self, number: int, joins: bool, version: int) -> None:
         """A process ends without a word, and another one with the same settings starts."""
         self.clients[number] = Client(self.clients[number].group_id, self.clients[number].instance_id)
         if joins:
@@ -201,10 +204,13 @@ class ClassicGroups(RuleBasedStateMachine):
             again.replay(record, None)
         assert _stored(again) == _stored(self.shell.shard)
 
+    @property
+    def memberships(self) -> dict[str, ClassicMembership]:
+        return _memberships(self.shell.shard)
+
     @invariant()
     def a_stable_group_is_what_the_log_has(self) -> None:
-        for group in self.shell.shard.groups.values():
-            assert isinstance(group, ClassicGroup)
+        for group in self.memberships.values():
             event(f"{group.state.value} with {len(group.roster)} members")
             if group.state is not ClassicState.STABLE:
                 continue
@@ -223,8 +229,7 @@ class ClassicGroups(RuleBasedStateMachine):
     @invariant()
     def something_will_happen(self) -> None:
         """Every state but Stable is left when somebody does what is expected of it, or when a timer fires."""
-        for group_id, group in self.shell.shard.groups.items():
-            assert isinstance(group, ClassicGroup)
+        for group_id, group in self.memberships.items():
             roster, timers = group.roster, self.shell.timers
             assert group.replacement is None
             match group.state:
@@ -241,8 +246,7 @@ class ClassicGroups(RuleBasedStateMachine):
 
     @invariant()
     def the_roster_adds_up(self) -> None:
-        for group in self.shell.shard.groups.values():
-            assert isinstance(group, ClassicGroup)
+        for group in self.memberships.values():
             roster = group.roster
             members = list(roster)
             assert roster.awaiting_join_count == sum(member.awaiting_join is not None for member in members)
@@ -264,40 +268,43 @@ class ClassicGroups(RuleBasedStateMachine):
         """A static member that comes back keeps its place under another id: partitions are counted for the instance."""
         still: list[tuple[str, str, int, Waiting]] = []
         for group_id, member_id, generation_id, ticket in self.syncs:
-            if ticket.answer is None:
+            if ticket.response is None:
                 still.append((group_id, member_id, generation_id, ticket))
-            elif ticket.code is ErrorCode.NONE and ticket.answer.assignment:
+            elif ticket.code is ErrorCode.NONE and ticket.response.assignment:
                 owners = self.owned.setdefault((group_id, self.lives[group_id], generation_id), {})
                 who = member_id.split("-")[0] if member_id.startswith(INSTANCES) else member_id
                 event("an assignment was handed out")
-                for partition in json.loads(ticket.answer.assignment):
+                for partition in json.loads(ticket.response.assignment):
                     assert owners.setdefault(partition, who) == who
         self.syncs = still
 
     @invariant()
-    def whoever_waits_is_waited_for(self) -> None:
-        """A ticket has no answer if and only if a member of a group waits with it."""
+    def waiting_tickets_have_no_response(self) -> None:
+        """A ticket has no response if and only if a member of a group waits with it."""
         waiting = [
             ticket
-            for group in self.shell.shard.groups.values()
-            if isinstance(group, ClassicGroup)
+            for group in self.memberships.values()
             for member in group.roster
             for ticket in (member.awaiting_join, member.awaiting_sync)
             if ticket is not None
         ]
-        unanswered = [ticket for ticket in self.shell.tickets if ticket.answer is None]
-        assert sorted(map(id, waiting)) == sorted(map(id, unanswered))
+        without_response = [ticket for ticket in self.shell.tickets if ticket.response is None]
+        assert sorted(map(id, waiting)) == sorted(map(id, without_response))
 
     def teardown(self) -> None:
-        """Left alone, everybody is answered, and all groups come to rest."""
+        """Left alone, every request gets a response and all groups become stable or empty."""
         self.shell.refuses = None
         self.shell.advance(10 * REBALANCE_MS)
-        assert all(ticket.answer is not None for ticket in self.shell.tickets)
+        assert all(ticket.response is not None for ticket in self.shell.tickets)
         assert {group.state_name for group in self.shell.shard.groups.values()} <= {"Empty"}
 
 
 def _stored(shard: GroupShard) -> dict[str, Any]:
-    return {group_id: group.stored for group_id, group in shard.groups.items() if isinstance(group, ClassicGroup)}
+    return {group_id: group.stored for group_id, group in _memberships(shard).items()}
+
+
+def _memberships(shard: GroupShard) -> dict[str, ClassicMembership]:
+    return {group_id: group.membership for group_id, group in shard.groups.items() if isinstance(group, ClassicGroup)}
 
 
 TestClassicGroups = ClassicGroups.TestCase

@@ -21,21 +21,21 @@ BATCHES = st.lists(st.tuples(RECORDS, st.sampled_from(Codec), st.integers(0, 5))
 @pytest.fixture(params=FORMS, autouse=True, scope="module")
 def form(request: pytest.FixtureRequest) -> object:
     patch = pytest.MonkeyPatch()
-    for name in ("column_reading_core", "batch_selection_core"):
-        patch.setattr(reading, name, core_in_form(request.param, f"kaspar.records.{name}"))
+    for name in ("column_filling", "batch_selection"):
+        patch.setattr(reading, name, core_in_form(request.param, f"kaspar.records.core.{name}"))
     yield
     patch.undo()
 
 
-def answer_of(batches: list[tuple[list[Record], Codec, int]]) -> bytearray:
+def response_of(batches: list[tuple[list[Record], Codec, int]]) -> bytearray:
     """Batches with gaps between them."""
-    answer = bytearray()
+    response = bytearray()
     offset = 0
     for records, codec, gap in batches:
         offset += gap
-        answer += build_batch(records, base_offset=offset, codec=codec)
+        response += build_batch(records, base_offset=offset, codec=codec)
         offset += len(records)
-    return answer
+    return response
 
 
 @settings(deadline=None)
@@ -57,12 +57,12 @@ def test_columns_have_what_the_records_have(
     max_bytes: int,
     cut: int,
 ) -> None:
-    answer = answer_of(batches)
-    answer = answer[: max(len(answer) - cut, 0)]
-    whole = max((position + header.size for position, header in iter_headers(answer, 0, len(answer))), default=0)
-    wanted = [record for record in iter_records(answer, 0, whole) if start <= record.offset < start + length]
+    response = response_of(batches)
+    response = response[: max(len(response) - cut, 0)]
+    whole = max((position + header.size for position, header in iter_headers(response, 0, len(response))), default=0)
+    wanted = [record for record in iter_records(response, 0, whole) if start <= record.offset < start + length]
     found = read_columns(
-        [answer], start=start, until=start + length, columns=columns, max_rows=max_rows, max_bytes=max_bytes
+        [response], start=start, until=start + length, columns=columns, max_rows=max_rows, max_bytes=max_bytes
     )
     assert [row for each in found for row in rows_of(each)] == [
         Row(
@@ -85,7 +85,7 @@ def test_columns_have_what_the_records_have(
 def test_damaged_bytes_are_refused_and_nothing_worse(
     batches: list[tuple[list[Record], Codec, int]], seed: int, with_good_crc: bool
 ) -> None:
-    damaged = bytearray(mutate(bytes(answer_of(batches)), random.Random(seed)))
+    damaged = bytearray(mutate(bytes(response_of(batches)), random.Random(seed)))
     if with_good_crc:
         try:
             for position, _ in iter_headers(damaged, 0, len(damaged)):

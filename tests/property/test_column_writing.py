@@ -18,10 +18,10 @@ from kaspar.base.compiled import load
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records import Codec, Record, check_batch, iter_records
-from kaspar.records.column_writing import murmur2, take_batch
+from kaspar.records.column_writing import all_rows, group_rows, murmur2, take_batch
 from kaspar.records.identity import identify, split_batch
-from kaspar.spark.encoding import RowEncoder
-from kaspar.spark.write_options import WriteOptions
+from kaspar.spark.writing.encoding import RowEncoder
+from kaspar.spark.writing.options import WriteOptions
 
 NOW_MS = 1_700_000_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -59,7 +59,7 @@ def encoded(
 ) -> list[tuple[int, memoryview]]:
     """(partition, batch) as they go out; topic "t"."""
     parsed = WriteOptions.of({"kafka.bootstrap.servers": "h:1", "topic": "t", **(options or {})})
-    encoder = RowEncoder(parsed, FixedTopics(partitions), now_ms=lambda: NOW_MS, chance=random.Random(seed))  # type: ignore[arg-type]
+    encoder = RowEncoder(parsed, FixedTopics(partitions), now_ms=lambda: NOW_MS, rng=random.Random(seed))  # type: ignore[arg-type]
     ready = list(encoder.encode_all(batches))
     for _, data in ready:
         identify(data, ProducerIdAndEpoch(7, 1), 0)
@@ -126,7 +126,7 @@ def test_a_batch_cut_in_two_holds_the_same_records(rows: list[Row], codec: Codec
 
 # --- both forms of the core -------------------------------------------------------------------------------------------
 
-FORMS = [importlib.import_module("kaspar.records.column_writing_core"), load("kaspar.records.column_writing_core")]
+FORMS = [importlib.import_module("kaspar.records.core.column_writing"), load("kaspar.records.core.column_writing")]
 
 
 def int32(numbers: Sequence[int]) -> memoryview:
@@ -151,8 +151,8 @@ def test_both_forms_of_the_core_write_the_same_bytes(rows: list[Row], limit: int
         keys, values = [row[0] for row in rows], [row[1] for row in rows]
         columns = core.RecordColumns(octet_column(core, keys), octet_column(core, values))
         partitioner = core.Partitioner(partitions, int32(range(partitions)), 100)
-        assigned = partitioner.assign(columns, core.all_rows(len(rows)), 0, len(rows))
-        grouped, starts = core.group_rows(assigned, partitions, core.all_rows(len(rows)), 0)
+        assigned = partitioner.assign(columns, all_rows(len(rows)), 0, len(rows))
+        grouped, starts = group_rows(assigned, partitions, all_rows(len(rows)), 0)
         builder = core.BatchBuilder(limit, 1 << 20)
         made = []
         first = 0
@@ -172,5 +172,5 @@ def test_both_forms_hash_keys_alike(key: bytes) -> None:
 @pytest.mark.parametrize("core", FORMS, ids=["interpreted", "loaded"])
 @pytest.mark.parametrize("offsets", [[0, 5, 3], [0, 2, 9], [-1, 2, 3]], ids=["fall", "beyond the bytes", "before them"])
 def test_offsets_that_lead_astray_are_refused(core: ModuleType, offsets: list[int]) -> None:
-    with pytest.raises(ValueError, match="do not rise, or lead beyond"):
+    with pytest.raises(ValueError, match="decrease or exceed"):
         core.OctetColumn(2, int32(offsets), b"12345")

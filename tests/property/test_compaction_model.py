@@ -191,7 +191,7 @@ class CompactionAgainstList(RuleBasedStateMachine):
 
 
 TestCompactionAgainstList = CompactionAgainstList.TestCase
-# A failure is told of as it was found, with what reproduces it: to make it shorter (Phase.shrink) takes minutes.
+# A failure is reported as found, with its reproduction: shrinking it (Phase.shrink) takes minutes.
 TestCompactionAgainstList.settings = settings(
     max_examples=100,
     stateful_step_count=40,

@@ -1,6 +1,6 @@
-"""A connection fed with random frames in random pieces, answered late and in any order, while its client sometimes does
-not read and the broker is sometimes overloaded: every answer comes once and in order, nothing is lost, few requests are
-under way at a time, and the buffer for what is half received never outgrows one frame.
+"""A connection fed with random frames in random pieces, with responses late and in any order, while its client
+sometimes does not read and the broker is sometimes overloaded: every response comes once and in order, nothing is lost,
+few requests are under way at a time, and the buffer for what is half received never outgrows one frame.
 """
 
 import math
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kaspar.base.metrics import Counter
-from kaspar.broker.connection import (
-    FIRST_GROWTH_BYTES,
+from kaspar.network.connection import (
     MAX_LARGE_UNDER_WAY,
     MAX_REQUESTS_UNDER_WAY,
     Buffers,
@@ -21,6 +20,7 @@ from kaspar.broker.connection import (
     RequestHandler,
     Slot,
 )
+from kaspar.network.receive_buffer import FIRST_GROWTH_BYTES
 from tests.unit.broker.wire import RecordingTransport, frame
 
 AT_ONCE, LATE, LARGE_AND_LATE, NEVER, RELEASING = range(5)
@@ -28,7 +28,7 @@ LARGEST = 300_000
 
 
 class Owner:
-    """Answers each request with its number, at once, later, or not at all, as its first byte asks for."""
+    """Responds to each request with its number, at once, later, or not at all, as its first byte says."""
 
     name = "PLAINTEXT"
     max_request_bytes = LARGEST
@@ -49,25 +49,25 @@ class Owner:
         kind, number, size = struct.unpack_from(">BII", buffer, start)
         assert size == end - start
         assert set(buffer[start + 9 : end]) <= {number % 251}, "the bytes of a request are its own"
-        answer = struct.pack(">I", number)
-        self.handled.append(answer)
+        response = struct.pack(">I", number)
+        self.handled.append(response)
         match kind:
             case 4:  # as a record that commits what an earlier request waits for
-                self.answer_one(0)
-                return (answer,)
+                self.respond_to_one(0)
+                return (response,)
             case 0:
-                return (answer,)
+                return (response,)
             case 1 | 2:
                 slot = connection.take_slot(large=kind == LARGE_AND_LATE)
-                self.waiting.append((answer, slot))
+                self.waiting.append((response, slot))
                 return slot
             case _:
                 return None
 
-    def answer_one(self, index: int) -> None:
+    def respond_to_one(self, index: int) -> None:
         if self.waiting:
-            answer, slot = self.waiting.pop(index)
-            slot.fill((answer,))
+            response, slot = self.waiting.pop(index)
+            slot.fill((response,))
 
     def opened(self, connection: Connection) -> None: ...
     def closed(self, connection: Connection) -> None: ...
@@ -122,8 +122,8 @@ class ConnectionMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.owner.waiting)
     @rule(data=st.data())
-    def one_is_answered(self, data: st.DataObject) -> None:
-        self.owner.answer_one(data.draw(st.integers(0, len(self.owner.waiting) - 1)))
+    def one_gets_a_response(self, data: st.DataObject) -> None:
+        self.owner.respond_to_one(data.draw(st.integers(0, len(self.owner.waiting) - 1)))
 
     @rule()
     def client_stops_or_goes_on_reading(self) -> None:
@@ -144,13 +144,13 @@ class ConnectionMachine(RuleBasedStateMachine):
         self.connection.release_idle_memory()
 
     def teardown(self) -> None:
-        """Whatever happened: once nothing holds it back, everything is answered."""
+        """Once nothing holds the connection back, every request gets its response."""
         if not self.client_reads:
             self.client_stops_or_goes_on_reading()
         if self.owner.overloaded:
             self.load_changes()
         while self.on_its_way or self.owner.waiting:
-            self.owner.answer_one(-1)
+            self.owner.respond_to_one(-1)
             if self.on_its_way and self.transport.is_reading():
                 self.bytes_arrive(200_000)
             assert self.owner.waiting or self.transport.is_reading(), "nothing is under way, and nothing is read"
@@ -161,7 +161,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     # -- what must hold ----------------------------------------------------------------------------------------------
 
     @invariant()
-    def answers_are_in_order(self) -> None:
+    def responses_are_in_order(self) -> None:
         assert self.expected.startswith(self.transport.sent)
 
     @invariant()

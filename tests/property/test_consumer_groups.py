@@ -1,5 +1,5 @@
 """A group shard under everything that can happen to a consumer group: members of both protocols that come, go, fall
-silent and miss answers, topics that change, a log that refuses, and a coordinator that crashes.
+silent and miss responses, topics that change, a log that refuses, and a coordinator that crashes.
 
 After every step the log, replayed from its beginning or compacted, gives the state that is there; no partition has two
 owners; and no client has a partition that the coordinator does not count as its own. In the end, when all is quiet, the
@@ -16,12 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
-from kaspar.groups.classic import ClassicGroup
-from kaspar.groups.consumer import ConsumerGroup
-from kaspar.groups.consumer_protocol import read_assignment, read_subscription, write_assignment
+from kaspar.groups.classic.group import ClassicGroup
+from kaspar.groups.consumer.group import ConsumerGroup
+from kaspar.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
-from tests.unit.groups.consumer_shell import Consumer, ConsumerShell, subscription, topic_id
+from tests.unit.groups.consumer.shell import Consumer, ConsumerShell, subscription, topic_id
 from tests.unit.groups.shell import GROUP, Waiting
 
 TOPICS = ("orders", "payments", "refunds")
@@ -51,10 +51,10 @@ class EagerConsumer:
         if self.is_fenced:
             return
         if self.joining is not None:
-            if self.joining.answer is not None:
+            if self.joining.response is not None:
                 self._joined(self.joining)
         elif self.syncing is not None:
-            if self.syncing.answer is not None:
+            if self.syncing.response is not None:
                 self._synced(self.syncing)
         elif self.generation < 0:
             self._join()
@@ -81,22 +81,22 @@ class EagerConsumer:
             self.member_id, instance_id=self.instance_id, protocols={"range": subscription(*self.topics)}
         )
 
-    def _joined(self, answer: Waiting) -> None:
+    def _joined(self, ticket: Waiting) -> None:
         self.joining = None
-        response = answer.answer
-        if answer.code is ErrorCode.MEMBER_ID_REQUIRED:
+        response = ticket.response
+        if ticket.code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = response.member_id
             self._join()
-        elif answer.code is ErrorCode.NONE:
+        elif ticket.code is ErrorCode.NONE:
             self.member_id = response.member_id
             self.generation = response.generation_id
             assignments = self._assign(response.members) if response.leader == self.member_id else None
             self.syncing = self.shell.sync(self.member_id, self.generation, assignments, instance_id=self.instance_id)
         else:
-            self._begin_again(answer.code)
+            self._begin_again(ticket.code)
 
     def _assign(self, members: Any) -> dict[str, bytes]:
-        """Every topic in turn to those who read it."""
+        """Each topic in turn, to the members that read it."""
         reads = {member.member_id: read_subscription(member.metadata).topics for member in members}
         shares: dict[str, list[TopicPartition]] = {member_id: [] for member_id in reads}
         for name, count in self.shell.counts.items():
@@ -110,12 +110,12 @@ class EagerConsumer:
             for member_id, share in shares.items()
         }
 
-    def _synced(self, answer: Waiting) -> None:
+    def _synced(self, ticket: Waiting) -> None:
         self.syncing = None
-        if answer.code is not ErrorCode.NONE:
-            self._begin_again(answer.code)
+        if ticket.code is not ErrorCode.NONE:
+            self._begin_again(ticket.code)
             return
-        octets = answer.answer.assignment
+        octets = ticket.response.assignment
         self.owned = {
             (topic_id(topic.topic), partition)
             for topic in (read_assignment(octets).assigned_partitions if octets else ())
@@ -167,10 +167,10 @@ class ConsumerGroups(RuleBasedStateMachine):
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data())
-    def answer_is_lost(self, data: st.DataObject) -> None:
+    def response_is_lost(self, data: st.DataObject) -> None:
         consumer = self._any(data)
         if consumer.epoch > 0 and not consumer.is_fenced:
-            consumer.miss_an_answer()
+            consumer.miss_a_response()
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data(), topics=SUBSCRIPTIONS | st.just(()))
@@ -223,7 +223,7 @@ class ConsumerGroups(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(TOPICS), count=st.integers(0, 5))
     def topic_changes(self, name: str, count: int) -> None:
-        """A topic does not lose partitions; it can only be made anew."""
+        """A topic does not lose partitions; it can only be recreated."""
         if count == 0 or count > self.shell.counts.get(name, 0):
             self.shell.change_topics(**{name: count})
 
@@ -261,7 +261,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         if isinstance(group, ConsumerGroup):
             owned = [
                 (topic, partition)
-                for member in group.state.members.values()
+                for member in group.membership.state.members.values()
                 for partitions in (member.assigned, member.pending_revocation)
                 for topic, epochs in partitions.items()
                 for partition in epochs
@@ -276,7 +276,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         clients = [(each.member_id, each.epoch, each.owned) for each in self.consumers.values()]
         clients += [(each.member_id, each.generation, each.owned) for each in self.eager]
         for member_id, epoch, owned in clients:
-            member = group.state.members.get(member_id)
+            member = group.membership.state.members.get(member_id)
             if member is None or (member.uses_classic_protocol and member.member_epoch != epoch):
                 continue
             for topic, partition in owned:
@@ -298,13 +298,13 @@ class ConsumerGroups(RuleBasedStateMachine):
             return
         assert group.state_name in ("Stable", "Empty")
         if isinstance(group, ConsumerGroup):
-            members = group.state.members
+            members = group.membership.state.members
             clients: list[Consumer | EagerConsumer] = [*self.consumers.values(), *self.eager]
             owned = [pair for each in clients if each.member_id in members for pair in each.owned]
             assert len(owned) == len(set(owned))
             assert set(owned) == {
                 (topic_id(name), partition)
-                for name in group.state.subscribed_topics()
+                for name in group.membership.state.subscribed_topics()
                 for partition in range(self.shell.counts.get(name, 0))
             }
 
@@ -318,14 +318,14 @@ def replayed(records: list[StoredRecord]) -> GroupShard:
 
 def durable(shard: GroupShard) -> dict[str, Any]:
     return {
-        group_id: vars(group.state) if isinstance(group, ConsumerGroup) else _stored(group)
+        group_id: vars(group.membership.state) if isinstance(group, ConsumerGroup) else _stored(group)
         for group_id, group in shard.groups.items()
     }
 
 
 def _stored(group: Any) -> Any:
     assert isinstance(group, ClassicGroup)
-    return group.stored
+    return group.membership.stored
 
 
 TestConsumerGroups = ConsumerGroups.TestCase

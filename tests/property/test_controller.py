@@ -1,6 +1,6 @@
 """The controller under random events, unknown outcomes, lost sessions, late watches and crashes.
 
-Whatever happens: the published image is the stored one, an answered change is never lost, no producer id is given
+Invariants: the published image is the stored one, an acknowledged change is never lost, no producer id is given
 twice, leader epochs never go back, and every partition keeps distinct replicas, a leader among its in-sync replicas,
 or none.
 """
@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId
 from kaspar.config import AlterOperation, BrokerSettings
-from kaspar.metadata.controller import Controller
-from kaspar.metadata.events import (
+from kaspar.controller.controller import Controller
+from kaspar.controller.events import (
     AllocateProducerIds,
     AlterConfigs,
     AssignDirectories,
@@ -38,10 +38,12 @@ from kaspar.metadata.events import (
     ResourceType,
     TopicReference,
 )
+from kaspar.controller.registration import register_broker
+from kaspar.controller.shell import ControllerShell
 from kaspar.metadata.faults import Fault, FaultyStore
-from kaspar.metadata.image import NO_LEADER, AdvertisedEndpoint, BrokerRegistration, ClusterImage
+from kaspar.metadata.image import NO_LEADER, AdvertisedEndpoint, BrokerRegistration, ClusterImage, TopicImage
+from kaspar.metadata.images import ImageUpdate
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
-from kaspar.metadata.shell import ControllerShell, register_broker
 from kaspar.metadata.sqlite import SqliteMetadata
 from kaspar.metadata.store import SessionLost, Store, UnknownOutcome
 from tests.unit.metadata.stores import until
@@ -50,7 +52,7 @@ T = TypeVar("T")
 
 NAMES = ["a", "b", "a.b", "a_b", "big", "bad name"]
 BROKERS = [BrokerId(1), BrokerId(2), BrokerId(3)]
-FAULTS = [Fault.NOT_SENT, Fault.NO_ANSWER, Fault.SESSION_LOST, Fault.SESSION_LOST_AFTER]
+FAULTS = [Fault.NOT_SENT, Fault.NO_RESPONSE, Fault.SESSION_LOST, Fault.SESSION_LOST_AFTER]
 
 
 def tuples(strategy: st.SearchStrategy[T], most: int) -> st.SearchStrategy[tuple[T, ...]]:
@@ -101,43 +103,48 @@ steps = st.one_of(
 class Cluster:
     """A controller in broker 1 over a store that misbehaves, two further brokers, and what must stay true of them."""
 
-    def __init__(self, metadata: SqliteMetadata, chance: random.Random, fault_rate: float) -> None:
+    def __init__(self, metadata: SqliteMetadata, rng: random.Random, fault_rate: float) -> None:
         self.metadata = metadata
-        self.chance = chance
+        self.rng = rng
         self.fault_rate = fault_rate
         self.others: dict[BrokerId, FaultyStore] = {}
         self.producer_ids: set[int] = set()
         self.epochs: dict[tuple[str, int], int] = {}
-        self.published: ClusterImage | None = None
+        self.published: ImageUpdate | None = None
         self.calls_away = 0
         self.comes_back = False
+        self.is_starting = False
 
     def choose(self) -> Fault:
         if self.calls_away:
             self.calls_away -= 1
-            return self.chance.choice([Fault.NOT_SENT, Fault.NO_ANSWER])
+            return self.rng.choice([Fault.NOT_SENT, Fault.NO_RESPONSE])
         if self.comes_back:
             return Fault.NONE
-        return self.chance.choice(FAULTS) if self.chance.random() < self.fault_rate else Fault.NONE
+        # A start takes many calls, and a lost session begins it anew.
+        rate = min(self.fault_rate, 0.05) if self.is_starting else self.fault_rate
+        return self.rng.choice(FAULTS) if self.rng.random() < rate else Fault.NONE
 
     async def start(self) -> None:
         """A new life of broker 1: as often as it takes, for sessions are lost during the start too."""
         self.calls_away = 0
+        self.is_starting = True
         while True:
             self.store = FaultyStore(self.metadata.connect(), self.choose)
-            core = Controller(BrokerSettings.of({"node.id": "1", "num.partitions": "2"}), chance=self.chance)
+            core = Controller(BrokerSettings.of({"node.id": "1", "num.partitions": "2"}), rng=self.rng)
             self.shell = ControllerShell(self.store, core, retry_delay_s=0)
-            self.shell.add_listener(self.on_image)
+            self.shell.add_follower(self.on_image)
             self.published = None
             try:
-                await self.until_answered(lambda: prepare_store(self.store))
+                await self.until_it_returns(lambda: prepare_store(self.store))
                 await register_broker(self.store, registration(BrokerId(1)), retry_delay_s=0)
                 await self.shell.start()
+                self.is_starting = False
                 return
             except (Refused, SessionLost):
                 await self.stop()
 
-    async def until_answered(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def until_it_returns(self, call: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
                 return await call()
@@ -148,12 +155,19 @@ class Cluster:
         await self.shell.stop()
         await self.store.close()
 
-    def on_image(self, old: ClusterImage, new: ClusterImage, changed: frozenset[str]) -> None:
-        assert self.published is None or self.published is old
-        self.published = new
+    def on_image(self, update: ImageUpdate) -> None:
+        last, self.published = self.published, update
+        if last is None:
+            return
+        assert update.version > last.version
+        old, new = last.image, update.image
+        deleted = {topic.topic_id for topic in update.deleted_topics}
+        assert deleted <= new.deleted_topics.keys()
         for name in old.topics.keys() | new.topics.keys():
-            if name not in changed:
-                assert old.topics.get(name) is new.topics.get(name)
+            if name not in update.changed_topics:
+                assert same_but_for_places(old.topics.get(name), new.topics.get(name))
+        for topic_id in old.topic_names.keys() - new.topic_names.keys():
+            assert topic_id in deleted, "a topic vanished, and nobody said that it is deleted"
 
     async def play(self, step: object) -> None:
         match step:
@@ -165,7 +179,7 @@ class Cluster:
                 await self.stop()
                 await self.start()
             case "away":
-                self.calls_away, self.comes_back = self.chance.randint(20, 50), True
+                self.calls_away, self.comes_back = self.rng.randint(20, 50), True
                 await self.submit(CreateTopics((NewTopic("a"),)))
                 self.comes_back = False
             case "crash":
@@ -173,9 +187,7 @@ class Cluster:
             case "logs removed":
                 await self.submit(LogsRemoved(BrokerId(1), tuple(self.shell.image.deleted_topics)))
             case "logs found":
-                places = tuple(
-                    (*place, uuid.UUID(int=self.chance.getrandbits(128))) for place in self.some_partitions()
-                )
+                places = tuple((*place, uuid.UUID(int=self.rng.getrandbits(128))) for place in self.some_partitions())
                 await self.submit(AssignDirectories(BrokerId(1), places))
             case "logs lost":
                 await self.submit(LogsLost(BrokerId(1), tuple(self.some_partitions())))
@@ -188,7 +200,7 @@ class Cluster:
             (topic.topic_id, number)
             for topic in self.shell.image.topics.values()
             for number in range(len(topic.partitions))
-            if self.chance.random() < 0.5
+            if self.rng.random() < 0.5
         ]
 
     async def toggle(self, broker_id: BrokerId) -> None:
@@ -261,6 +273,15 @@ class Cluster:
                 seen[key] = partition.leader_epoch
         assert len(image.topic_names) == len(image.topics)
         self.epochs.update(seen)
+
+
+def same_but_for_places(old: TopicImage | None, new: TopicImage | None) -> bool:
+    """Of topics that no broker has to hear of, only the directories of the logs may have changed."""
+    return old is new or (old is not None and new is not None and without_places(old) == without_places(new))
+
+
+def without_places(topic: TopicImage) -> TopicImage:
+    return replace(topic, partitions=tuple(partition._replace(directories=()) for partition in topic.partitions))
 
 
 def registration(broker_id: BrokerId) -> BrokerRegistration:

@@ -48,8 +48,8 @@ class ModelBroker:
             self.too_large.add((partition, header.base_sequence, header.count))
         elif fault in (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER):
             return fault
-        answer = self.append(partition, batch)
-        return answer if answer is not ErrorCode.NONE else fault
+        response = self.append(partition, batch)
+        return response if response is not ErrorCode.NONE else fault
 
     def append(self, partition: TopicPartition, batch: bytes) -> ErrorCode:
         header = read_header(batch, 0)
@@ -81,7 +81,7 @@ def test_all_records_are_stored_once_and_in_order(data: st.DataObject) -> None:
         now_ms += 2
         for partition in delivery.without_leader():
             delivery.set_leader(partition, LEADER)
-        steps = ["add"] * bool(sizes) + ["answer"] * bool(connection)
+        steps = ["add"] * bool(sizes) + ["response"] * bool(connection)
         if len(connection) < IN_FLIGHT and LEADER in delivery.leaders_with_work(now_ms):
             steps.append("send")
         if connection and faults_left:
@@ -97,7 +97,7 @@ def test_all_records_are_stored_once_and_in_order(data: st.DataObject) -> None:
                 delivery.add(partition, memoryview(build_batch([Record(0, None, value) for value in values])))
             case "send":
                 connection.append(delivery.next_request(LEADER, now_ms))
-            case "answer":
+            case "response":
                 for batch in connection.pop(0):
                     code = broker.take(batch.partition, bytes(batch.data), may_fail=faults_left > 0)
                     faults_left -= code not in (ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)

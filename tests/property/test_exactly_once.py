@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kaspar.base.errors import KasparError
-from kaspar.spark.exactly_once import decisions
-from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.decisions import DecidedTransaction, QueryState
-from kaspar.spark.exactly_once.leftovers import finish_for_others
-from kaspar.spark.exactly_once.names import BatchName
-from kaspar.spark.exactly_once.ownership import take_over
-from kaspar.spark.exactly_once.publishing import give_up, publish
+from kaspar.exactly_once import decisions
+from kaspar.exactly_once.attempt import Attempt
+from kaspar.exactly_once.decisions import DecidedTransaction, QueryState
+from kaspar.exactly_once.leftovers import finish_for_others
+from kaspar.exactly_once.names import BatchName
+from kaspar.exactly_once.ownership import take_over
+from kaspar.exactly_once.publishing import abort_batch, publish
 from tests.property.exactly_once_model import Cluster, Killed, ModelProcess
 
 QUERY = "query"
@@ -28,7 +28,7 @@ WORKERS = 2
 steps = st.one_of(st.just(-1), st.integers(0, 16))
 """At which step a process is killed; -1: it is not."""
 _AFTER_THE_CLAIM = 3
-"""Of an attempt in a new process: two looks at the log, and the append of the claim; its answer is lost."""
+"""Of an attempt in a new process: two looks at the log, and the append of the claim; its response is lost."""
 drivers = st.sampled_from([-1, -1, -1, -2, -3])
 """The newest, or one from before it."""
 workers = st.integers(0, WORKERS - 1)
@@ -104,7 +104,7 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         worker.fuse.left = killed_at
         batch = driver.batch
         try:
-            attempt = Attempt.begin(worker.parties, worker.slots, batch)
+            attempt = Attempt.begin(worker.participants, worker.slots, batch)
             if attempt is None:
                 driver.chosen.setdefault(task, None)
                 return None
@@ -181,7 +181,7 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         driver.committer.fuse.left = killed_at
         transactions = [each for each in driver.chosen.values() if each is not None]
         try:
-            publish(driver.committer.parties, driver.batch, transactions)
+            publish(driver.committer.participants, driver.batch, transactions)
         except (Killed, KasparError):
             driver.is_alive = False
             if gives_up:
@@ -201,7 +201,7 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         process = self.new_process()
         process.fuse.left = killed_at
         try:
-            give_up(process.parties, driver.batch)
+            abort_batch(process.participants, driver.batch)
         except (Killed, KasparError):
             return
 
@@ -238,14 +238,19 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         process = self.new_process()
         process.fuse.left = killed_at
         with suppress(Killed):
-            finish_for_others(process.parties)
+            finish_for_others(process.participants)
 
     @rule(killed_at=steps)
     def the_command_ends_what_is_left(self, killed_at: int) -> None:
         process = self.new_process()
         process.fuse.left = killed_at
         try:
-            take_over(process.parties, QUERY, f"command {process.slots.worker}", process.parties.log.look(QUERY))
+            take_over(
+                process.participants,
+                QUERY,
+                f"command {process.slots.worker}",
+                process.participants.log.read_to_end(QUERY),
+            )
         except Killed:
             return
 
@@ -261,9 +266,9 @@ class ExactlyOnceMachine(RuleBasedStateMachine):
         assert expected <= self.cluster.visible.keys()
 
     @invariant()
-    def who_reads_a_compacted_log_comes_to_the_verdict_of_who_read_it_all(self) -> None:
-        all_along = self.observer.parties.log.look(QUERY)
-        afresh = self.new_process().parties.log.look(QUERY)
+    def a_compacted_log_replays_to_the_same_state(self) -> None:
+        all_along = self.observer.participants.log.read_to_end(QUERY)
+        afresh = self.new_process().participants.log.read_to_end(QUERY)
         assert (all_along.in_force, all_along.pending) == (afresh.in_force, afresh.pending)
         assert _last_batch(all_along) == _last_batch(afresh)
 

@@ -1,7 +1,7 @@
 """The exactly-once protocol with drivers, tasks and the command at work at the same time: every order of their steps.
 
 Each actor is a thread that waits before every step until the test lets it go on, or kills it there. So one runs at a
-time, and the seed says who.
+time, and the seed decides which.
 """
 
 import random
@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.errors import KasparError
-from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.decisions import DecidedTransaction
-from kaspar.spark.exactly_once.leftovers import end_left_overs, finish_for_others
-from kaspar.spark.exactly_once.names import BatchName
-from kaspar.spark.exactly_once.ownership import release
-from kaspar.spark.exactly_once.publishing import give_up, publish
+from kaspar.exactly_once.attempt import Attempt
+from kaspar.exactly_once.decisions import DecidedTransaction
+from kaspar.exactly_once.leftovers import end_leftovers, finish_for_others
+from kaspar.exactly_once.names import BatchName
+from kaspar.exactly_once.ownership import release
+from kaspar.exactly_once.publishing import abort_batch, publish
 from tests.property.exactly_once_model import Cluster, Fuse, Killed, ModelProcess
 
 QUERY = "query"
 TASKS = 2
 BATCHES = 3
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 class Actor(Fuse):
-    """Something that happens in a thread of its own, one step whenever it is told."""
+    """Something that happens in a thread of its own, one step at a time, on request."""
 
     def __init__(self, act: Callable[["Actor"], None]) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Actor(Fuse):
 
     def step(self) -> None:
         self._has_paused.release()
-        assert self._may_go_on.acquire(timeout=_PATIENCE_S)
+        assert self._may_go_on.acquire(timeout=_TIMEOUT_S)
         if self._is_killed:
             raise Killed
 
@@ -53,7 +53,7 @@ class Actor(Fuse):
 
     def wait(self) -> None:
         """Until it stands before its next step, or has ended."""
-        assert self._has_paused.acquire(timeout=_PATIENCE_S)
+        assert self._has_paused.acquire(timeout=_TIMEOUT_S)
 
     def _run(self, act: Callable[["Actor"], None]) -> None:
         try:
@@ -86,9 +86,9 @@ class Story:
                 batch = BatchName(QUERY, run, batch_id)
                 try:
                     written = [self.attempt(worker, batch, task) for task in range(TASKS)]
-                    publish(committer.parties, batch, [each for each in written if each is not None])
+                    publish(committer.participants, batch, [each for each in written if each is not None])
                 except KasparError:
-                    give_up(committer.parties, batch)
+                    abort_batch(committer.participants, batch)
                     raise
                 if self.committed >= batch_id:
                     return  # Spark finds the batch in its log, and stops
@@ -97,7 +97,7 @@ class Story:
         return act
 
     def attempt(self, worker: ModelProcess, batch: BatchName, task: int) -> DecidedTransaction | None:
-        attempt = Attempt.begin(worker.parties, worker.slots, batch)
+        attempt = Attempt.begin(worker.participants, worker.slots, batch)
         if attempt is None:
             return None
         worker.write(attempt.transactional_id, attempt.producer, (batch.batch_id, task))
@@ -114,13 +114,13 @@ class Story:
         return act
 
     def end_by_hand(self, actor: Actor) -> None:
-        end_left_overs(self.cluster.process(f"command-{id(actor)}", actor).parties, QUERY)
+        end_leftovers(self.cluster.process(f"command-{id(actor)}", actor).participants, QUERY)
 
     def release_by_hand(self, actor: Actor) -> None:
-        release(self.cluster.process(f"release-{id(actor)}", actor).parties, QUERY)
+        release(self.cluster.process(f"release-{id(actor)}", actor).participants, QUERY)
 
     def is_released(self) -> bool:
-        origin = self.cluster.process("reader").parties.log.look(QUERY).origin
+        origin = self.cluster.process("reader").participants.log.read_to_end(QUERY).origin
         return origin is not None and origin.is_released
 
     def check_whole(self) -> None:
@@ -130,7 +130,7 @@ class Story:
 
     def finish(self, actor: Actor) -> None:
         """Another query's run, which carries out whatever it finds decided."""
-        finish_for_others(self.cluster.process(f"other-{id(actor)}", actor).parties)
+        finish_for_others(self.cluster.process(f"other-{id(actor)}", actor).participants)
 
     def check(self) -> None:
         assert all(count == 1 for count in self.cluster.visible.values()), self.cluster.visible
@@ -152,21 +152,21 @@ class Story:
 
 @settings(max_examples=250, deadline=None)
 @given(seed=st.integers(0, (1 << 32) - 1))
-def test_whoever_goes_on_or_dies_when_every_batch_is_published_once(seed: int) -> None:
-    chance = random.Random(seed)
+def test_every_batch_is_published_once_whichever_processes_die(seed: int) -> None:
+    rng = random.Random(seed)
     story = Story()
     plots = [story.drive("one"), story.drive("two"), story.speculate("one"), story.speculate("two")]
-    plots += [story.end_by_hand] * (chance.random() < 0.3)
-    plots += [story.release_by_hand] * (chance.random() < 0.3)
-    plots += [story.finish] * chance.randrange(4)
-    kills = chance.choice([0.0, 0.02])
+    plots += [story.end_by_hand] * (rng.random() < 0.3)
+    plots += [story.release_by_hand] * (rng.random() < 0.3)
+    plots += [story.finish] * rng.randrange(4)
+    kills = rng.choice([0.0, 0.02])
     actors = [Actor(plot) for plot in plots]
     for actor in actors:
         actor.wait()
     while alive := [actor for actor in actors if not actor.is_done]:
-        actor = chance.choice(alive)
-        is_killed = chance.random() < kills
-        for _ in range(chance.choice([1, 2, 5, 20])):
+        actor = rng.choice(alive)
+        is_killed = rng.random() < kills
+        for _ in range(rng.choice([1, 2, 5, 20])):
             if not actor.is_done:
                 actor.go_on(kill=is_killed)
         assert actor.problem is None, actor.problem

@@ -1,5 +1,5 @@
 """Fetch sessions beside a model: which partitions a session remembers and in which order, what is news, which epochs
-are taken, and who has to make room for whom.
+are taken, and which sessions are evicted.
 """
 
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.broker.fetch_sessions import EVICT_AFTER_S, FetchedPartition, FetchSession, FetchSessions, Key
+from kaspar.broker.fetch.sessions import EVICT_AFTER_S, FetchedPartition, FetchSession, FetchSessions, Key
 from kaspar.protocol.shapes import PartitionData
 
 PARTITIONS: st.SearchStrategy[Key] = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2))
@@ -26,14 +26,14 @@ class Model:
         self.session = session
         self.epoch = 1
         self.wanted: dict[Key, int] = {}
-        self.told: dict[Key, int | None] = {}
+        self.sent: dict[Key, int | None] = {}
         self.created = self.used = now
         self.ask(asked)
 
     def ask(self, asked: list[tuple[Key, int]]) -> None:
         for key, offset in asked:
             if key not in self.wanted:
-                self.told[key] = None
+                self.sent[key] = None
             self.wanted[key] = offset
 
 
@@ -108,19 +108,19 @@ class SessionsMachine(RuleBasedStateMachine):
             model.wanted.pop(key, None)
 
     @rule(model=known, data=st.data(), high_watermark=st.integers(0, 2), size=st.sampled_from([0, 0, 50]))
-    def answered(self, model: Model, data: st.DataObject, high_watermark: int, size: int) -> None:
+    def partition_sent(self, model: Model, data: st.DataObject, high_watermark: int, size: int) -> None:
         if model not in self.alive or not model.wanted:
             return
         key = data.draw(st.sampled_from(sorted(model.wanted, key=str)))
         failed = data.draw(st.booleans())
         entry = model.session.partitions[key]
         if failed:
-            assert entry.tell(PartitionData(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER), 0)
-            model.told[key] = None
+            assert entry.note_sent(PartitionData(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER), 0)
+            model.sent[key] = None
             return
-        news = entry.tell(PartitionData(key[1], high_watermark=high_watermark, log_start_offset=0), size)
-        assert news == (size > 0 or model.told[key] != high_watermark)
-        model.told[key] = high_watermark
+        news = entry.note_sent(PartitionData(key[1], high_watermark=high_watermark, log_start_offset=0), size)
+        assert news == (size > 0 or model.sent[key] != high_watermark)
+        model.sent[key] = high_watermark
         if size:
             model.session.served([key])
             model.wanted[key] = model.wanted.pop(key)

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.errors import KasparError
-from kaspar.spark.exactly_once.leftovers import end_left_overs
-from kaspar.spark.exactly_once.names import BatchName
-from kaspar.spark.exactly_once.ownership import release
-from kaspar.spark.exactly_once.parties import NameTaken
+from kaspar.exactly_once.errors import NameTaken
+from kaspar.exactly_once.leftovers import end_leftovers
+from kaspar.exactly_once.names import BatchName
+from kaspar.exactly_once.ownership import release
 from tests.property.exactly_once_model import Cluster, Killed, Row
 from tests.unit.spark.exactly_once.programs import QUERY, TOPICS, Program
 
@@ -91,7 +91,7 @@ PROGRAMS = (
 
 class Story:
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.cluster = Cluster()
         self.expected: set[Row] = set()
         self.stream = 0
@@ -100,23 +100,23 @@ class Story:
 
     def play(self) -> None:
         for number in range(RUNS):
-            self.run(Run(self.cluster, f"run {number}", self.stream), self.chance.choice(PROGRAMS))
+            self.run(Run(self.cluster, f"run {number}", self.stream), self.rng.choice(PROGRAMS))
             self.check()
             self.meanwhile()
-            if self.chance.random() < 0.1:
+            if self.rng.random() < 0.1:
                 self.lose_the_checkpoint(number)
         run = Run(self.cluster, "last", self.stream)
-        end_left_overs(self.cluster.process("command").parties, QUERY, accept_loss=True)
+        end_leftovers(self.cluster.process("command").participants, QUERY, accept_loss=True)
         one_block(run, self.committed + 1, [])
         self.check()
         ended = {name for name in self.cluster.open_ids() if f":{QUERY}:" in name}
         assert not ended, "the last run has ended all that was left"
 
     def run(self, run: Run, program: Callable[[Run, int, list[str]], None]) -> None:
-        topics = self.chance.sample(TOPICS, self.chance.randint(0, len(TOPICS)))
-        for batch_id in range(self.committed + 1, self.committed + 1 + self.chance.randint(1, 3)):
+        topics = self.rng.sample(TOPICS, self.rng.randint(0, len(TOPICS)))
+        for batch_id in range(self.committed + 1, self.committed + 1 + self.rng.randint(1, 3)):
             run.declared.clear()
-            run.fuse.left = self.chance.choice([-1, self.chance.randrange(MOST_STEPS)])
+            run.fuse.left = self.rng.choice([-1, self.rng.randrange(MOST_STEPS)])
             try:
                 program(run, batch_id, topics)
             except (Killed, KasparError):
@@ -124,21 +124,21 @@ class Story:
             finally:
                 run.fuse.left = -1
             self.expected |= run.declared
-            if self.chance.random() < 0.2:
+            if self.rng.random() < 0.2:
                 return  # killed before Spark has written down that the batch is done
             self.committed = batch_id
 
     def meanwhile(self) -> None:
-        while self.cluster.on_their_way and self.chance.random() < 0.7:
+        while self.cluster.on_their_way and self.rng.random() < 0.7:
             records = self.cluster.on_their_way.pop()
-            if self.chance.random() < 0.7:
+            if self.rng.random() < 0.7:
                 self.cluster.store(records)
-        if self.chance.random() < 0.5:
-            self.cluster.compact(self.chance.randint(0, self.cluster.next_offset))
+        if self.rng.random() < 0.5:
+            self.cluster.compact(self.rng.randint(0, self.cluster.next_offset))
 
     def lose_the_checkpoint(self, number: int) -> None:
         """A new one is refused the name as long as it is not released."""
-        known = self.cluster.process("reader").parties.log.look(QUERY).origin
+        known = self.cluster.process("reader").participants.log.read_to_end(QUERY).origin
         self.stream += 1
         self.committed = -1
         if known is None or known.is_released:
@@ -147,7 +147,7 @@ class Story:
             one_block(Run(self.cluster, f"refused {number}", self.stream), 0, ["large"])
         except NameTaken:
             for query in (QUERY, *(f"{QUERY}-{topic}" for topic in TOPICS)):
-                release(self.cluster.process(f"command {number}").parties, query)
+                release(self.cluster.process(f"command {number}").participants, query)
             return
         raise AssertionError("the name was given to another stream")
 

@@ -18,7 +18,8 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import random_uuid
 from kaspar.records import iter_headers, iter_records
-from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, LogManager, prepare, taken_snapshots
+from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, LogManager, prepare
+from kaspar.storage.producers import snapshots
 from tests.property.transactions_model import Batch, CommittedReader, Transactions
 from tests.unit.storage.forgetful_files import ForgetfulFiles
 from tests.unit.storage.logs import (
@@ -125,7 +126,7 @@ class LogAgainstList(RuleBasedStateMachine):
     def append_in_a_transaction(self, count: int, producer_id: int) -> None:
         epoch, sequence = self._next_of(producer_id)
         if sequence and not self._is_surely_known(producer_id):
-            return  # where nothing but a marker of this epoch is left, sequences begin anew, as they do in Kafka
+            return  # where nothing but a marker of this epoch is left, sequences start over, as in Kafka
         verify(self.log, producer_id, epoch=epoch, base_sequence=sequence, version_2=False)
         buffer = make_batch(
             [bytes([len(self.batches) % 256]) * 10] * count,
@@ -195,7 +196,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
     @rule()
     def let_descriptors_go(self) -> None:
-        self.log.close_writer()
+        self.log.local.close_writer()
         self.log.directory.readers.close_idle()
 
     @precondition(lambda self: self.batches)
@@ -207,7 +208,7 @@ class LogAgainstList(RuleBasedStateMachine):
             return
         kept = data.draw(st.sampled_from(allowed))
         offset = self.batches[kept].base_offset
-        self.manager.truncate_to(self.log, offset, now_ms=self.clock.now_ms())
+        assert not self.manager.truncate_to({PARTITION: offset}, now_ms=self.clock.now_ms())
         del self.batches[kept:]
         self.end = offset
         self.synced = min(self.synced, offset)
@@ -274,7 +275,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @invariant()
     def what_is_undecided_holds_back_the_last_stable_offset(self) -> None:
         """Exactly, as long as nothing was deleted: what deletions left of a transaction may be all that is known of it
-        after a crash, and if nothing is left of it, it holds back nobody.
+        after a crash, and if nothing is left of it, it holds no reader back.
         """
         if hasattr(self, "log"):
             self.log.producers.high_watermark_moved(self.end)
@@ -353,32 +354,32 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule(seed=st.integers(0, 1 << 30))
     def flip_a_bit_behind_what_is_synced(self, seed: int) -> None:
         """A torn or rotten tail: the log ends before it, and never serves it."""
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         last = self.log.segments.all[-1]
         path = os.path.join(self.log.folder, f"{last.base_offset:020d}.log")
         unsynced = [batch for batch in self.batches if batch.base_offset >= max(self.synced, last.base_offset)]
         if not unsynced:
             return
-        hit = chance.choice(unsynced)
+        hit = rng.choice(unsynced)
         at = self.files.content(path).find(hit.content)
         assert at >= 0
         # The offset and the leader epoch are outside the checksum, as in Kafka.
-        position = at + chance.randrange(16, len(hit.content))
+        position = at + rng.randrange(16, len(hit.content))
         self.manager.abandon()
-        self.files.content(path)[position] ^= 1 << chance.randrange(8)
+        self.files.content(path)[position] ^= 1 << rng.randrange(8)
         self.manager = self._open()
         self.log = self._reopened()
         self.batches = [batch for batch in self.batches if batch.base_offset < hit.base_offset]
         self.end = hit.base_offset
         self.start = min(self.start, self.log.log_start_offset)
         if self.log.log_end_offset != self.end:
-            # The records below were deleted, so the log begins anew where it was to begin.
+            # The records below were deleted, so the log starts empty where it was to begin.
             assert self.start >= self.end
             self.end = self.log.log_end_offset
 
-    @rule(small=st.sampled_from([0, taken_snapshots.SMALL]))
+    @rule(small=st.sampled_from([0, snapshots.SMALL]))
     def from_now_on_snapshots_are_written_later_or_at_once(self, small: int) -> None:
-        self.small.setattr(taken_snapshots, "SMALL", small)
+        self.small.setattr(snapshots, "SMALL", small)
 
     @rule()
     def write_snapshots(self) -> None:

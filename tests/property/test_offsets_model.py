@@ -1,8 +1,8 @@
 """Offsets under random commits, transactions, deletions and expiry, beside a model that reads the log by Kafka's rule:
 of all commits for a place that count, the one with the highest offset in the log.
 
-Checked after every step: what is told is what the model says; a shard that replays the log, and one that replays what
-compaction leaves of it, tell the same and come to the same ends of all open transactions; a commit never goes back
+Checked after every step: fetched offsets match the model; a shard that replays the log, and one that replays what
+compaction leaves of it, return the same offsets and end all open transactions alike; a commit never goes back
 unless it was asked to.
 """
 
@@ -16,15 +16,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kaspar.base.ids import ZERO_UUID
 from kaspar.coordination import StoredRecord
-from kaspar.groups.offsets import Offsets
+from kaspar.groups.offsets.committed import Offsets
 from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue, decode, encode
-from tests.unit.groups.offset_requests import (
+from tests.unit.groups.offsets.requests import (
     MINUTE_MS,
     NOW_MS,
     RETENTION_MINUTES,
     SomeGroup,
     commit_in_transaction_request,
     commit_request,
+    decide,
     delete_request,
     expire,
     fetch,
@@ -192,7 +193,7 @@ class OffsetsMachine(RuleBasedStateMachine):
             metadata=metadata,
             topic_id=topic_id,
         )
-        records, _ = self.offsets.commit(request, None, self.now_ms)
+        records, _ = decide(self.offsets, request, None, self.now_ms)
         self.take_in(records)
 
     @rule(producer=producers, group=groups, topic=topics, wanted=pairs)
@@ -245,14 +246,14 @@ class OffsetsMachine(RuleBasedStateMachine):
     # -- what holds ------------------------------------------------------------------------------------------------
 
     @invariant()
-    def told_is_what_the_log_says(self) -> None:
+    def reported_offsets_match_the_log(self) -> None:
         model = Model(self.log)
         assert values(self.offsets) == model.values()
         assert self.offsets.count == len(model.committed)
         for group in GROUPS:
             for topic in TOPICS:
-                for told in fetch(self.offsets, *PARTITIONS, group=group, topic=topic, require_stable=True):
-                    assert (told.error_code != 0) == model.is_pending((group, topic, told.partition_index))
+                for fetched in fetch(self.offsets, *PARTITIONS, group=group, topic=topic, require_stable=True):
+                    assert (fetched.error_code != 0) == model.is_pending((group, topic, fetched.partition_index))
 
     @invariant()
     def replay_leads_to_the_same_state(self) -> None:
@@ -260,8 +261,8 @@ class OffsetsMachine(RuleBasedStateMachine):
             again = replayed(entries)
             assert values(again) == values(self.offsets)
             for group in GROUPS:
-                told = fetch_all(self.offsets, group=group, require_stable=True)
-                assert fetch_all(again, group=group, require_stable=True) == told
+                fetched = fetch_all(self.offsets, group=group, require_stable=True)
+                assert fetch_all(again, group=group, require_stable=True) == fetched
 
     @invariant()
     def open_transactions_end_as_the_log_says(self) -> None:

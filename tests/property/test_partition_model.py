@@ -1,7 +1,7 @@
 """A partition under random appends, syncs, changes of leadership and truncations, beside a model that keeps lists.
 
 Checked after every step: the high watermark is what the model says, and goes back only where the log is cut; nobody who
-waits for a commit is called before it, or twice; whoever still waits when the leadership ends is called then.
+waits for a commit is called before it, or twice; a waiter that is left when the leadership ends is called then.
 """
 
 import tempfile
@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId, Offset
 from kaspar.replication.state import Role
+from kaspar.storage.truncation import truncate_to
 from tests.unit.replication.partitions import ME, OTHER, Reader, append, leadership, make_partition
 from tests.unit.storage.logs import NOW_MS, log_config, make_batch
 
@@ -38,7 +39,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self.waiters: list[Waiter] = []
         self.leader_epoch = -1
         self.partition_epoch = -1
-        # The model: who leads, who is in sync, how far this replica has the log, and what is committed. The other
+        # The model: the leader, the ISR, how far this replica has the log, and what is committed. The other
         # replica never fetches, so what it must have too is committed only when it is no longer in sync.
         self.leader = OTHER
         self.leads = False
@@ -123,13 +124,13 @@ class PartitionMachine(RuleBasedStateMachine):
     @rule(group_commit=st.booleans())
     def flush_messages_changes(self, group_commit: bool) -> None:
         self.group_commit = group_commit
-        self.partition.log.config = log_config(flush_messages=1) if group_commit else log_config()
+        self.partition.log.reconfigure(log_config(flush_messages=1) if group_commit else log_config())
 
     @precondition(lambda self: not self.leads and self.end > 0)
     @rule(back=st.integers(1, 3))
     def follower_truncates(self, back: int) -> None:
         target = max(0, self.end - back)
-        self.partition.log.truncate_to(target, now_ms=NOW_MS)
+        truncate_to(self.partition.log, target, now_ms=NOW_MS)
         self.partition.state.truncated(Offset(target))
         self.end = target
         self.synced = min(self.synced, target)
@@ -163,7 +164,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     @invariant()
     def readers_hear_of_committed_bytes_only(self) -> None:
-        assert sum(self.reader.told) <= self.bytes_appended
+        assert sum(self.reader.notified) <= self.bytes_appended
 
 
 TestPartition = PartitionMachine.TestCase

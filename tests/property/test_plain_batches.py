@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kaspar.records import Record, build_batch, build_plain_batch
 
-interpreted = importlib.import_module("kaspar.records.building_core")
+interpreted = importlib.import_module("kaspar.records.core.building")
 
 Records = list[tuple[bytes, bytes | None]]
 RECORDS = st.lists(st.tuples(st.binary(max_size=200), st.none() | st.binary(max_size=9000)), min_size=1, max_size=150)

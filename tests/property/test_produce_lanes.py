@@ -1,5 +1,5 @@
 """Produce has a shorter way for its most frequent request. Here random requests, good and bad, take both ways: one
-broker has the shorter one, the other does without it, and nobody can tell them apart.
+broker has the shorter one, the other does without it, and the results are the same.
 """
 
 import asyncio
@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from kaspar.base.clock import ManualClock
 from kaspar.base.ids import ZERO_UUID
-from kaspar.broker import requests, server
-from kaspar.broker.connection import Connection
+from kaspar.broker import services
 from kaspar.broker.metrics.topics import TOPIC_COUNTERS
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings
-from kaspar.metadata.events import CreateTopics, NewTopic
+from kaspar.controller.events import CreateTopics, NewTopic
+from kaspar.network import pipeline
+from kaspar.network.connection import Connection
 from kaspar.protocol import codec, headers, produce
 from kaspar.protocol.api import SERVED_VERSIONS, ApiKey
 from kaspar.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -62,9 +63,9 @@ class Side:
         self.connection.connection_made(self.transport)
 
     async def send(self, request: bytes) -> tuple[bytes, bool, str | None]:
-        """The answer, whether the connection is closed, and whose it is."""
+        """The response, whether the connection is closed, and whose it is."""
         receive(self.connection, frame(request))
-        await self.broker.appends.finish()
+        await self.broker.appender.finish()
         await self.broker.syncing.finish()
         await until(lambda: not self.connection.requests_under_way)  # a transaction's coordinator may be asked
         closed = self.transport.is_closing()
@@ -198,16 +199,16 @@ def with_topic_ids(side: Side, request: ProduceRequest) -> ProduceRequest:
     )
 
 
-def without_topic_ids(side: Side, answer: bytes) -> bytes:
+def without_topic_ids(side: Side, response: bytes) -> bytes:
     for name, topic in side.broker.partitions.by_name.items():
         for written in (topic.topic_id.bytes, str(topic.topic_id).encode()):
-            answer = answer.replace(written, name.encode())
-    return answer
+            response = response.replace(written, name.encode())
+    return response
 
 
 @given(seed=st.integers(0, 2**64))
 @settings(max_examples=6, deadline=None, database=None)
-def test_both_ways_of_a_produce_request_lead_to_the_same_answers_and_logs(seed: int) -> None:
+def test_both_paths_of_a_produce_request_give_the_same_responses_and_logs(seed: int) -> None:
     taken = asyncio.run(_compare(seed))
     assert taken > REQUESTS // 20, "the shorter way was hardly tried"
 
@@ -220,8 +221,8 @@ async def _compare(seed: int) -> int:
         tempfile.TemporaryDirectory(prefix="kaspar-lane-") as other,
         pytest.MonkeyPatch.context() as patch,
     ):
-        # Partitions that are checked in threads are in an answer as they are done: with one thread, in one order.
-        patch.setattr(server, "BLOCKING_THREADS", 1)
+        # Partitions that are checked in threads are in a response as they are done: with one thread, in one order.
+        patch.setattr(services, "BLOCKING_THREADS", 1)
         shorter, longer = Side(await start_broker(one)), Side(await start_broker(other))
         count = _count_calls(shorter.broker, patch)
         try:
@@ -236,11 +237,11 @@ async def _compare(seed: int) -> int:
                         bytes(header) + codec.write(with_topic_ids(shorter, request), version),
                         bytes(header) + codec.write(with_topic_ids(longer, request), version),
                     )
-                answer, *rest = await shorter.send(sent[0])
+                response, *rest = await shorter.send(sent[0])
                 with pytest.MonkeyPatch.context() as without:
-                    without.setattr(requests, "read_one", lambda buffer, start, end: None)
+                    without.setattr(pipeline, "read_one", lambda buffer, start, end: None)
                     expected, *expected_rest = await longer.send(sent[1])
-                assert without_topic_ids(shorter, answer) == without_topic_ids(longer, expected)
+                assert without_topic_ids(shorter, response) == without_topic_ids(longer, expected)
                 assert rest == expected_rest
             assert shorter.state() == longer.state()
         finally:
@@ -250,19 +251,19 @@ async def _compare(seed: int) -> int:
 
 
 def _count_calls(broker: Broker, patch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Of the shorter way that led to an answer."""
-    handler = broker.requests._produce
+    """Of the shorter way that led to a response."""
+    handler = broker.pipeline._produce
     handle_one = handler.handle_one
-    answered = 0
+    responses = 0
 
     def counted(*arguments: object) -> object:
-        nonlocal answered
+        nonlocal responses
         response = handle_one(*arguments)  # type: ignore[arg-type]
-        answered += response is not None
+        responses += response is not None
         return response
 
     patch.setattr(handler, "handle_one", counted)
-    return lambda: answered
+    return lambda: responses
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -309,5 +310,5 @@ def test_every_request_of_the_frequent_form_takes_the_shorter_way(version: int) 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 10), (0, 11)])
 def test_request_must_lie_within_the_buffer(start: int, end: int) -> None:
-    with pytest.raises(ValueError, match="no such place"):
+    with pytest.raises(ValueError, match="is outside a buffer of"):
         produce.read_one(bytearray(10), start, end)

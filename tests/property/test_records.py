@@ -23,14 +23,14 @@ from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPytho
 from kaspar.base.compiled import load
 from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.records import Codec, Record, build_batch, check_batch, check_cost_ns, iter_records, recompress, set_crc
-from kaspar.records.batch import core as loaded_core
 from kaspar.records.batch import iter_headers
+from kaspar.records.core import checking as loaded_core
 from kaspar.records.inflate import inflate
 from tests.unit.protocol.mutation import mutate
 
-interpreted = importlib.import_module("kaspar.records.core")
-interpreted_reading = importlib.import_module("kaspar.records.reading_core")
-loaded_reading = load("kaspar.records.reading_core")
+interpreted = importlib.import_module("kaspar.records.core.checking")
+interpreted_reading = importlib.import_module("kaspar.records.core.reading")
+loaded_reading = load("kaspar.records.core.reading")
 
 Content = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
@@ -210,12 +210,12 @@ def test_torn_batch_never_checks(records: list[Record], codec: Codec, data: st.D
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=4), st.integers(1, 3000), st.randoms(use_true_random=False))
 def test_lz4_is_inflated_block_by_block_as_the_library_inflates_whole_frames(
-    words: list[bytes], repetitions: int, chance: random.Random
+    words: list[bytes], repetitions: int, rng: random.Random
 ) -> None:
     stream = lz4.frame.LZ4FrameCompressor(block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False)
     frame = stream.begin() + stream.compress(b"".join(words) * repetitions) + stream.flush()
     header, blocks = frame[:7], frame[7:]
-    for damaged in (frame, header + mutate(blocks, chance), header + mutate(blocks, chance)):
+    for damaged in (frame, header + mutate(blocks, rng), header + mutate(blocks, rng)):
         with contextlib.suppress(EmptyStoredBlock):
             assert inflated_or_nothing(damaged) == inflated_whole_or_nothing(damaged)
 

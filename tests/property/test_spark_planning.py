@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.ids import TopicPartition
-from kaspar.spark.planning import (
+from kaspar.spark.reading.planning import (
     TASK_BYTES,
     Limits,
     OffsetRange,

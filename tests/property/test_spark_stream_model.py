@@ -1,6 +1,6 @@
 """A stream that goes on after losses reads every record that is left, and none twice, whatever happens to its topics.
 
-Topics grow, lose their first records, get partitions, are deleted and made anew; the query triggers with and without
+Topics grow, lose their first records, get partitions, are deleted and recreated; the query triggers with and without
 limits, crashes and runs its last batch again. In the end it has read all that was left for it to read.
 """
 
@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.spark.data_loss import StartOfLog
-from kaspar.spark.options import ReadOptions
-from kaspar.spark.planning import Limits, OffsetRange
-from kaspar.spark.stream_planner import StreamPlanner
-from kaspar.spark.subscription import Assignment
+from kaspar.spark.reading.data_loss import StartOfLog
+from kaspar.spark.reading.options import ReadOptions
+from kaspar.spark.reading.planning import Limits, OffsetRange
+from kaspar.spark.reading.stream_planner import StreamPlanner
+from kaspar.spark.reading.subscription import Assignment
 
 TOPICS = ("a", "b")
 OPTIONS = ReadOptions.of({"kafka.bootstrap.servers": "a:1", "subscribePattern": ".*", "failOnDataLoss": "false"})
@@ -35,14 +35,14 @@ class Planner(StreamPlanner):
 
 
 class Cluster:
-    """Logs as (first offset, end), and metadata that is as old as the last look at it, unless asked for anew."""
+    """Logs as (first offset, end), and metadata that is as old as the last look at it, unless refreshed."""
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, tuple[int, int]] = {}
         self.ids: dict[str, uuid.UUID] = {}
         self.known: Assignment | None = None
         self.meanwhile: list[Callable[[], None]] = []
-        """What happens right after the next question for ends was answered."""
+        """What happens right after the next lookup of end offsets."""
 
     def assignment(self, *, max_age_s: float) -> Assignment:
         if self.known is None or max_age_s == 0:
@@ -69,7 +69,7 @@ class Cluster:
     def bytes_per_offset(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, float]:
         return dict.fromkeys(partitions, 10.0)
 
-    def looking_again(self, look: Callable[[], _Result]) -> _Result:
+    def retry_if_gone(self, look: Callable[[], _Result]) -> _Result:
         for _ in range(3):
             try:
                 return look()
@@ -77,7 +77,7 @@ class Cluster:
                 self.known = None
         return look()
 
-    def asking(self, ask: Callable[[Client], _Result]) -> _Result:
+    def request(self, ask: Callable[[Client], _Result]) -> _Result:
         raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ class Stream(RuleBasedStateMachine):
         self.read: list[Record] = []
         self.removed: set[Record] = set()
         self.unseen_change = False
-        """A topic was made anew, and the process that remembers its old id has not looked since."""
+        """A topic was recreated, and the process that remembers its old id has not looked since."""
 
     def _start_process(self) -> StreamPlanner:
         self.cluster.known = None
@@ -137,11 +137,11 @@ class Stream(RuleBasedStateMachine):
         self.removed |= {(self.cluster.ids[where.topic], where.partition, offset) for offset in range(first, before)}
         self.cluster.logs[where] = before, end
 
-    @rule(topic=st.sampled_from(TOPICS), count=st.integers(0, 9), is_made_anew=st.booleans())
-    def deleted_in_mid_look(self, topic: str, count: int, is_made_anew: bool) -> None:
+    @rule(topic=st.sampled_from(TOPICS), count=st.integers(0, 9), is_recreated=st.booleans())
+    def deleted_in_mid_look(self, topic: str, count: int, is_recreated: bool) -> None:
         def change() -> None:
             self.delete(topic)
-            if is_made_anew:
+            if is_recreated:
                 self.create(topic, 1)
                 self.cluster.logs[TopicPartition(topic, 0)] = 0, count
 

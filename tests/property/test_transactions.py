@@ -3,7 +3,7 @@
 Partitions are played as leaders behave: they ask the coordinator before the first batch of a transaction, refuse epochs
 that are over, and take markers in any order, late and twice. Whatever happens:
 - a coordinator that reads the log knows what the one before it knew;
-- what one transaction wrote is committed everywhere or nowhere, and as its client was told;
+- what one transaction wrote is committed everywhere or nowhere, as reported to its client;
 - no marker, and no request, of one transaction ends another;
 - when all is settled, nothing is left open.
 """
@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.transactions.actions import WriteMarkers
+from kaspar.transactions.actions import WriteFences, WriteMarkers
 from kaspar.transactions.shard import TransactionShard
 from kaspar.transactions.state import TRANSITIONS, TransactionState
 from tests.unit.transactions.coordinator import DAY_MS, MINUTE_MS, SETTINGS, Coordinator, pair
@@ -33,7 +33,7 @@ class Written:
 
     asked: bool | None = None
     """To commit or to abort: a client that has asked for one does not ask for the other."""
-    told: bool | None = None
+    reported: bool | None = None
 
 
 @dataclass(eq=False)
@@ -78,10 +78,6 @@ class Leader:
         producer_id, epoch = producer.pair
         if epoch < self.epochs.get(producer_id, -1):
             return ErrorCode.PRODUCER_FENCED
-        if coordinator.settings.two_phase_commit and coordinator.shard.is_fenced(
-            producer.transactional_id, producer.pair
-        ):
-            return ErrorCode.PRODUCER_FENCED
         begun = self.open.get(producer_id)
         if begun is None or begun.pair != producer.pair:
             code = self._ask(coordinator, producer)
@@ -93,6 +89,15 @@ class Leader:
         begun.records.append(producer.written)
         self.epochs[producer_id] = epoch
         return ErrorCode.NONE
+
+    def fence(self, action: WriteFences) -> None:
+        producer_id, epoch = action.producer
+        if action.coordinator_epoch < self.coordinator_epochs.get(producer_id, -1):
+            return
+        if self.epochs.get(producer_id, -1) >= epoch:
+            return
+        self.epochs[producer_id] = epoch
+        self.open.setdefault(producer_id, Open(action.producer)).pair = action.producer
 
     def _ask(self, coordinator: Coordinator, producer: Producer) -> ErrorCode:
         if producer.version == 2:
@@ -140,6 +145,8 @@ class TransactionsMachine(RuleBasedStateMachine):
         self.deliveries: list[Delivery] = []
         self.reported: list[WriteMarkers] = []
         self.stale: list[tuple[WriteMarkers, TopicPartition]] = []
+        self.fences: list[tuple[WriteFences, TopicPartition]] = []
+        """On their way. Those of a coordinator that crashed may still arrive."""
         self.delayed: list[tuple[Producer, ProducerIdAndEpoch, Written | None, bool]] = []
         self.written: list[Written] = []
 
@@ -147,10 +154,10 @@ class TransactionsMachine(RuleBasedStateMachine):
 
     @rule(transactional_id=st.sampled_from(IDS), older=st.booleans())
     def a_producer_starts(self, transactional_id: str, older: bool) -> None:
-        answer = self.coordinator.init(transactional_id=transactional_id)
-        if answer.error_code == ErrorCode.NONE:
+        response = self.coordinator.init(transactional_id=transactional_id)
+        if response.error_code == ErrorCode.NONE:
             version = 2 if self.coordinator.version == 2 and not older else 0
-            self.producers.append(Producer(transactional_id, pair(answer), version))
+            self.producers.append(Producer(transactional_id, pair(response), version))
             del self.producers[:-6]
 
     def _alive(self, data: Any) -> Producer:
@@ -165,10 +172,10 @@ class TransactionsMachine(RuleBasedStateMachine):
         producer = self._alive(data)
         if producer.written is not None or producer.decides is not None:
             return
-        answer = self.coordinator.init(producer.pair, transactional_id=producer.transactional_id)
-        if answer.error_code == ErrorCode.NONE:
-            producer.pair = pair(answer)
-        elif answer.error_code in OVER:
+        response = self.coordinator.init(producer.pair, transactional_id=producer.transactional_id)
+        if response.error_code == ErrorCode.NONE:
+            producer.pair = pair(response)
+        elif response.error_code in OVER:
             producer.is_over = True
 
     @precondition(some_producer_is_alive)
@@ -207,18 +214,18 @@ class TransactionsMachine(RuleBasedStateMachine):
     def _deliver_end(
         self, producer: Producer, ends_with: ProducerIdAndEpoch, written: Written | None, commit: bool
     ) -> None:
-        answer = self.coordinator.end(
+        response = self.coordinator.end(
             ends_with, commit=commit, version=producer.version, transactional_id=producer.transactional_id
         )
-        code = ErrorCode(answer.error_code)
+        code = ErrorCode(response.error_code)
         is_current = written is producer.written and ends_with == (producer.decides or producer.pair)
         if code is ErrorCode.NONE:
             if written is not None:
-                assert written.told in (None, commit), "told twice, and differently"
-                written.told = commit
+                assert written.reported in (None, commit), "two different outcomes were reported"
+                written.reported = commit
             if is_current:
                 producer.written = producer.decides = None
-                producer.pair = pair(answer) if producer.version == 2 else producer.pair
+                producer.pair = pair(response) if producer.version == 2 else producer.pair
         elif code in OVER and is_current:
             producer.is_over = True
 
@@ -233,27 +240,31 @@ class TransactionsMachine(RuleBasedStateMachine):
         return self.two_phase_commit and self.some_producer_is_alive()
 
     @precondition(some_producer_may_prepare)
-    @rule(data=st.data(), names_itself=st.booleans())
-    def a_producer_prepares(self, data: Any, names_itself: bool) -> None:
+    @rule(data=st.data(), names_itself=st.booleans(), lost=st.sampled_from([False, False, True]))
+    def a_producer_prepares(self, data: Any, names_itself: bool, lost: bool) -> None:
+        """Lost: the coordinator crashes, or the client goes away, before every partition has its fence."""
         producer = self._alive(data)
         written = producer.written
         if written is None or written.asked is not None:
             return
         if names_itself:
-            answer = self.coordinator.prepare(
+            response = self.coordinator.prepare(
                 producer.decides or producer.pair, transactional_id=producer.transactional_id
             )
         else:
-            answer = self.coordinator.prepare(transactional_id=producer.transactional_id)
-        if answer.error_code in OVER:
+            response = self.coordinator.prepare(transactional_id=producer.transactional_id)
+        if response.error_code in OVER:
             producer.is_over = True
-        elif answer.error_code == ErrorCode.NONE:
-            if answer.ongoing_txn_producer_id == -1:
-                producer.pair, producer.written, producer.decides = pair(answer), None, None
-            elif answer.ongoing_txn_producer_id == producer.pair.producer_id and (
-                answer.ongoing_txn_producer_epoch == producer.pair.producer_epoch
+        elif response.error_code == ErrorCode.NONE:
+            if response.ongoing_txn_producer_id == -1:
+                producer.pair, producer.written, producer.decides = pair(response), None, None
+            elif response.ongoing_txn_producer_id == producer.pair.producer_id and (
+                response.ongoing_txn_producer_epoch == producer.pair.producer_epoch
             ):
-                producer.decides = pair(answer)
+                self._collect()
+                if not lost:
+                    self._write_fences(producer.transactional_id)
+                    producer.decides = pair(response)
             else:
                 producer.is_over = True  # it has taken over what another one wrote, and does not go on
 
@@ -264,11 +275,33 @@ class TransactionsMachine(RuleBasedStateMachine):
         old = Producer(producer.transactional_id, producer.pair, producer.version, Written())
         assert self.leaders[name].write(self.coordinator, old) is not ErrorCode.NONE
 
+    def _write_fences(self, transactional_id: str) -> None:
+        """Only then is a client told that its transaction is prepared."""
+        for action, name in self.fences:
+            if action.transactional_id == transactional_id:
+                self.leaders[name].fence(action)
+
+    @precondition(lambda self: bool(self.fences))
+    @rule(data=st.data())
+    def a_partition_takes_its_fence(self, data: Any) -> None:
+        action, name = data.draw(st.sampled_from(self.fences))
+        self.leaders[name].fence(action)
+
+    @precondition(lambda self: any(each.decides for each in self.producers))
+    @rule(data=st.data(), name=st.sampled_from(PARTITIONS))
+    def who_may_end_a_prepared_transaction_writes_nothing_more_into_it(self, data: Any, name: TopicPartition) -> None:
+        producer = data.draw(st.sampled_from([each for each in self.producers if each.decides]))
+        owner = Producer(producer.transactional_id, producer.decides, producer.version, Written())
+        if self.coordinator.transaction(producer.transactional_id).state is TransactionState.PREPARED:
+            assert self.leaders[name].write(self.coordinator, owner) is not ErrorCode.NONE
+
     # -- the coordinator -----------------------------------------------------------------------------------------------
 
     def _collect(self) -> None:
         self.deliveries += [Delivery(action, set(action.partitions)) for action in self.coordinator.markers]
         self.coordinator.markers = []
+        self.fences += [(action, name) for action in self.coordinator.fences for name in action.partitions]
+        self.coordinator.fences = []
         for delivery in tuple(self.deliveries):
             if not delivery.waiting:
                 self._report(delivery)
@@ -355,7 +388,7 @@ class TransactionsMachine(RuleBasedStateMachine):
         for leader in self.leaders.values():
             for written, committed in leader.ended:
                 assert outcomes.setdefault(written, committed) is committed, "committed here and aborted there"
-                assert written.told in (None, committed), "its client was told otherwise"
+                assert written.reported in (None, committed), "another outcome was reported to its client"
         return outcomes
 
     def teardown(self) -> None:

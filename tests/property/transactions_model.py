@@ -9,7 +9,7 @@ from kaspar.storage import AbortedTransaction
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch of the model: its place, its bytes, and who sent it."""
+    """One batch of the model: its place, its bytes, and its producer."""
 
     base_offset: int
     content: bytes

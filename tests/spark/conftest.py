@@ -6,6 +6,7 @@
         spark.read.format("kaspar").option("kafka.bootstrap.servers", broker.bootstrap)...
 
 The session also knows Spark's own connector, format("kafka"). An ERROR that the broker logs during a test fails it.
+All JVMs, also those of programs that tests start, compile with C1 only: short runs do not pay for more.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import kaspar.spark
-from kaspar.spark.java import JavaMissing, find_java
+from kaspar.spark.running.java import JavaMissing, find_java
 from tests.peers.downloads import ToolMissingError
 from tests.peers.kafka import LIGHT_JVM
 from tests.peers.kaspar import KasparProcess
@@ -26,7 +27,7 @@ from tests.spark.topics import Topics
 SETTINGS = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
     "log.cleaner.backoff.ms": "50",
     "log.retention.check.interval.ms": "200",
     "group.initial.rebalance.delay.ms": "0",
@@ -58,6 +59,14 @@ def _java() -> None:
             raise ToolMissingError(str(missing)) from missing
 
     unless_missing(found)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _light_jvms() -> Iterator[None]:
+    """For the JVMs of programs that tests start: the java launcher reads this variable."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", " ".join(LIGHT_JVM))
+        yield
 
 
 @pytest.fixture(autouse=True)

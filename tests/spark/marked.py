@@ -1,4 +1,4 @@
-"""Processes found by a mark in their environment, which whoever they start inherits: so nobody who stays is missed."""
+"""Processes found by a mark in their environment, which their children inherit: so no survivor is missed."""
 
 import os
 import uuid

@@ -17,12 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark.topics import wait_until
 
-PATIENCE_SECONDS = 100.0
+TIMEOUT_SECONDS = 100.0
 """The first query of a session loads much, and slowly where the machine is busy."""
 
 
 class Stream:
-    """Options are those of the source, dots as double underscores. It starts at the earliest unless told otherwise."""
+    """Options are those of the source, dots as double underscores. It starts at the earliest by default."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Stream:
         self.batches: list[list[bytes]] = []
         """The values of every micro-batch that had some, by partition and offset."""
         self.may_go_on = threading.Event()
-        """Whoever clears it holds the next micro-batch back: it is read, and not done."""
+        """Clearing it holds the next micro-batch back: it is read, and not completed."""
         self.may_go_on.set()
         self.query: StreamingQuery
 
@@ -53,7 +53,7 @@ class Stream:
         rows = batch.orderBy("topic", "partition", "offset").select("value").collect()
         if rows:
             self.batches.append([bytes(row.value) for row in rows])
-        assert self.may_go_on.wait(PATIENCE_SECONDS), "the test holds the batch back for good"
+        assert self.may_go_on.wait(TIMEOUT_SECONDS), "the test holds the batch back for good"
 
     @property
     def values(self) -> list[bytes]:
@@ -68,12 +68,12 @@ class Stream:
                 raise AssertionError(f"the query has ended: {self.query.exception()}")
             return len(self.values) >= len(wanted)
 
-        wait_until(has_them, f"{len(wanted)} values are read", seconds=PATIENCE_SECONDS)
+        wait_until(has_them, f"{len(wanted)} values are read", seconds=TIMEOUT_SECONDS)
         assert sorted(self.values) == wanted
 
     def failure(self) -> str:
         """The sentence with which the query ends."""
-        wait_until(lambda: not self.query.isActive, "the query has ended", seconds=PATIENCE_SECONDS)
+        wait_until(lambda: not self.query.isActive, "the query has ended", seconds=TIMEOUT_SECONDS)
         failure = self.query.exception()
         assert isinstance(failure, StreamingQueryException), "the query ended without a complaint"
         return str(failure)
@@ -90,7 +90,7 @@ class Stream:
             writer = writer.trigger(availableNow=True)
         self.query = writer.start()
         if self._available_now:
-            wait_until(lambda: not self.query.isActive, "all that is there is read", seconds=PATIENCE_SECONDS)
+            wait_until(lambda: not self.query.isActive, "all that is there is read", seconds=TIMEOUT_SECONDS)
             if (failure := self.query.exception()) is not None:
                 raise failure
         return self

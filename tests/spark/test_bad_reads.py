@@ -15,12 +15,12 @@ from tests.spark.topics import Topics
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "No broker answers at 127.0.0.1:1 .*3 attempts"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "No broker responds at 127.0.0.1:1 .*3 attempts"),
         ({"subscribe": "no-such-topic"}, "Topic 'no-such-topic' does not exist in the cluster at 127.0.0.1"),
-        ({"subscribe": "no/topic"}, "'no/topic' cannot be the name of a topic"),
+        ({"subscribe": "no/topic"}, "'no/topic' is not a valid topic name"),
         ({"startingOffsets": "latest"}, "'startingOffsets' cannot be latest in a batch query"),
         ({"startingOffsets": '{"other":{"0":1}}'}, "must name every partition that is read"),
-        ({"startingTimestamp": "99999999999999"}, "has the timestamp 99999999999999 or a later one to start at"),
+        ({"startingTimestamp": "99999999999999"}, "has timestamp 99999999999999 or a later one"),
         ({"failOnDataLoss": "perhaps"}, "'failOnDataLoss' must be true or false, and 'perhaps' is not"),
         ({"kafka.security.protocol": "SSL"}, "this client speaks PLAINTEXT only"),
         ({"value.format": "xml"}, "xml"),

@@ -52,7 +52,7 @@ def test_retention_is_named_with_the_settings_of_the_topic(
     assert 0 < len(read(spark, broker, **options)) < 12
 
 
-def test_a_topic_made_anew_stops_a_running_stream_or_is_read_from_its_beginning(
+def test_a_recreated_topic_stops_a_running_stream_or_is_read_from_its_beginning(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
     orders = topics.create()
@@ -66,7 +66,7 @@ def test_a_topic_made_anew_stops_a_running_stream_or_is_read_from_its_beginning(
         topics.create(name=orders)
         topics.produce(orders, [b"new", b"newer"])
         lasting.wait_for([b"old", b"new", b"newer"])
-        assert f"{orders}' was deleted and made anew" in strict.failure() or "the topic was deleted" in strict.failure()
+        assert f"{orders}' was deleted and recreated" in strict.failure() or "the topic was deleted" in strict.failure()
 
 
 def test_a_deleted_topic_stops_a_running_stream(
@@ -77,7 +77,7 @@ def test_a_deleted_topic_stops_a_running_stream(
     with Stream(spark, broker.bootstrap, tmp_path, subscribe=orders) as stream:
         stream.wait_for([b"one"])
         topics.delete(orders)
-        assert f"{orders}-0 cannot be found any more: the topic was deleted" in stream.failure()
+        assert f"{orders}-0 no longer exists: the topic was deleted" in stream.failure()
 
 
 def test_an_offset_that_is_not_there_is_refused_or_read_as_far_as_there_is_something(

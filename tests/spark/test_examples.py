@@ -16,7 +16,7 @@ from tests.peers.postgresql import require_postgresql
 from tests.spark.topics import Topics
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 4.0
+SECONDS = 2.0
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -43,7 +43,7 @@ def read(spark: SparkSession, broker: KasparProcess, topic: str, **options: str)
 
 def generated_records(count: int) -> Iterable[str]:
     """Objects whose members fit their types more often than not, and now and then no object at all."""
-    chance = random.Random(7)
+    rng = random.Random(7)
     fits = {
         "id": ("1", "-7", "null"), "name": ('"x"', '"caf\\u00e9"'), "price": ("1.5", '"2.25"', "3"), "x": ("1", "0.1"),
         "at": ('"2024-05-01T10:20:30Z"', '"2024-05-01"'), "day": ('"2024-05-01"',), "tags": ('["a", null]', "[]"),
@@ -51,14 +51,12 @@ def generated_records(count: int) -> Iterable[str]:
     }  # fmt: skip
     for _ in range(count):
         members = []
-        for name in chance.sample(sorted(fits), chance.randint(0, 4)):
-            usual = chance.random() < 0.8
+        for name in rng.sample(sorted(fits), rng.randint(0, 4)):
+            usual = rng.random() < 0.8
             # Spark writes numbers in a string column its own way (1e3 as 1000.0); here they stay as they were.
             odd = [text for text in SCALARS if name != "name" or text[0] in '"ntf']
-            members.append(f'"{name}": {chance.choice(fits[name] if usual else odd)}')
-        broken = (
-            chance.choice(("", "[1]", '"x"', "{", '{"id": 1', '{"id": }', "7", " ")) if chance.random() < 0.05 else None
-        )
+            members.append(f'"{name}": {rng.choice(fits[name] if usual else odd)}')
+        broken = rng.choice(("", "[1]", '"x"', "{", '{"id": 1', '{"id": }', "7", " ")) if rng.random() < 0.05 else None
         yield "{" + ", ".join(members) + "}" if broken is None else broken
 
 
@@ -180,7 +178,7 @@ def test_a_record_that_does_not_fit_stops_the_query_with_one_sentence(
 HEADERS = (("kept", b"\xff"),)
 
 
-def told(letter: Stored) -> dict[str, bytes | None]:
+def reported(letter: Stored) -> dict[str, bytes | None]:
     return {name.removeprefix("__connect.errors."): value for name, value in letter.headers[len(HEADERS) :]}
 
 
@@ -195,7 +193,7 @@ def test_with_a_dead_letter_topic_bad_records_go_there_whole_and_reading_goes_on
     (letter,) = topics.read(dead)
     assert (letter.partition, letter.key, letter.value, letter.headers[:1]) == (1, b"k", b"{", HEADERS)
     assert letter.timestamp[1] > 1_700_000_000_123, "retention counts from when it was put there"
-    assert told(letter) == {
+    assert reported(letter) == {
         "topic": topic.encode(),
         "partition": b"1",
         "offset": b"0",
@@ -231,8 +229,8 @@ def test_a_stream_puts_bad_records_aside_and_goes_on(
         query.awaitTermination()
     assert sorted(row[0] for row in spark.read.parquet(str(out)).collect()) == [0, 1, 2, 10, 11, 12]
     letters = topics.read(dead)
-    assert [told(letter)["offset"] for letter in letters] == [b"3", b"4", b"8", b"9"]
-    assert [told(letter)["stage"] for letter in letters] == [b"VALUE_CONVERTER", b"KEY_CONVERTER"] * 2
+    assert [reported(letter)["offset"] for letter in letters] == [b"3", b"4", b"8", b"9"]
+    assert [reported(letter)["stage"] for letter in letters] == [b"VALUE_CONVERTER", b"KEY_CONVERTER"] * 2
 
 
 def test_a_dead_letter_topic_that_is_not_there_and_is_not_made_stops_the_query(
@@ -249,12 +247,12 @@ def test_a_dead_letter_topic_that_is_not_there_and_is_not_made_stops_the_query(
     ("options", "sentence"),
     [
         ({"value_format": "json"}, "Option 'value.format' is json, so option 'value.schema' must be given."),
-        ({"value_format": "json", "value_schema": "id MONEY"}, "'MONEY' is not a type that can be read"),
+        ({"value_format": "json", "value_schema": "id MONEY"}, "'MONEY' is not a supported type"),
         ({"key_format": "xml"}, "Option 'key.format' must be one of bytes, string, json, avro, protobuf"),
         ({"value_format": "avro", "value_schema": "/no/such.avsc"}, "names a file that cannot be read: /no/such.avsc"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_told_when_the_query_is_made(
+def test_an_unusable_schema_is_reported_when_the_query_is_created(
     spark: SparkSession, broker: KasparProcess, options: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(PySparkException) as refused:

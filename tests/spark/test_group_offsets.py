@@ -6,18 +6,19 @@ from pyspark.sql import SparkSession
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.offsets import commit_offsets, committed_offsets
+from kaspar.client.offsets import commit_offsets
 from tests.peers.kaspar import KasparProcess
-from tests.spark.streams import PATIENCE_SECONDS, Stream
+from tests.peers.raw_client import RawClient
+from tests.peers.raw_offsets import NOWHERE, RawOffsets
+from tests.spark.streams import TIMEOUT_SECONDS, Stream
 from tests.spark.topics import Topics, wait_until
 
 
 def committed(broker: KasparProcess, group: str, topic: str) -> int | None:
     """What the group has committed of partition 0."""
-    where = TopicPartition(topic, 0)
-    with Client(broker.bootstrap) as client:
-        found = committed_offsets(client, group, [where]).get(where)
-    return None if found is None else found.offset
+    with RawClient(broker.port) as client:
+        offset = RawOffsets(client, group).fetch(topic, 0)[0].offset
+    return None if offset == NOWHERE else offset
 
 
 def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
@@ -46,7 +47,7 @@ def test_a_batch_that_fails_is_committed_when_it_was_run_again(
     frame = spark.readStream.format("kaspar").options(**{"kafka.bootstrap.servers": broker.bootstrap, **options}).load()
     failing = frame.selectExpr("raise_error('no') as value").writeStream.format("noop")
     query = failing.option("checkpointLocation", str(tmp_path)).start()
-    wait_until(lambda: query.exception() is not None, "the batch has failed", seconds=PATIENCE_SECONDS)
+    wait_until(lambda: query.exception() is not None, "the batch has failed", seconds=TIMEOUT_SECONDS)
     assert committed(broker, "failing", orders) == 0
 
     again = Stream(

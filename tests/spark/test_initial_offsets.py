@@ -1,9 +1,9 @@
 """Where a stream that starts at the latest offset begins its first batch, which Spark asks for more than once."""
 
-from kaspar.spark.columns import schema_of
-from kaspar.spark.options import ReadOptions
-from kaspar.spark.planning import ReadTask
-from kaspar.spark.stream_reader import KasparStreamReader
+from kaspar.spark.reading.options import ReadOptions
+from kaspar.spark.reading.planning import ReadTask
+from kaspar.spark.reading.schema import schema_of
+from kaspar.spark.reading.stream import KasparStreamReader
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.peers.kaspar import KasparProcess
-from tests.spark.streams import PATIENCE_SECONDS, Stream
+from tests.spark.streams import TIMEOUT_SECONDS, Stream
 from tests.spark.topics import Message, Topics, wait_until
 
 
@@ -32,7 +32,7 @@ def test_a_new_stream_starts_at_the_latest(
     orders = topics.create()
     topics.produce(orders, [b"before"])
     with Stream(spark, broker.bootstrap, tmp_path, subscribe=orders, startingOffsets="latest") as stream:
-        wait_until((tmp_path / "offsets" / "0").exists, "the query has begun", seconds=PATIENCE_SECONDS)
+        wait_until((tmp_path / "offsets" / "0").exists, "the query has begun", seconds=TIMEOUT_SECONDS)
         topics.produce(orders, [b"after"])
         stream.wait_for([b"after"])
 

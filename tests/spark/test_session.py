@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 import kaspar.spark
 from kaspar.base.errors import KasparError
-from kaspar.spark.progress import Watch
-from kaspar.spark.sessions import settings_for
+from kaspar.spark.running.sessions import settings_for
+from kaspar.spark.watching.progress import Watch
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics, wait_until
 
@@ -38,7 +38,7 @@ def test_setting_of_the_caller_wins(spark: SparkSession) -> None:
 
 
 def test_session_on_another_master_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(KasparError, match=r"a session on local\[2\] runs in this process already: stop\(\) it before"):
+    with pytest.raises(KasparError, match=r"already has a session on local\[2\]: stop\(\) it before starting"):
         kaspar.spark.session(master="spark://127.0.0.1:7077")
 
 
@@ -90,7 +90,9 @@ def test_state_is_kept_by_rocksdb_which_writes_changes(spark: SparkSession, tmp_
         query.stop()
 
 
-def test_session_that_nobody_told_finds_the_format(spark: SparkSession, broker: KasparProcess, topics: Topics) -> None:
+def test_session_without_configuration_finds_the_format(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
     orders = topics.create()
     topics.produce(orders, [b"one"])
     plain = spark.newSession()
@@ -131,17 +133,17 @@ def test_query_is_watched(
         .start()
     )
     query.awaitTermination()
-    wait_until(lambda: "watched: ended" in out.getvalue(), "the end of the query is told")
+    wait_until(lambda: "watched: ended" in out.getvalue(), "the end of the query is reported")
     assert re.search(r"watched: batch +0 .*rows/s .*ms a batch +lag +3\n", out.getvalue()), out.getvalue()
     assert re.search(r"watched: ended after \d+ batches and 7 rows\n", out.getvalue())
     assert watch.page is not None
-    with urllib.request.urlopen(f"http://127.0.0.1:{watch.page.port}/metrics", timeout=30) as answer:
-        page = answer.read().decode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{watch.page.port}/metrics", timeout=30) as response:
+        page = response.read().decode()
     assert 'kaspar_spark_query_rows_total{query="watched"} 7\n' in page
     assert f'kaspar_spark_query_lag{{query="watched",topic="{orders}",partition="0"}} 0\n' in page
 
 
-def test_failed_query_is_told_in_one_sentence(
+def test_failed_query_is_reported_in_one_sentence(
     spark: SparkSession, broker: KasparProcess, tmp_path: Path, watching: tuple[Watch, io.StringIO]
 ) -> None:
     _, out = watching
@@ -149,7 +151,7 @@ def test_failed_query_is_told_in_one_sentence(
     rows = spark.readStream.format("kaspar").options(**options).load()
     query = rows.writeStream.format("noop").queryName("bad").option("checkpointLocation", str(tmp_path)).start()
     wait_until(lambda: not query.isActive, "the query ends")
-    wait_until(lambda: "bad: stopped: " in out.getvalue(), "the reason is told")
+    wait_until(lambda: "bad: stopped: " in out.getvalue(), "the reason is reported")
     sentences = [line for line in out.getvalue().splitlines() if line.startswith("bad: stopped: ")]
     assert len(sentences) == 1
     assert "there-is-none" in sentences[0]

@@ -28,8 +28,8 @@ spark = kaspar.spark.session("on a cluster", master, small)
 broker = {"kafka.bootstrap.servers": bootstrap}
 rows = spark.read.format("kaspar").options(**broker, subscribe=topic).load()
 python = f.udf(lambda value: sys.executable.encode(), "binary")
-answers = rows.select(python("value").alias("value"))
-answers.write.format("kaspar").options(**broker, topic=target).mode("append").save()
+converted = rows.select(python("value").alias("value"))
+converted.write.format("kaspar").options(**broker, topic=target).mode("append").save()
 spark.stop()
 """
 
@@ -69,11 +69,11 @@ def test_program_runs_on_a_cluster_unchanged(commands: Commands, broker: KasparP
 
     again = commands.run("start", *size, "--port", str(port))
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
-    assert f"already, on {master}" in again.stderr
+    assert f", on {master}" in again.stderr
 
-    orders, answers = topics.create(partitions=2), topics.create()
+    orders, responses = topics.create(partitions=2), topics.create()
     topics.produce(orders, [b"one", b"two", b"three"])
-    program = [sys.executable, "-c", PROGRAM, master, broker.bootstrap, orders, answers]
+    program = [sys.executable, "-c", PROGRAM, master, broker.bootstrap, orders, responses]
     with subprocess.Popen(program, env=commands.mark.environment, stderr=subprocess.PIPE, text=True) as running:
         wait_until(
             lambda: "on a cluster" in commands.run("status").stdout or running.poll() is not None,
@@ -83,7 +83,7 @@ def test_program_runs_on_a_cluster_unchanged(commands: Commands, broker: KasparP
         assert commands.mark.listening() <= LOOPBACK
         _, errors = running.communicate(timeout=SECONDS)
         assert running.returncode == 0, errors
-    assert topics.values(answers) == [sys.executable.encode()] * 3
+    assert topics.values(responses) == [sys.executable.encode()] * 3
 
     stopped = commands.run("stop")
     assert stopped.returncode == 0, stopped.stderr
@@ -114,14 +114,17 @@ def test_interrupted_start_leaves_nothing_behind(commands: Commands) -> None:
     with _start_until_something_runs(commands) as starting:
         starting.send_signal(signal.SIGINT)
         _, errors = starting.communicate(timeout=SECONDS)
-    assert (starting.returncode, errors) == (130, "kaspar: interrupted: what this command had started is ended\n")
+    assert (starting.returncode, errors) == (
+        130,
+        "kaspar: interrupted; the processes that this command started were stopped\n",
+    )
     assert commands.mark.processes() == []
-    assert "no cluster runs" in commands.run("status").stderr
+    assert "no cluster is running" in commands.run("status").stderr
 
 
 def test_what_a_killed_start_leaves_behind_is_stopped(commands: Commands) -> None:
     with _start_until_something_runs(commands) as starting:
         starting.kill()
-    assert "already, on spark://127.0.0.1:" in commands.run("start").stderr
+    assert ", on spark://127.0.0.1:" in commands.run("start").stderr
     assert commands.run("stop").returncode == 0
     assert commands.mark.processes() == []

@@ -1,4 +1,4 @@
-"""Writing topics from Spark: batch and streaming, every column and codec, and what is told where it cannot be done."""
+"""Writing topics from Spark: batch and streaming, every column and codec, and the errors of impossible writes."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -154,7 +154,7 @@ def test_update_mode_writes_what_has_changed_through_foreach_batch(
 # --- what cannot be done ----------------------------------------------------------------------------------------------
 
 
-def test_columns_that_do_not_fit_are_told_before_anything_is_written(
+def test_columns_that_do_not_fit_are_reported_before_anything_is_written(
     spark: SparkSession, broker: KasparProcess, topics: Topics
 ) -> None:
     topic = topics.create()
@@ -164,11 +164,11 @@ def test_columns_that_do_not_fit_are_told_before_anything_is_written(
     assert topics.values(topic) == []
 
 
-def test_a_cluster_that_is_not_there_is_told(spark: SparkSession) -> None:
+def test_an_unreachable_cluster_is_reported(spark: SparkSession) -> None:
     rows = spark.range(3).selectExpr("cast(id as string) value").write.format("kaspar").option("topic", "t")
     with pytest.raises(PySparkException) as caught:
         rows.option("kafka.bootstrap.servers", "127.0.0.1:1").option("kafka.max.block.ms", "200").mode("append").save()
-    assert "No broker answers at 127.0.0.1:1" in one_sentence(caught)
+    assert "No broker responds at 127.0.0.1:1" in one_sentence(caught)
 
 
 def test_overwriting_a_topic_is_refused(spark: SparkSession, broker: KasparProcess, topics: Topics) -> None:
@@ -178,7 +178,9 @@ def test_overwriting_a_topic_is_refused(spark: SparkSession, broker: KasparProce
     assert "which only grow: use mode('append')" in one_sentence(caught)
 
 
-def test_a_record_too_large_is_told_with_its_size(spark: SparkSession, broker: KasparProcess, topics: Topics) -> None:
+def test_a_record_too_large_is_reported_with_its_size(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
     topic = topics.create(config={"max.message.bytes": "500"})
     rows = spark.range(1).selectExpr("repeat('x', 1000) value")
     with pytest.raises(PySparkException) as caught:
@@ -190,7 +192,7 @@ def test_a_record_too_large_is_told_with_its_size(spark: SparkSession, broker: K
     assert "1070 bytes when serialized, which is larger than 400" in one_sentence(caught)
 
 
-def test_a_partition_that_is_not_there_is_told(spark: SparkSession, broker: KasparProcess, topics: Topics) -> None:
+def test_an_unknown_partition_is_reported(spark: SparkSession, broker: KasparProcess, topics: Topics) -> None:
     topic = topics.create(partitions=2)
     with pytest.raises(PySparkException) as caught:
         write(spark.createDataFrame([("x", 2)], "value string, partition int"), broker, topic=topic)

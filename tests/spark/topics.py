@@ -10,6 +10,7 @@ assert topics.values(orders) == [b"one", b"two"]
 import itertools
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.peers.wire import leads
 
 TIMEOUT_SECONDS = 30.0
-LONGEST_TRANSACTION_MS = "900000"  # that brokers allow, unless they are told otherwise
+LONGEST_TRANSACTION_MS = "900000"  # the brokers' default limit
 _MOST_WAITING = 50_000  # half of what librdkafka's queue has room for
 _POLL_SECONDS = 0.01
 _numbers = itertools.count()
@@ -65,7 +66,7 @@ class Topics:
     def create(self, *, partitions: int = 1, config: Mapping[str, str] | None = None, name: str | None = None) -> str:
         """Returns when every partition has a leader."""
         name = name or f"table-{next(_numbers)}"
-        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+        topic = NewTopic(name, partitions, -1, config=dict(config or {}))
         self._admin.create_topics([topic], request_timeout=TIMEOUT_SECONDS)[name].result()
         self._wait_for_leaders(name, partitions)
         return name
@@ -90,8 +91,19 @@ class Topics:
         return [each.group_id for each in listed.valid]
 
     def _wait_for_leaders(self, name: str, partitions: int) -> None:
-        host, _, port = self.bootstrap.partition(":")
-        wait_until(lambda: leads(host, int(port), name, range(partitions)), f"{name} has leaders")
+        wait_until(lambda: self._have_leaders(name, partitions), f"{name} has leaders")
+
+    def _have_leaders(self, name: str, partitions: int) -> bool:
+        cluster = self._admin.list_topics(timeout=TIMEOUT_SECONDS)
+        if name not in cluster.topics or len(cluster.topics[name].partitions) < partitions:
+            return False
+        led: dict[int, list[int]] = defaultdict(list)
+        for partition in cluster.topics[name].partitions.values():
+            led[partition.leader].append(partition.id)
+        return led.keys() <= cluster.brokers.keys() and all(
+            leads(str(cluster.brokers[leader].host), int(cluster.brokers[leader].port or 0), name, its)
+            for leader, its in led.items()
+        )
 
     def partition_count(self, name: str) -> int:
         return len(self._admin.list_topics(name, timeout=TIMEOUT_SECONDS).topics[name].partitions)

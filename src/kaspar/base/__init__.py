@@ -1,1 +1,1 @@
-"""What every other package stands on: ids, clocks, errors, tasks, and the loader of the compiled core."""
+"""What every other package uses: ids, clocks, errors, logging, metrics, and the loader of the compiled core."""

@@ -1,4 +1,4 @@
-"""Time as a parameter: code that decides is handed `now_ms`; shells ask a Clock."""
+"""Time as a parameter: decisions take `now_ms`; shells read a Clock."""
 
 import time
 from typing import Protocol
@@ -6,11 +6,11 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Milliseconds since 1970, as people set it: may jump."""
+        """Milliseconds since 1970, by the wall clock: may jump."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back: for timeouts and durations."""
+        """Seconds that never decrease, for timeouts and durations."""
         ...
 
 
@@ -23,7 +23,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests."""
+    """A clock for tests that moves only by `advance` and `jump`."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms

@@ -1,15 +1,15 @@
-"""The kinds of error, kept apart.
+"""The kinds of error.
 
-- `Refused`: a request that is understood and refused; carries one wire code and becomes a response in one place.
-- `MalformedBytes`: bytes from a peer that are not what they claim to be; closes that peer's connection.
+- `Refused`: a valid request that is refused; has one wire code, and becomes a response in one place.
+- `MalformedBytes`: bytes from a peer that cannot be parsed; closes that peer's connection.
 - `StorageFailure`: a log directory that can no longer be trusted; takes that directory offline.
 - `InvalidSetting` and other `KasparError`s: a sentence for a person; the command ends with it.
 - A broken invariant is an AssertionError and stops the broker.
 
 Inside a broker an invariant is an `assert`: the broker refuses to start under `python -O`, which would remove them
-(broker/server.py). Code that also runs in other people's processes (the wire client, Spark's tasks) cannot choose how
-Python was started, and refusing there would fail what has nothing to do with us. So there `assert` only tells mypy a
-type, and what must hold is checked with `invariant`. A test keeps both rules (tests/unit/base/test_assertions.py).
+(broker/server.py). Code that also runs in users' processes (the wire client, Spark's tasks) cannot choose how Python
+was started. So there `assert` only narrows a type for mypy, and invariants are checked with `invariant`. A test checks
+both rules (tests/unit/base/test_assertions.py).
 """
 
 from kaspar.base.error_codes import ErrorCode
@@ -33,7 +33,7 @@ def invariant(holds: bool, sentence: str) -> None:
 
 
 class KasparError(Exception):
-    """The root of what Kaspar raises on purpose. Its text is a sentence for a person."""
+    """The base class of Kaspar's errors. Its text is a sentence for people."""
 
 
 class Refused(KasparError):

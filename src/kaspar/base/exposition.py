@@ -1,9 +1,9 @@
 """Metric families declared once, and the Prometheus text format (0.0.4) written from them.
 
-Written by hand rather than with prometheus_client: its collectors build an object for each sample, which for
-thousands of partitions takes ten times as long and holds the interpreter's lock from the thread that serves clients.
+Not with prometheus_client: its collectors build an object for each sample, which for thousands of partitions takes ten
+times as long, and holds the GIL meanwhile.
 
-The page comes in chunks, so that whoever asks for it can let other threads run in between.
+The page is rendered in chunks, so that the caller can let other threads run in between.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 from kaspar.base.metrics import PERCENTILES, Distribution
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-CHUNK_LINES: Final = 1000  # about half a millisecond's work
+CHUNK_LINES: Final = 1000  # about half a millisecond of work
 
 Source = TypeVar("Source")
 Sample = tuple[str, float]
@@ -37,11 +37,11 @@ class Family(Generic[Source]):
     samples: Callable[[Source], Iterable[Sample]]
     label_names: tuple[str, ...] = ()
     kafka_name: str = ""
-    """The MBean that has this number in Apache Kafka; empty for what only Kaspar has."""
+    """The MBean of this number in Apache Kafka; empty if only Kaspar has it."""
 
 
 def labels(**values: object) -> str:
-    """Label names and values as the format wants them: `{topic="t",partition="0"}`."""
+    """Label names and values in the text format: `{topic="t",partition="0"}`."""
     return "{" + ",".join(f'{name}="{escape_label(str(value))}"' for name, value in values.items()) + "}"
 
 
@@ -60,7 +60,7 @@ QUANTILE_LABELS: Final = tuple(f"{fraction:.2f}" if fraction < 0.999 else f"{fra
 
 
 def summary_samples(distribution: Distribution, label_text: str = "", *, factor: float = 1) -> Iterator[Sample]:
-    """Quantiles of the window, sum and count of all time. A `factor` of 1000 turns seconds into milliseconds."""
+    """Quantiles of the window, total sum and count. A `factor` of 1000 converts seconds to milliseconds."""
     start = f"{label_text[:-1]}," if label_text else "{"
     for quantile, value in zip(QUANTILE_LABELS, distribution.percentiles(), strict=True):
         yield f'{start}quantile="{quantile}"}}', value * factor

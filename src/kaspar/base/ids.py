@@ -38,7 +38,7 @@ def uuid_to_text(value: uuid.UUID) -> str:
 def uuid_from_text(text: str) -> uuid.UUID:
     raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(raw) != 16:
-        raise ValueError(f"{text!r} is not an id: it holds {len(raw)} bytes, not 16")
+        raise ValueError(f"{text!r} is not an id: it has {len(raw)} bytes, not 16")
     return uuid.UUID(bytes=raw)
 
 

@@ -1,10 +1,10 @@
-"""The structured log: a sentence, then named values. One line for people on a terminal, one JSON object for machines.
+"""The structured log: a sentence, then named values. As text on a terminal, as JSON lines in a file.
 
 log = get_log(__name__)
 log.info("cut a torn tail", partition=partition, bytes=size)
 
-Many values come from clients: a line break in a client id must not look like another line of the log, nor must an
-escape sequence reach a terminal. So control characters are written as escapes wherever they come from.
+Many values come from clients: a line break in a client id must not look like another line of the log, and an escape
+sequence must not reach a terminal. So all control characters are escaped.
 """
 
 import datetime
@@ -23,7 +23,7 @@ _UNPRINTABLE_IN_LINES = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud
 
 
 class StructuredLog:
-    """A thin face on the standard library's logger: what is switched off costs one look-up."""
+    """A thin wrapper around the standard library's logger. A disabled level costs one look-up."""
 
     __slots__ = ("logger",)
 
@@ -55,14 +55,14 @@ def get_log(module: str) -> StructuredLog:
     return StructuredLog(logging.getLogger(module))
 
 
-class PeopleFormatter(logging.Formatter):
+class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
         values = getattr(record, "values", {})
         named = "".join(f" {name}={value}" for name, value in values.items())
         line = f"[{time}] {record.levelname} {_UNPRINTABLE.sub(_escape, record.getMessage() + named)} ({record.name})"
         if record.exc_info:
-            # Indented, for what an exception says may have line breaks that are not ours.
+            # Indented, since the message of an exception may contain line breaks.
             trace = _UNPRINTABLE_IN_LINES.sub(_escape, self.formatException(record.exc_info))
             line += "\n" + textwrap.indent(trace, "  ")
         return line
@@ -88,9 +88,9 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(*, level: str = "INFO", stream: TextIO | None = None, file: Path | None = None) -> None:
-    """Send the log to a terminal (for people) and, where given, to a file (JSON lines). Called once, by a command."""
+    """Send the log to a terminal as text and, if a file is given, to that as JSON lines. Called once, by a command."""
     handlers: list[logging.StreamHandler[Any]] = [logging.StreamHandler(stream or sys.stderr)]
-    handlers[0].setFormatter(PeopleFormatter())
+    handlers[0].setFormatter(TextFormatter())
     if file is not None:
         handlers.append(logging.FileHandler(file))
         handlers[1].setFormatter(JsonFormatter())
@@ -100,7 +100,21 @@ def configure(*, level: str = "INFO", stream: TextIO | None = None, file: Path |
     root.propagate = False
 
 
+def configure_apart(name: str, file: Path) -> None:
+    """Send one logger to a file of its own, as JSON lines, and nowhere else."""
+    handler = logging.FileHandler(file)
+    handler.setFormatter(JsonFormatter())
+    logger = logging.getLogger(name)
+    logger.handlers = [LogWriter(handler)]
+    logger.propagate = False
+    _apart.add(name)
+
+
+_apart: set[str] = set()
+
+
 def flush() -> None:
-    """Wait until the lines so far are written, before something else is written to the same place."""
-    for handler in logging.getLogger("kaspar").handlers:
-        handler.flush()
+    """Wait until all lines are written, before something else is written to the same terminal."""
+    for name in ("kaspar", *_apart):
+        for handler in logging.getLogger(name).handlers:
+            handler.flush()

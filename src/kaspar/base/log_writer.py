@@ -1,11 +1,11 @@
-"""Log lines are written by a thread, so that nobody waits for a terminal, a pipe or a disk.
+"""Writes log lines in a thread, so that no caller waits for a terminal, a pipe or a disk.
 
 Rules:
-- Lines wait in a bounded queue. What finds no room in it, or cannot be written, is lost: counted, and said in a line of
-  its own as soon as lines can be written again.
-- An error is waited for, since it may be the last line before a crash: for a moment only, and not again while the line
-  before it is stuck.
-- When the process ends, what still waits is written, unless that takes longer than LAST_LINES_S.
+- Lines wait in a bounded queue. Lines that do not fit, or cannot be written, are lost and counted; a line of its own
+  says so as soon as lines can be written again.
+- The caller waits for an ERROR, since it may be the last line before a crash: briefly, and not while an earlier line is
+  stuck.
+- When the process ends, waiting lines are written, unless that takes longer than LAST_LINES_S.
 """
 
 import logging
@@ -21,14 +21,14 @@ Target: TypeAlias = "logging.StreamHandler[Any]"
 
 
 class LogWriter(logging.Handler):
-    """Stands before a handler that knows the form of a line and where it goes."""
+    """Wraps a handler that formats the lines and owns the stream."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
         self.target = target
         self.lost = 0
-        """How many lines were lost, ever."""
-        self._lost_unsaid = 0
+        """How many lines were lost in total."""
+        self._lost_unreported = 0
         self._waiting: deque[str] = deque()
         self._waiting_characters = 0
         self._changed = threading.Condition(threading.Lock())
@@ -60,10 +60,10 @@ class LogWriter(logging.Handler):
 
     def _lose(self, count: int) -> None:
         self.lost += count
-        self._lost_unsaid += count
+        self._lost_unreported += count
 
     def wait(self, timeout_s: float) -> bool:
-        """Until all lines so far, and those that come meanwhile, are written. False if that takes too long."""
+        """Wait until no line is waiting. False if that takes too long."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, timeout_s)
 
@@ -85,16 +85,16 @@ class LogWriter(logging.Handler):
                 self._changed.wait_for(lambda: self._waiting or self._ending)
                 if not self._waiting:
                     return
-                line = self._waiting[0]  # it stays there until it is written, so that `wait` waits for it
-                unsaid, self._lost_unsaid = self._lost_unsaid, 0
+                line = self._waiting[0]  # stays there until it is written, so that `wait` waits for it
+                unreported, self._lost_unreported = self._lost_unreported, 0
             written = self._write(line)
-            if written and unsaid:
-                written = self._say_lost(unsaid)
-                unsaid = 0 if written else unsaid
+            if written and unreported:
+                written = self._report_lost(unreported)
+                unreported = 0 if written else unreported
             with self._changed:
                 self._waiting.popleft()
                 self._waiting_characters -= len(line)
-                self._lost_unsaid += unsaid
+                self._lost_unreported += unreported
                 if not written:
                     self._lose(1)
                 self._stuck = False
@@ -104,11 +104,11 @@ class LogWriter(logging.Handler):
         try:
             self.target.stream.write(line + self.target.terminator)
             self.target.stream.flush()
-        except (OSError, ValueError):  # a full disk, a pipe that nobody reads any longer, a closed file
+        except (OSError, ValueError):  # a full disk, a pipe without a reader, a closed file
             return False
         return True
 
-    def _say_lost(self, count: int) -> bool:
+    def _report_lost(self, count: int) -> bool:
         sentence = "log lines were lost: they could not be written fast enough"
         record = logging.LogRecord(__name__, logging.WARNING, __file__, 0, sentence, (), None)
         record.values = {"lines": count}

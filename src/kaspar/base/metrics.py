@@ -1,14 +1,13 @@
-"""What is counted while a broker works: counters and histograms that cost next to nothing to write.
+"""Counters and histograms that cost next to nothing to write.
 
-A gauge needs no class: it is a number that something else keeps, read when the metrics page is asked for
+A gauge needs no class: it is a number that some other object has, read when the metrics page is rendered
 (`base/exposition.py`).
 
 Rules:
 - Each object is written by one thread (the event loop's) and read by any other. There are no locks: a reader may miss
-  the last few writes, and never sees a total go back.
-- A histogram's percentiles speak of the last one to two minutes: `rotate()`, called once a minute by the writing
-  thread, starts a new slice and forgets the one before the last. Count and sum are those of its whole life, as
-  Prometheus wants them.
+  the last few writes, but never sees a total decrease.
+- A histogram's percentiles cover the last one to two minutes: `rotate()`, called once a minute by the writing thread,
+  starts a new slice and drops the one before the last. Count and sum are totals, as Prometheus expects.
 - Buckets are log-linear: sixteen for each doubling, so that a percentile is at most 3 % off, at every scale.
 """
 
@@ -21,11 +20,11 @@ WINDOW_SECONDS: Final = 60.0
 """How often histograms are rotated."""
 
 PERCENTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""The ones Kafka's histograms have."""
+"""Those of Kafka's histograms."""
 
 _SUB_BUCKET_BITS: Final = 4
 _SUB_BUCKETS: Final = 1 << _SUB_BUCKET_BITS
-_MAX_BITS: Final = 36  # nineteen hours in microseconds, 64 GiB in bytes; what is larger is counted as that
+_MAX_BITS: Final = 36  # nineteen hours in microseconds, 64 GiB in bytes; larger values are counted as that
 _MAX_VALUE: Final = (1 << _MAX_BITS) - 1
 BUCKET_COUNT: Final = (_MAX_BITS - _SUB_BUCKET_BITS + 1) * _SUB_BUCKETS
 
@@ -49,7 +48,7 @@ def bucket_bounds(bucket: int) -> tuple[int, int]:
     return low, low + (1 << shift) - 1
 
 
-# Looking a bucket up is quicker than computing it. The table reaches 16 ms and 16 KiB: few requests are above.
+# Looking a bucket up is faster than computing it. The table covers 16 ms and 16 KiB, which few requests exceed.
 DIRECT_VALUES: Final = 1 << 14
 DIRECT_BUCKETS: Final = [
     bucket
@@ -59,9 +58,12 @@ DIRECT_BUCKETS: Final = [
 
 _NOTHING: Final = (0,) * BUCKET_COUNT
 
+_SLICE_SECONDS: Final = 5
+_SLICES: Final = 12
+
 
 class Counter:
-    """A number that only grows: `counter.value += 1`. Prometheus makes the rate of it."""
+    """A number that only grows: `counter.value += 1`. Prometheus computes the rate."""
 
     __slots__ = ("value",)
 
@@ -69,8 +71,34 @@ class Counter:
         self.value = 0
 
 
+class RecentRate:
+    """How often something happened in a second, over the last minute. Times are of the steady clock, in seconds."""
+
+    __slots__ = ("_begun", "_count", "_slices", "_slot")
+
+    def __init__(self, now: float) -> None:
+        self._begun = now
+        self._slot = int(now // _SLICE_SECONDS)
+        self._count = 0
+        self._slices: tuple[tuple[int, int], ...] = ()
+
+    def mark(self, now: float) -> None:
+        slot = int(now // _SLICE_SECONDS)
+        if slot != self._slot:
+            recent = (each for each in self._slices if each[0] > slot - _SLICES)
+            self._slices = (*recent, (self._slot, self._count))
+            self._slot, self._count = slot, 0
+        self._count += 1
+
+    def per_second(self, now: float) -> float:
+        oldest = int(now // _SLICE_SECONDS) - _SLICES + 1
+        slices = (*self._slices, (self._slot, self._count))
+        begun = max(self._begun, oldest * _SLICE_SECONDS)
+        return sum(count for slot, count in slices if slot >= oldest) / max(now - begun, 1.0)
+
+
 class Distribution:
-    """What a histogram held at one moment. Values are in the histogram's own unit: seconds, or bytes."""
+    """A snapshot of a histogram. Values are in the histogram's own unit: seconds, or bytes."""
 
     __slots__ = ("_buckets", "_scale", "count", "sum", "window_count")
 
@@ -115,7 +143,7 @@ class Distribution:
                 if following is None:
                     return results
                 rank = following
-        raise AssertionError("the buckets hold fewer values than they count")
+        raise AssertionError("the buckets have fewer values than their count")
 
     def maximum(self) -> float:
         """The largest value of the window, rounded up to its bucket's end (at most 6 % more)."""
@@ -133,9 +161,9 @@ class Distribution:
 
 
 class Histogram:
-    """How values are spread, over the last one to two minutes. Made for durations in seconds, kept as microseconds.
+    """The distribution of values over the last one to two minutes; by default of seconds, kept as microseconds.
 
-    `buckets` and `sum` are open so that the hottest caller can write them in place and save a call.
+    `buckets` and `sum` are public so that the hottest callers can update them in place and save a call.
     """
 
     __slots__ = ("_scale", "_windows", "buckets", "sum")
@@ -144,8 +172,8 @@ class Histogram:
         self._scale = scale
         self.buckets = [0] * BUCKET_COUNT
         self.sum = 0.0
-        # One tuple, so that a reader in another thread sees a rotation whole or not at all:
-        # the slice before, the slice being written, and how many values are in neither any more.
+        # One tuple, so that a rotation is atomic for readers in other threads: the previous slice, the current one,
+        # and how many values are in neither.
         self._windows: tuple[Sequence[int], list[int], int] = (_NOTHING, self.buckets, 0)
 
     def record(self, value: float) -> None:
@@ -160,7 +188,7 @@ class Histogram:
         self._windows = (current, self.buckets, forgotten + sum(previous))
 
     def distribution(self) -> Distribution:
-        """What it holds now. Called by any thread."""
+        """A snapshot. Thread-safe."""
         previous, current, forgotten = self._windows
         total = self.sum
         merged = [before + now for before, now in zip(previous, current, strict=True)]

@@ -1,6 +1,6 @@
-"""Pages over HTTP from a thread beside the work: metrics, health.
+"""HTTP pages (metrics, health) served by a thread.
 
-The thread has an event loop of its own, and imports what only it needs, so that a start does not wait for it.
+The thread has its own event loop, and imports the HTTP server itself, so that a start does not wait for it.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
+from kaspar.base.page_security import OPEN, PageGuard, PageSecurity
 
 if TYPE_CHECKING:
     import uvicorn
@@ -20,13 +21,19 @@ log = get_log(__name__)
 
 _STOP_SECONDS: Final = 5.0
 _BACKLOG: Final = 64
+_MAX_CONNECTIONS: Final = 200
+_RELOAD_EVERY_S: Final = 5
+"""How often files that may have changed are looked at."""
 
 
 class PageServer:
     """Serves the pages until it is stopped. Several may run in one process; it sets no signal handlers."""
 
-    def __init__(self, make_app: "Callable[[], Starlette]", *, host: str, port: int) -> None:
+    def __init__(
+        self, make_app: "Callable[[], Starlette]", *, host: str, port: int, security: PageSecurity = OPEN
+    ) -> None:
         self._make_app = make_app
+        self._guard = PageGuard(security)
         self._socket = self._bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._run, name=f"kaspar-http-{self.port}", daemon=True)
@@ -36,7 +43,7 @@ class PageServer:
 
     @staticmethod
     def _bind(host: str, port: int) -> socket.socket:
-        """Bound here rather than in the thread: a wrong address must stop the start with a sentence."""
+        """Not in the thread: an invalid address must stop the start with a sentence."""
         try:
             family, _, _, _, address = socket.getaddrinfo(
                 host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -48,16 +55,16 @@ class PageServer:
                 dualstack_ipv6=family == socket.AF_INET6 and not host and socket.has_dualstack_ipv6(),
             )
         except socket.gaierror as problem:
-            raise KasparError(f"the metrics page's host '{host}' is not known here: {problem.strerror}") from None
+            raise KasparError(f"cannot resolve the metrics page's host '{host}': {problem.strerror}") from None
         except OSError as problem:
             raise KasparError(f"cannot serve the metrics page on {host or '*'}:{port}: {problem.strerror}") from None
 
     def start(self) -> None:
-        """Returns at once. A client that comes before the thread is up waits in the socket's queue."""
+        """Returns at once. Clients that connect before the thread is up wait in the socket's backlog."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread and closes the port. It waits, so do not call it on an event loop. Safe to call twice."""
+        """Ends the thread and closes the port. Blocks, so not for an event loop. Safe to call twice."""
         with self._lock:
             self._stopping = True
             if self._server is not None:
@@ -78,8 +85,8 @@ class PageServer:
             if not server.should_exit:
                 with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
                     runner.run(server.serve(sockets=[self._socket]))
-        except Exception:  # the edge of this thread: whoever has pages works without them too
-            log.exception("the metrics page is gone", port=self.port)
+        except Exception:  # the edge of the thread: the broker works without its pages
+            log.exception("the metrics page has failed", port=self.port)
         finally:
             self._socket.close()
 
@@ -87,7 +94,7 @@ class PageServer:
         import uvicorn
 
         config = uvicorn.Config(
-            self._make_app(),
+            self._guard.guarded(self._make_app()),
             http="h11",
             ws="none",
             lifespan="off",
@@ -97,7 +104,12 @@ class PageServer:
             server_header=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=1,
+            limit_concurrency=_MAX_CONNECTIONS,
+            callback_notify=self._guard.reload_changed,
+            timeout_notify=_RELOAD_EVERY_S,
         )
-        # Not as an argument: uvicorn would then take the handlers off a logger that the whole process shares.
+        config.load()
+        config.ssl = self._guard.tls
+        # Not as an argument: uvicorn would then remove the handlers of a logger that the whole process shares.
         config.access_log = False
         return uvicorn.Server(config)

@@ -1,17 +1,16 @@
-"""A wall clock for what cannot be undone: it does not believe a jump ahead before the new time has lasted.
+"""A wall clock for irreversible decisions: it ignores a jump ahead until the new time has lasted for an hour.
 
 Retention deletes what is old, and so does everything else that expires: committed offsets, producer state, idle ids. A
-wall clock that is set a year ahead by mistake makes everything old, and no later correction brings it back. So this
-clock goes on by the steady clock where the wall clock has jumped ahead of it, and takes the new time over when it has
-lasted for an hour. A jump back is followed at once: it only keeps things longer.
+wall clock set a year ahead by mistake makes everything old, and correcting it does not bring the data back. So after a
+jump ahead this clock continues with the monotonic clock, and adopts the new time once it has lasted for an hour. A jump
+back is followed at once: it only keeps data longer.
 
-What is written down while the wall clock is back by mistake would look old as soon as it is right again. So `stamp_ms`,
-the time to write down, goes on as before a jump back, for an hour: after that the clock is taken to be right.
+Timestamps written while the wall clock is back by mistake would look old once it is right again. So `stamp_ms`, the
+timestamp to write, ignores a jump back for an hour; after that the clock is assumed to be right.
 
-The time when the process last ran may be given, so that a clock that is wrong already when the process starts (no
-battery, no network yet) is met with the same patience. But machines are switched off, for a night or for a holiday: so
-at a start the clock is believed if it says that the process was away for 30 days at most. After more, if that is true,
-things are deleted an hour late.
+`last_known_ms`, the time when the process last ran, extends this to a clock that is wrong at the start (no battery, no
+network yet). Machines are also switched off for a while, so at a start an absence of up to 30 days is believed. After a
+longer one, data is deleted an hour late.
 """
 
 import threading
@@ -19,49 +18,57 @@ from typing import NamedTuple
 
 from kaspar.base.clock import Clock
 from kaspar.base.log import get_log
+from kaspar.base.named_tuples import new_tuple
 
 log = get_log(__name__)
-_new = tuple.__new__  # a named tuple's own constructor takes three times as long
 
-MOST_JUMP_MS = 5 * 60_000
-"""What the wall clock may gain on the steady one while the process runs: it is set right, or the machine slept."""
+MAX_JUMP_MS = 5 * 60_000
+"""How far the wall clock may run ahead of the monotonic one: it was corrected, or the machine was suspended."""
 
-MOST_ABSENCE_MS = 30 * 24 * 60 * 60_000
-"""How long ago the process may have run last, by a wall clock that is believed at a start."""
+MAX_ABSENCE_MS = 30 * 24 * 60 * 60_000
+"""The longest absence of the process that is believed at a start."""
 
 PATIENCE_MS = 60 * 60_000
-"""How long a time has to last before it is believed."""
+"""How long a new time has to last before it is believed."""
 
 
 class Moment(NamedTuple):
-    """One moment, in milliseconds. The first and the last are since 1970, and the last is never the later one."""
+    """One moment on three clocks, in milliseconds. `believed_ms` is never later than `stamp_ms`."""
 
     stamp_ms: int
-    """To be written down: the wall clock's, or what it would be if it had not just gone back."""
+    """The timestamp to write: the wall clock's, or what it would be without a recent jump back."""
     steady_ms: int
-    """Of the steady clock: for durations."""
+    """The monotonic clock, for durations."""
     believed_ms: int
-    """To judge the age of what was written down: the wall clock's, as far as it is believed."""
+    """For the age of what was written: the wall clock's time, as far as it is believed."""
 
 
 class PatientClock:
-    """Must be asked from time to time, at least every few minutes, to see jumps. For any thread."""
+    """Thread-safe. It only notices jumps if it is read at least every few minutes."""
 
     def __init__(self, clock: Clock, last_known_ms: int | None = None) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._steady_ms = self._steady_now_ms()
         self._now_ms = clock.now_ms()
-        # The time before a jump back, as it would be by now, and since when the clock is back.
+        # What the time would be without the jump back, and how long ago that was.
         self._before_ms: int | None = None
         self._back_for_ms = 0
-        if last_known_ms is not None and self._now_ms > last_known_ms + MOST_ABSENCE_MS:
-            self._now_ms = last_known_ms
-        elif last_known_ms is not None and self._now_ms < last_known_ms - MOST_JUMP_MS:
-            self._went_back(last_known_ms, self._now_ms)
-        # The time that is not believed yet, as it should be by now, and for how long it has lasted.
+        # The time that is not believed yet, and for how long it has lasted.
         self._claimed_ms: int | None = None
         self._lasted_ms = 0
+        if last_known_ms is not None:
+            self.start_from(last_known_ms)
+
+    def start_from(self, last_known_ms: int) -> None:
+        """The process starts, and this is the last time that an earlier one has written down."""
+        with self._lock:
+            self._steady_ms = self._steady_now_ms()
+            self._now_ms = self._clock.now_ms()
+            if self._now_ms > last_known_ms + MAX_ABSENCE_MS:
+                self._now_ms = last_known_ms
+            elif self._now_ms < last_known_ms - MAX_JUMP_MS:
+                self._jumped_back(last_known_ms, self._now_ms)
 
     def monotonic(self) -> float:
         return self._clock.monotonic()
@@ -77,53 +84,54 @@ class PatientClock:
             passed_ms, self._steady_ms = steady_ms - self._steady_ms, steady_ms
             if self._before_ms is None and self._claimed_ms is None:
                 gained_ms = wall_ms - self._now_ms - passed_ms
-                if -MOST_JUMP_MS <= gained_ms <= MOST_JUMP_MS:  # as ever: coordinators ask at every request
+                # The usual case: coordinators read the clock for every request.
+                if -MAX_JUMP_MS <= gained_ms <= MAX_JUMP_MS:
                     self._now_ms = wall_ms
-                    return _new(Moment, (wall_ms, steady_ms, wall_ms))
+                    return new_tuple(Moment, (wall_ms, steady_ms, wall_ms))
             if self._before_ms is not None:
-                self._look_back(self._before_ms + passed_ms, wall_ms, passed_ms)
-            self._now_ms = self._looked_at(wall_ms, passed_ms)
+                self._check_jump_back(self._before_ms + passed_ms, wall_ms, passed_ms)
+            self._now_ms = self._believed(wall_ms, passed_ms)
             stamp_ms = wall_ms if self._before_ms is None else max(wall_ms, self._before_ms)
             return Moment(stamp_ms, steady_ms, self._now_ms)
 
-    def _looked_at(self, wall_ms: int, passed_ms: int) -> int:
+    def _believed(self, wall_ms: int, passed_ms: int) -> int:
         expected_ms = self._now_ms + passed_ms
-        if wall_ms <= expected_ms + MOST_JUMP_MS:
+        if wall_ms <= expected_ms + MAX_JUMP_MS:
             if self._claimed_ms is not None:
                 log.info("the clock is back where it was expected", ahead_ms=wall_ms - expected_ms)
                 self._claimed_ms = None
-            if wall_ms < expected_ms - MOST_JUMP_MS and self._before_ms is None:
-                self._went_back(expected_ms, wall_ms)
+            if wall_ms < expected_ms - MAX_JUMP_MS and self._before_ms is None:
+                self._jumped_back(expected_ms, wall_ms)
             return wall_ms
-        if self._claimed_ms is not None and abs(wall_ms - self._claimed_ms - passed_ms) <= MOST_JUMP_MS:
+        if self._claimed_ms is not None and abs(wall_ms - self._claimed_ms - passed_ms) <= MAX_JUMP_MS:
             self._lasted_ms += passed_ms
         else:
             self._lasted_ms = 0
             log.warning(
-                "the clock has jumped ahead: nothing is deleted because of it until the new time has lasted an hour",
+                "the clock has jumped ahead: nothing expires by the new time until it has lasted for an hour",
                 expected_ms=expected_ms,
                 clock_ms=wall_ms,
             )
         self._claimed_ms = wall_ms
         if self._lasted_ms < PATIENCE_MS:
             return expected_ms
-        log.warning("the clock's new time has lasted, and counts from now on", clock_ms=wall_ms)
+        log.warning("the clock's new time has lasted for an hour and is used from now on", clock_ms=wall_ms)
         self._claimed_ms = None
         return wall_ms
 
-    def _went_back(self, before_ms: int, wall_ms: int) -> None:
-        log.warning("the clock has gone back", expected_ms=before_ms, clock_ms=wall_ms)
+    def _jumped_back(self, before_ms: int, wall_ms: int) -> None:
+        log.warning("the clock has jumped back", expected_ms=before_ms, clock_ms=wall_ms)
         self._before_ms = before_ms
         self._back_for_ms = 0
 
-    def _look_back(self, before_ms: int, wall_ms: int, passed_ms: int) -> None:
-        """The clock went back a while ago: is it right again, or was it right to go back?"""
+    def _check_jump_back(self, before_ms: int, wall_ms: int, passed_ms: int) -> None:
+        """The clock jumped back a while ago: it may have been corrected, or the jump was the correction."""
         self._before_ms = before_ms
         self._back_for_ms += passed_ms
-        if wall_ms >= before_ms - MOST_JUMP_MS or self._back_for_ms >= PATIENCE_MS:
+        if wall_ms >= before_ms - MAX_JUMP_MS or self._back_for_ms >= PATIENCE_MS:
             self._before_ms = None
-            if abs(wall_ms - before_ms) <= MOST_JUMP_MS:
-                self._now_ms = before_ms - passed_ms  # where it was: there is nothing to be patient about
+            if abs(wall_ms - before_ms) <= MAX_JUMP_MS:
+                self._now_ms = before_ms - passed_ms  # corrected: believe it at once
 
     def _steady_now_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)

@@ -1,17 +1,20 @@
 """The broker's pages for monitoring, over HTTP: /metrics for Prometheus, /healthz and /readyz for supervisors.
 
-They are served from a thread with an event loop of its own, so that health can be told when the broker's loop stands
-still. That thread also imports what only it needs, so that a start does not wait for it. While the page is written
-the thread lets go of the interpreter's lock every millisecond or two: a scrape must not delay a produce.
+They are served from a thread with an event loop of its own, so that health is reported also when the broker's loop
+stands still. That thread also imports what only it needs, so that a start does not wait for it. While the page is
+written the thread releases the interpreter's lock every millisecond or two: a scrape must not delay a produce.
 """
 
+import ipaddress
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.exposition import CONTENT_TYPE
+from kaspar.base.page_security import OPEN, PageSecurity, Scheme
 from kaspar.base.pages import PageServer
 from kaspar.broker.metrics import BrokerMetrics, BrokerState, BrokerView
+from kaspar.config import BrokerConfig
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -64,12 +67,12 @@ def make_app(metrics: BrokerMetrics, broker: BrokerView) -> "Starlette":
         return Response(_written_with_breaths(metrics_page(metrics, broker)), headers={"content-type": CONTENT_TYPE})
 
     async def show_health(request: "Request") -> "Response":
-        return answer(health_problem(metrics, broker))
+        return respond(health_problem(metrics, broker))
 
     async def show_readiness(request: "Request") -> "Response":
-        return answer(readiness_problem(metrics, broker))
+        return respond(readiness_problem(metrics, broker))
 
-    def answer(problem: str | None) -> "Response":
+    def respond(problem: str | None) -> "Response":
         return PlainTextResponse(f"{problem or 'ok'}\n", status_code=503 if problem else 200)
 
     return Starlette(
@@ -84,5 +87,25 @@ def make_app(metrics: BrokerMetrics, broker: BrokerView) -> "Starlette":
 class HttpServer(PageServer):
     """The broker's pages, until it is stopped."""
 
-    def __init__(self, metrics: BrokerMetrics, broker: BrokerView, *, host: str, port: int) -> None:
-        super().__init__(lambda: make_app(metrics, broker), host=host, port=port)
+    def __init__(
+        self, metrics: BrokerMetrics, broker: BrokerView, *, host: str, port: int, security: PageSecurity = OPEN
+    ) -> None:
+        super().__init__(lambda: make_app(metrics, broker), host=host, port=port, security=security)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def page_security(config: BrokerConfig) -> PageSecurity:
+    """By the settings of all HTTP pages."""
+    scheme = config.kaspar_http_authentication
+    return PageSecurity(
+        config.kaspar_http_tls_certificate_file,
+        config.kaspar_http_tls_key_file,
+        None if scheme == "none" else Scheme(scheme),
+        config.kaspar_http_credentials_file,
+    )

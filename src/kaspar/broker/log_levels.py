@@ -8,10 +8,12 @@ import logging
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.config import AlterOperation
-from kaspar.metadata.events import ConfigChange, ConfigOperation
+from kaspar.controller.events import ConfigChange, ConfigOperation
 
 ROOT = "root"
 _ROOT_LOGGER = "kaspar"
+AUDIT_LOGGER = "kaspar.authorizer.logger"
+"""The authorizer's: what is denied at INFO, what is allowed at DEBUG."""
 _TRACE = 5
 LEVELS = {
     "TRACE": _TRACE,
@@ -24,7 +26,7 @@ LEVELS = {
 
 
 def levels() -> dict[str, str]:
-    """The level that counts for each logger, by its name."""
+    """The effective level of each logger, by its name."""
     return {name: _level_name(logger.getEffectiveLevel()) for name, logger in sorted(_loggers().items())}
 
 
@@ -79,7 +81,7 @@ def _check_step(step: ConfigOperation, known: dict[str, logging.Logger]) -> None
 
 
 def _loggers() -> dict[str, logging.Logger]:
-    """Ours alone: what libraries log is not the broker's to tell."""
+    """The broker's own loggers, without those of libraries."""
     ours = {
         name: logger
         for name, logger in logging.Logger.manager.loggerDict.items()

@@ -1,43 +1,47 @@
 """In which log directory each partition of this broker is, and what is done about a log that is not where it was.
 
-The metadata store has the directory of every replica (KIP-858). So a log that is gone is told from one that was never
-made: it is not made anew, which would give its offsets to other records, and the partition answers
+The metadata store has the directory of every replica (KIP-858). So a missing log is distinguished from one that was
+never created. It is not recreated, which would give its offsets to other records, and requests for the partition get
 KAFKA_STORAGE_ERROR. An operator brings it back, or gives it up with `unclean.leader.election.enable`, as for any leader
-that lacks committed records: it then begins empty, in a new leader epoch, by which readers notice.
+that lacks committed records: it is then recreated empty, in a new leader epoch, by which readers notice.
 """
 
 import asyncio
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId, TopicPartition, uuid_to_text
 from kaspar.base.log import get_log
-from kaspar.broker.metrics import BrokerState
+from kaspar.broker.services import Tasks
+from kaspar.controller.channel import ControllerChannel
+from kaspar.controller.events import AssignDirectories, DirectoriesFailed, LogsLost
 from kaspar.metadata import ClusterImage, PartitionImage, Store
 from kaspar.metadata.directories import id_of_unread, known_directories, remember_directories, still_needed
-from kaspar.metadata.events import AssignDirectories, LogsLost
 from kaspar.metadata.store import StoreFull
 from kaspar.storage import Expected, Log, LogManager
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
 log = get_log(__name__)
 
 GATHERING_S: Final = 0.1
-"""How long new logs wait for others, so that topics created one after the other are noted in one transaction."""
+"""How long a report waits for more, so that topics created one after the other are stored in one transaction."""
+
+AGAIN_S: Final = 1.0
+"""After this time it is reported again that a directory has failed."""
+
+Recreate: TypeAlias = Callable[[str, uuid.UUID, Collection[int]], Awaitable[None]]
+"""Called with the topic, its id, and the partitions whose logs were given up."""
 
 _WHAT_TO_DO = (
     "bring its folder back and start the broker again, or set unclean.leader.election.enable=true for the topic to "
-    "give its records up and begin it anew, empty"
+    "give its records up and recreate it empty"
 )
 
 
-def expected_logs(image: ClusterImage, broker_id: BrokerId) -> Expected:
-    """What a start may find in the log directories."""
+def expected_logs(image: ClusterImage, broker_id: BrokerId, away: Mapping[uuid.UUID, str]) -> Expected:
+    """What a start expects in the log directories, of which those are `away`."""
     return Expected(
         topic_ids={name: topic.topic_id for name, topic in image.topics.items()},
         deleted=frozenset(image.deleted_topics),
@@ -47,14 +51,22 @@ def expected_logs(image: ClusterImage, broker_id: BrokerId) -> Expected:
             for index, partition in enumerate(topic.partitions)
             if (directory := partition.directory_of(broker_id)) is not None
         },
+        away=away,
+    )
+
+
+def has_replicas(image: ClusterImage, broker_id: BrokerId) -> bool:
+    """Whether the cluster knows of logs on this broker, also such as are to be removed."""
+    return any(broker_id in deleted.brokers for deleted in image.deleted_topics.values()) or any(
+        broker_id in partition.replicas for topic in image.topics.values() for partition in topic.partitions
     )
 
 
 async def claim_directories(
     store: Store, image: ClusterImage, logs: LogManager, broker_id: BrokerId, *, trusted: bool
 ) -> dict[uuid.UUID, str]:
-    """Take the log directories into use that the cluster knows, or all if they are `trusted`, and have it know them
-    from now on. Those that it knows and that are not here, by their ids.
+    """Use the log directories that the cluster knows, or all if they are `trusted`, and record them in the store.
+    Returns those that it knows and that are not here, by their ids.
     """
     known = await known_directories(store, broker_id)
     expected = None if known is None else {*known, *_found_at_last(known, logs)}
@@ -71,7 +83,7 @@ async def claim_directories(
     try:
         await remember_directories(store, broker_id, {**away, **here})
     except StoreFull as problem:
-        log.warning("the log directories are not noted in the metadata store", reason=str(problem))
+        log.warning("the log directories are not recorded in the metadata store", reason=str(problem))
     return away
 
 
@@ -82,62 +94,106 @@ def _found_at_last(known: Mapping[uuid.UUID, str], logs: LogManager) -> set[uuid
 
 
 class LogPlaces:
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        logs: LogManager,
+        *,
+        controller: ControllerChannel,
+        broker_epoch: Callable[[], int],
+        tasks: Tasks,
+        is_starting: Callable[[], bool],
+    ) -> None:
         self.away: Mapping[uuid.UUID, str] = {}
         """The log directories that the cluster knows, and that are not here."""
-        self._broker = broker
+        self._broker_id = broker_id
+        self._logs = logs
+        self._controller = controller
+        self._broker_epoch = broker_epoch
+        self._tasks = tasks
+        self._is_starting = is_starting
         self._unreported: dict[tuple[uuid.UUID, int], uuid.UUID] = {}
+        self._failed: set[uuid.UUID] = set()
+        """The directories that have failed, and of which the controller does not know yet."""
         self._is_reporting = False
-        self._beginning_anew: set[uuid.UUID] = set()
+        self._giving_up: set[uuid.UUID] = set()
 
     # -- what is where -----------------------------------------------------------------------------------------------
 
     def note(self, one: Log, topic_id: uuid.UUID, partition: PartitionImage) -> None:
-        """A log is there: the cluster is to know in which directory."""
-        directory = self._broker.logs.directory_id(one.directory.path)
-        if directory is not None and directory != partition.directory_of(self._broker.broker_id):
+        """A log exists: report its directory, unless the image has it."""
+        directory = self._logs.directory_id(one.directory.path)
+        if directory is not None and directory != partition.directory_of(self._broker_id):
             self._unreported[topic_id, one.topic_partition.partition] = directory
 
+    def moved(self, one: Log, topic_id: uuid.UUID) -> None:
+        """A log is in another directory now. Reported whatever the image has: a report may be under way."""
+        directory = self._logs.directory_id(one.directory.path)
+        if directory is not None:
+            self._unreported[topic_id, one.topic_partition.partition] = directory
+            self.report()
+
+    def failed(self, path: str) -> None:
+        """A log directory has failed: others are to lead what is there."""
+        directory = self._logs.directory_id(path)
+        if directory is not None:
+            self._failed.add(directory)
+            self.report()
+
     def report(self) -> None:
-        """Not awaited: the controller may be waiting for us."""
-        if self._unreported and not self._is_reporting:
+        """Not awaited: its reply waits until this broker has followed the image, which it may be doing now."""
+        if (self._unreported or self._failed) and not self._is_reporting:
             self._is_reporting = True
-            self._broker.spawn(self._report(), name="report of log directories")
+            self._tasks.spawn(self._report(), name="report of log directories")
 
     async def _report(self) -> None:
         try:
             await asyncio.sleep(GATHERING_S)
             await self.finish()
+            while self._failed:
+                await asyncio.sleep(AGAIN_S)
+                await self.finish()
         finally:
             self._is_reporting = False
 
     async def finish(self) -> None:
-        """Report what is not reported yet. What the controller does not take is for later, or for the next start."""
+        """Report what is not reported yet. What the controller refuses is reported later, or at the next start."""
+        await self._report_failed()
         while self._unreported:
             noted, self._unreported = self._unreported, {}
             places = tuple((topic_id, index, directory) for (topic_id, index), directory in noted.items())
             try:
-                await self._broker.controller.submit(AssignDirectories(self._broker.broker_id, places))
+                await self._controller.submit(AssignDirectories(self._broker_id, places))
             except Refused as refusal:
                 log.info("log directories will be reported later", reason=refusal.message)
                 self._unreported = {**noted, **self._unreported}
                 return
 
+    async def _report_failed(self) -> None:
+        failed = tuple(self._failed)
+        if not failed:
+            return
+        try:
+            await self._controller.submit(DirectoriesFailed(self._broker_id, self._broker_epoch(), failed))
+        except Refused as refusal:
+            log.warning("failed log directories will be reported again", reason=refusal.message)
+        else:
+            self._failed.difference_update(failed)
+
     # -- what is not there -------------------------------------------------------------------------------------------
 
     def gone(self, topic: str, partitions: Mapping[int, PartitionImage]) -> tuple[set[int], set[int]]:
         """Those of a topic's partitions that must not get a new log although none is found: the unseen, whose log may
-        be in a directory that is offline, and the lost. What is created while the broker runs is nowhere yet.
+        be in a directory that is offline, and the lost. A topic created while the broker runs has no logs yet.
         """
-        broker = self._broker
-        offline = [directory.path for directory in broker.logs.directories if directory.offline is not None]
+        offline = [directory.path for directory in self._logs.directories if directory.offline is not None]
         unseen, lost = set(), set()
         for index, partition in partitions.items():
-            place, one = partition.directory_of(broker.broker_id), TopicPartition(topic, index)
-            if broker.logs.get(one) is not None:
+            place, one = partition.directory_of(self._broker_id), TopicPartition(topic, index)
+            if self._logs.get(one) is not None:
                 continue
-            starting = broker.state is not BrokerState.RUNNING
-            if place is None and not (starting and (offline or self.away or one in broker.logs.vanished)):
+            starting = self._is_starting()
+            if place is None and not (starting and (offline or self.away or one in self._logs.vanished)):
                 continue
             if offline:
                 unseen.add(index)
@@ -151,35 +207,38 @@ class LogPlaces:
         return unseen, lost
 
     def _describe(self, partition: TopicPartition, directory: uuid.UUID | None) -> str:
-        if directory is None and (vanished := self._broker.logs.vanished.get(partition)) is not None:
+        if directory is None and (vanished := self._logs.vanished.get(partition)) is not None:
             return vanished
         if directory is None:
             return f"a log directory that is not in log.dirs any more, perhaps {', '.join(self.away.values())}"
-        path = self._broker.logs.directory_ids.get(directory)
+        path = self._logs.directory_ids.get(directory)
         if path is not None:
             return path
         place = f"the log directory with the id {uuid_to_text(directory)}"
         path = self.away.get(directory)
         if path is None:
             return f"{place}, whose path is not known"
-        if path in self._broker.logs.directory_ids.values():
+        if path in self._logs.directory_ids.values():
             return f"{place}, in whose place at {path} there is a new one"
         return f"{place} at {path}, which is not in log.dirs any more"
 
-    def begin_anew(self, topic: str, topic_id: uuid.UUID, lost: Collection[int]) -> None:
-        """Give lost logs up. Not awaited: the controller may be waiting for us."""
-        if topic_id not in self._beginning_anew:
-            self._beginning_anew.add(topic_id)
-            self._broker.spawn(self._begin_anew(topic, topic_id, frozenset(lost)), name="lost logs begin anew")
+    def give_up(self, topic: str, topic_id: uuid.UUID, lost: Collection[int], recreate: Recreate) -> None:
+        """Give lost logs up, and then recreate them. Not awaited, for the same reason as `report`."""
+        if topic_id not in self._giving_up:
+            self._giving_up.add(topic_id)
+            self._tasks.spawn(self._give_up(topic, topic_id, frozenset(lost), recreate), name="recreate lost logs")
 
-    async def _begin_anew(self, topic: str, topic_id: uuid.UUID, lost: frozenset[int]) -> None:
+    async def _give_up(self, topic: str, topic_id: uuid.UUID, lost: frozenset[int], recreate: Recreate) -> None:
         try:
             places = tuple((topic_id, index) for index in sorted(lost))
-            await self._broker.controller.submit(LogsLost(self._broker.broker_id, places))
+            reply = await self._controller.submit(LogsLost(self._broker_id, places))
         except Refused as refusal:
             log.warning("lost logs stay as they are for now", topic=topic, reason=refusal.message)
         else:
-            log.warning("lost logs begin anew, empty, in a new leader epoch", topic=topic, partitions=sorted(lost))
-            await self._broker.hosting.make_lost(topic, topic_id, lost)
+            given_up = {index for _, index in reply}
+            if given_up:
+                partitions = sorted(given_up)
+                log.warning("lost logs are recreated, empty, in a new leader epoch", topic=topic, partitions=partitions)
+                await recreate(topic, topic_id, given_up)
         finally:
-            self._beginning_anew.discard(topic_id)
+            self._giving_up.discard(topic_id)

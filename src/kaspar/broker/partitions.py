@@ -1,6 +1,6 @@
 """The partitions this broker holds, found by topic name or by topic id.
 
-Kept in step with the cluster's image: a topic that appears gets its logs, one that goes loses them.
+Kept in step with the cluster's image (broker/hosting.py).
 """
 
 import uuid
@@ -8,30 +8,43 @@ from collections.abc import Iterator
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.broker.frequent_answer import OneWritten
 from kaspar.broker.metrics import TopicMetrics
+from kaspar.metadata import ClusterImage
 from kaspar.metadata.topic_names import is_internal
+from kaspar.protocol.produce_template import ProduceResponseTemplate
+from kaspar.protocol.shapes import LeaderIdAndEpoch
 from kaspar.replication.partition import Partition
 
 
 class HostedTopic:
     """One topic's partitions on this broker."""
 
-    __slots__ = ("is_internal", "lost", "metrics", "name", "offline", "one_written", "partitions", "topic_id", "unseen")
+    __slots__ = (
+        "is_internal",
+        "lost",
+        "metrics",
+        "name",
+        "offline",
+        "partitions",
+        "produce_templates",
+        "topic_id",
+        "unseen",
+    )
 
     def __init__(self, name: str, topic_id: uuid.UUID, metrics: TopicMetrics) -> None:
         self.name = name
         self.topic_id = topic_id
         self.is_internal = is_internal(name)
         self.metrics = metrics
-        self.one_written: dict[int, OneWritten] = {}
+        self.produce_templates: dict[int, ProduceResponseTemplate] = {}
+        """By version of Produce."""
         self.partitions: dict[int, Partition] = {}
         self.offline: set[int] = set()
         """Partitions without a log: there is no space for one, or they are unseen or lost."""
         self.unseen: set[int] = set()
-        """Those whose log may be in a log directory that was offline when the broker started. None is made for them."""
+        """Those whose log may be in a directory that was offline when the broker started. None is created for them."""
         self.lost: set[int] = set()
-        """Those that had a log, which is not there any more. They get one when somebody gives the old one up."""
+        """Those whose log has disappeared. They get a new one when the old one is given up."""
 
 
 def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Partition:
@@ -45,10 +58,19 @@ def partition_of(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int)
 def unknown_partition(hosted: HostedTopic | None, topic: str | uuid.UUID, index: int) -> Refused:
     """Why there is no such partition here, with Kafka's code for it."""
     if hosted is not None and index in hosted.offline:
-        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {hosted.name}-{index} cannot be used now")
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {hosted.name}-{index} is not available")
     if hosted is None and not isinstance(topic, str):
         return Refused(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with the id {topic} here")
     return Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of {topic} here")
+
+
+def current_leader(image: ClusterImage, topic: str | uuid.UUID, index: int) -> LeaderIdAndEpoch:
+    """For a client that asked the wrong broker; -1 and -1 where there is no such partition."""
+    found = image.topics.get(topic) if isinstance(topic, str) else image.topic_by_id(topic)
+    if found is None or not 0 <= index < len(found.partitions):
+        return LeaderIdAndEpoch()
+    partition = found.partitions[index]
+    return LeaderIdAndEpoch(partition.leader, partition.leader_epoch)
 
 
 class Partitions:

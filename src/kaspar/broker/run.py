@@ -10,7 +10,8 @@ import uvloop
 
 from kaspar.base import log as structured_log
 from kaspar.base.errors import KasparError
-from kaspar.broker.memory import keep_freed_memory, seldom_look_for_garbage
+from kaspar.broker.log_levels import AUDIT_LOGGER
+from kaspar.broker.memory import collect_garbage_rarely, keep_freed_memory
 from kaspar.broker.server import Broker
 from kaspar.config import BrokerSettings, warnings_about
 
@@ -25,6 +26,8 @@ def run_broker(settings: BrokerSettings, *, ready: Callable[[Broker], None] = la
     config = settings.config
     file = Path(config.kaspar_log_file) if config.kaspar_log_file else None
     structured_log.configure(level=config.kaspar_log_level.upper(), file=file)
+    if config.kaspar_authorizer_log_file:
+        structured_log.configure_apart(AUDIT_LOGGER, Path(config.kaspar_authorizer_log_file))
     for sentence in warnings_about(settings.static):
         log.warning(sentence)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -52,7 +55,7 @@ async def _serve(settings: BrokerSettings, ready: Callable[[Broker], None]) -> i
             await asyncio.wait((starting,))
             return 0
         starting.result()
-        seldom_look_for_garbage()
+        collect_garbage_rarely()
         ready(broker)
         await asyncio.wait((stop_asked, broker.failure), return_when=asyncio.FIRST_COMPLETED)
         stop_asked.cancel()

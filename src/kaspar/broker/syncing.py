@@ -2,7 +2,7 @@
 
 Of each partition at most one sync is under way. What is appended meanwhile is covered by the next one, so the slower
 the disk, the more records each sync carries. A partition with `flush.messages=1` commits only what a sync has
-covered; with a larger number, or `flush.ms`, syncing happens in the background and nobody waits for it.
+covered; with a larger number, or `flush.ms`, syncing happens in the background and no request waits for it.
 """
 
 import asyncio
@@ -27,46 +27,61 @@ class Syncing:
         *,
         synced: Callable[[float], None],
         failed: Callable[[StorageFailure], None],
-        met_a_bug: Callable[[Exception], None],
+        on_bug: Callable[[Exception], None],
     ) -> None:
         self._executor = executor
         self._synced = synced
         self._failed = failed
-        self._met_a_bug = met_a_bug
+        self._on_bug = on_bug
         self._under_way: dict[Partition, asyncio.Task[None]] = {}
+        self._held: set[Partition] = set()
 
     def ask(self, partition: "Partition") -> None:
         """Sync this partition's log soon. What was appended before this call will be covered."""
-        if partition not in self._under_way:
+        if partition not in self._under_way and partition not in self._held:
             task = asyncio.get_running_loop().create_task(self._sync(partition))
             self._under_way[partition] = task
 
     async def _sync(self, partition: "Partition") -> None:
         loop = asyncio.get_running_loop()
-        one = partition.log
         try:
-            while one.recovery_point < one.log_end_offset and not partition.offline and not one.deleted:
+            while (one := partition.log).recovery_point < one.log_end_offset and not (partition.offline or one.deleted):
+                if partition in self._held:
+                    break
                 started = loop.time()
                 await loop.run_in_executor(self._executor, one.flush)
                 self._synced(loop.time() - started)
+                if one is not partition.log:
+                    continue  # it was moved to another directory: what was synced is not there
                 if partition.syncs_before_commit:
                     partition.durable_up_to(Offset(one.recovery_point))
                     continue
-                # Perhaps since a moment ago: then somebody may be waiting for a sync that nobody does any longer.
+                # The setting may have changed meanwhile: then requests may be waiting for a sync that will not come.
                 partition.durable_up_to(Offset(one.log_end_offset))
                 if one.unflushed_messages < one.config.flush_messages:
                     break
         except StorageFailure as failure:
             self._failed(failure)
         except Refused as refusal:
-            # No space, or no file handle, for what goes with a sync: nothing is committed, and the next append asks
-            # again.
+            # No space, or no file handle, for what a sync writes. Nothing is committed; the next append syncs again.
             log.warning("a log could not be synced now", partition=partition.topic_partition, reason=refusal.message)
         except Exception as problem:  # the edge of the task
-            log.exception("a sync met a bug", partition=partition.topic_partition)
-            self._met_a_bug(problem)
+            log.exception("a sync failed because of a bug", partition=partition.topic_partition)
+            self._on_bug(problem)
         finally:
             del self._under_way[partition]
+
+    async def hold(self, partition: "Partition") -> None:
+        """Begin no sync of this partition until `release`, and return when none is under way. Requests wait for it."""
+        self._held.add(partition)
+        await self.finish_with(partition)
+
+    def release(self, partition: "Partition") -> None:
+        """Also for a partition that is not held."""
+        if partition in self._held:
+            self._held.discard(partition)
+            if partition.syncs_before_commit:
+                self.ask(partition)
 
     async def finish_with(self, partition: "Partition") -> None:
         """Wait for this partition's sync, if one is under way."""

@@ -2,26 +2,35 @@
 step.
 """
 
+from collections.abc import Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from kaspar.base.clock import Clock
 from kaspar.base.ids import TopicPartition
-from kaspar.broker.cleaner_numbers import CleanerNumbers
+from kaspar.broker.cleaning.log_cleaner import Cleaning
+from kaspar.broker.cleaning.numbers import CleanerNumbers
+from kaspar.broker.coordination.coordinators import Coordinators
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
-from kaspar.broker.fetch_sessions import FetchSessions
-from kaspar.broker.listener import Listener
+from kaspar.broker.fetch.sessions import FetchSessions
+from kaspar.broker.log_dir_moves import LogDirMoves
 from kaspar.broker.metrics.view import BrokerState
-from kaspar.metadata import ClusterImage
+from kaspar.broker.partitions import Partitions
+from kaspar.broker.produce.backlog import Backlog
+from kaspar.broker.replication.replicas import Replicas
+from kaspar.broker.request_quotas import RequestQuotas
+from kaspar.config import BrokerConfig
+from kaspar.controller.channel import Channel
+from kaspar.metadata import NO_LEADER, ClusterImage, PartitionImage
+from kaspar.network.api import Purgatory
+from kaspar.network.listener import Listener
+from kaspar.quotas.clients import UsageReading
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
-from kaspar.storage import Log, LogDirectory
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
+from kaspar.storage import Log, LogDirectory, LogManager
 
 LATE_BY_MS: Final = 5 * 60 * 1000
-"""A transaction that is open for so much longer than any may take has been forgotten by its coordinator."""
+"""A transaction open for this much longer than its timeout may be has been lost by its coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,9 @@ class HostedReplica:
 
     @property
     def replica_count(self) -> int:
-        return len(self.partition.state.leadership.replicas)
+        """Without those that a reassignment adds, as in Kafka's OngoingReassignmentState."""
+        leadership = self.partition.state.leadership
+        return len(leadership.replicas) - len(leadership.adding_replicas)
 
     @property
     def in_sync_replica_count(self) -> int:
@@ -51,18 +62,45 @@ class HostedReplica:
         return self.partition.log.config.min_insync_replicas
 
     @property
+    def is_reassigning(self) -> bool:
+        return self.partition.state.leadership.is_reassigning
+
+    @property
     def has_late_transaction(self) -> bool:
         try:
             return self.partition.log.producers.has_late_transaction(self.now_ms, self.late_after_ms)
-        except (KeyError, RuntimeError):  # it ended while it was looked at
+        except (KeyError, RuntimeError):  # it ended while it was read
             return False
 
 
 @dataclass(frozen=True, slots=True)
-class Purgatory:
-    name: str
-    watched: int
-    delayed: int
+class ReplicationNumbers:
+    isr_shrinks: int
+    isr_expands: int
+    failed_isr_updates: int
+    bytes_in: int
+    bytes_out: int
+    reassignment_bytes_in: int
+    reassignment_bytes_out: int
+    max_lag: int
+    min_fetch_rate: float
+    max_move_lag: int
+
+    @classmethod
+    def of(cls, replicas: Replicas, moves: LogDirMoves) -> "ReplicationNumbers":
+        in_sync, traffic, fetchers = replicas.in_sync, replicas.throttles.traffic, replicas.fetchers
+        return cls(
+            isr_shrinks=in_sync.shrinks,
+            isr_expands=in_sync.expansions,
+            failed_isr_updates=in_sync.failures,
+            bytes_in=traffic.bytes_in,
+            bytes_out=traffic.bytes_out,
+            reassignment_bytes_in=traffic.reassignment_bytes_in,
+            reassignment_bytes_out=traffic.reassignment_bytes_out,
+            max_lag=fetchers.max_lag,
+            min_fetch_rate=fetchers.min_fetch_rate,
+            max_move_lag=moves.max_lag,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +122,27 @@ class MemoryPool:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """What the controller knows of the cluster, counted from its image."""
+    """Counts of the cluster's image."""
 
     image: ClusterImage
-    offline_replica_count: int
-    """Of this broker's replicas, those on failed log directories. They are the only ones of their partitions, which
-    therefore have no leader that takes requests, whoever the image names.
-    """
+    broker_id: int
+    offline_here: Set[TopicPartition]
+    """Of this broker's replicas, those on failed log directories. What it leads of them is offline."""
 
     @property
     def active_broker_count(self) -> int:
         return len(self.image.brokers)
+
+    @property
+    def fenced_broker_count(self) -> int:
+        """Brokers that have replicas and are down."""
+        known = {
+            replica
+            for topic in self.image.topics.values()
+            for partition in topic.partitions
+            for replica in partition.replicas
+        }
+        return len(known - self.image.brokers.keys())
 
     @property
     def topic_count(self) -> int:
@@ -106,25 +154,69 @@ class ClusterCounts:
 
     @property
     def offline_partition_count(self) -> int:
-        without_leader = sum(
-            partition.leader < 0 for topic in self.image.topics.values() for partition in topic.partitions
-        )
-        return without_leader + self.offline_replica_count
+        return sum(leader < 0 for leader, _ in self._leaders())
 
     @property
     def preferred_replica_imbalance_count(self) -> int:
-        led_by_another = sum(
-            partition.leader != partition.replicas[0]
-            for topic in self.image.topics.values()
-            for partition in topic.partitions
-        )
-        return led_by_another + self.offline_replica_count
+        return sum(leader != partition.replicas[0] for leader, partition in self._leaders())
+
+    def _leaders(self) -> Iterator[tuple[int, PartitionImage]]:
+        """Of all partitions; NO_LEADER where the leader cannot use its log."""
+        for name, topic in self.image.topics.items():
+            for index, partition in enumerate(topic.partitions):
+                is_offline = partition.leader == self.broker_id and TopicPartition(name, index) in self.offline_here
+                yield NO_LEADER if is_offline else partition.leader, partition
+
+
+class Purgatories(Protocol):
+    def purgatories(self) -> list[Purgatory]: ...
+
+
+class BrokerParts(Protocol):
+    """The parts of a broker that have something to show."""
+
+    @property
+    def broker_id(self) -> int: ...
+    @property
+    def state(self) -> BrokerState: ...
+    @property
+    def config(self) -> BrokerConfig: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def image(self) -> ClusterImage: ...
+    @property
+    def controller(self) -> Channel: ...
+    @property
+    def partitions(self) -> Partitions: ...
+    @property
+    def logs(self) -> LogManager: ...
+    @property
+    def listeners(self) -> Sequence[Listener]: ...
+    @property
+    def pipeline(self) -> Purgatories: ...
+    @property
+    def fetch_sessions(self) -> FetchSessions: ...
+    @property
+    def backlog(self) -> Backlog: ...
+    @property
+    def coordinators(self) -> Coordinators: ...
+    @property
+    def timers(self) -> Sized: ...
+    @property
+    def cleaning(self) -> Cleaning: ...
+    @property
+    def replicas(self) -> Replicas: ...
+    @property
+    def moves(self) -> LogDirMoves: ...
+    @property
+    def quotas(self) -> RequestQuotas: ...
 
 
 class RunningBroker:
     """`metrics.view.BrokerView` of a broker."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: BrokerParts) -> None:
         self._broker = broker
 
     def state(self) -> BrokerState:
@@ -146,26 +238,39 @@ class RunningBroker:
         return [HostedReplica(partition, now_ms, late_after_ms) for partition in self._all()]
 
     def offline_replica_count(self) -> int:
-        without_log = sum(len(topic.offline) for topic in list(self._broker.partitions.by_name.values()))
-        return without_log + sum(partition.offline for partition in self._all())
+        return len(self._offline())
+
+    def _offline(self) -> set[TopicPartition]:
+        without_log = {
+            TopicPartition(topic.name, index)
+            for topic in list(self._broker.partitions.by_name.values())
+            for index in tuple(topic.offline)
+        }
+        return without_log | {partition.topic_partition for partition in self._all() if partition.offline}
+
+    def replication(self) -> ReplicationNumbers:
+        return ReplicationNumbers.of(self._broker.replicas, self._broker.moves)
 
     def listeners(self) -> list[Listener]:
         return list(self._broker.listeners)
+
+    def quota_usage(self) -> dict[str, list[UsageReading]]:
+        return self._broker.quotas.readings()
 
     def log_dirs(self) -> list[LogDirectory]:
         return list(self._broker.logs.directories)
 
     def purgatories(self) -> list[Purgatory]:
-        return self._broker.requests.purgatories()
+        return self._broker.pipeline.purgatories()
 
     def fetch_sessions(self) -> SessionCounts:
         return SessionCounts.of(self._broker.fetch_sessions)
 
     def memory_pool(self) -> MemoryPool:
-        return MemoryPool(self._broker.config.queued_max_request_bytes, self._broker.appends.waiting_bytes)
+        return MemoryPool(self._broker.config.queued_max_request_bytes, self._broker.backlog.waiting_bytes)
 
     def request_queue_size(self) -> int:
-        return self._broker.appends.waiting_count
+        return self._broker.backlog.waiting_count
 
     def response_queue_size(self) -> int:
         return sum(
@@ -184,12 +289,12 @@ class RunningBroker:
         return len(self._broker.timers)
 
     def cleaner(self) -> CleanerNumbers:
-        return CleanerNumbers.of(self._broker)
+        return CleanerNumbers.of(self._broker.cleaning, self._broker.logs)
 
     def controller(self) -> ClusterCounts | None:
         if self.controller_problem() is not None:
             return None
-        return ClusterCounts(self._broker.image, self.offline_replica_count())
+        return ClusterCounts(self._broker.image, self._broker.broker_id, self._offline())
 
     def controller_problem(self) -> str | None:
-        return self._broker.controller.interrupted
+        return self._broker.controller.problem

@@ -1,6 +1,6 @@
-"""`kaspar compact TOPIC`: has the brokers compact a topic now, and shows what that brings.
+"""`kaspar compact TOPIC`: makes the brokers compact a topic now, and shows the progress and the result.
 
-The work is the broker's: this begins it, asks how far it has come, and can be ended at any time; the broker goes on.
+The brokers do the work: the command starts it and polls its progress. Ending the command does not end the work.
 """
 
 import sys
@@ -21,8 +21,8 @@ from kaspar.protocol.messages.compact_topics import (
 )
 
 VERSION = 0
-ASK_EVERY_S = 0.1
-ANSWER_WITHIN_S = 30.0
+POLL_INTERVAL_S = 0.1
+REQUEST_TIMEOUT_S = 30.0
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended."""
 
@@ -33,10 +33,10 @@ def run_compact(topic: str, *, servers: str, only: Sequence[int] | None, timeout
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     view = _View(topic)
     try:
-        with Client(servers, client_id="kaspar-compact", timeout_s=ANSWER_WITHIN_S) as client:
+        with Client(servers, client_id="kaspar-compact", timeout_s=REQUEST_TIMEOUT_S) as client:
             begun, now = _Compaction(client, topic, only).run(deadline, view.show)
     except KeyboardInterrupt:
-        print("\nThe broker goes on compacting.", file=sys.stderr)
+        print("\nThe broker continues compacting.", file=sys.stderr)
         return INTERRUPTED
     except (KasparError, OSError, ValueError) as problem:
         view.clear()
@@ -52,13 +52,13 @@ def run_compact(topic: str, *, servers: str, only: Sequence[int] | None, timeout
 
 
 def _sentence(problem: Exception, servers: str) -> str:
-    """What went wrong, for a person. Kaspar's own errors are sentences already."""
+    """The problem as a sentence; a KasparError is one already."""
     if isinstance(problem, KasparError):
         return str(problem)
     if isinstance(problem, ValueError):
         return f"{servers} is not a list of host:port"
     if isinstance(problem, TimeoutError):
-        return f"no broker of {servers} answers in time"
+        return f"no broker of {servers} responded within {REQUEST_TIMEOUT_S:.0f} s"
     return f"no broker can be reached at {servers}: {problem}"
 
 
@@ -71,21 +71,21 @@ class NotKaspar(KasparError):
 
 @dataclass
 class _Compaction:
-    """The partitions to compact, all or only some, and the brokers that lead them."""
+    """A request to compact all or some partitions of a topic, sent to their leaders."""
 
     client: Client
     topic: str
     only: Sequence[int] | None
 
     def run(self, deadline: float | None, show: Callable[[Progress], None]) -> tuple[Progress, Progress]:
-        """What the partitions were like when it began, and what they are like now that no more is to be expected."""
+        """The state of the partitions at the start and at the end: when all are done, or at the deadline."""
         begun = self._ask(dict.fromkeys(self._partitions(), -1))
         now = dict(begun)
         show(now)
         while open_ones := [index for index, one in now.items() if _is_open(one)]:
             if deadline is not None and time.monotonic() > deadline:
                 break
-            time.sleep(ASK_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
             now |= self._ask({index: begun[index].target_offset for index in open_ones})
             show(now)
         return begun, now
@@ -93,30 +93,30 @@ class _Compaction:
     def _partitions(self) -> list[int]:
         (topic,) = self.client.refresh_metadata([self.topic]).topics
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {self.topic}")
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {self.topic} does not exist")
         if topic.error_code != ErrorCode.NONE:
             code = ErrorCode(topic.error_code)
-            raise Refused(code, f"the partitions of {self.topic} cannot be found: {code.name}")
+            raise Refused(code, f"looking up the partitions of {self.topic}: {code.name}")
         there = sorted(partition.partition_index for partition in topic.partitions)
         if missing := sorted(set(self.only or ()) - set(there)):
             raise Refused(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"{self.topic} has the partitions {there[0]} to {there[-1]}, and not {', '.join(map(str, missing))}",
+                f"{self.topic} has partitions {there[0]} to {there[-1]}, not {', '.join(map(str, missing))}",
             )
         return there if self.only is None else list(self.only)
 
     def _ask(self, targets: dict[int, int]) -> Progress:
-        """Begin, or go on towards targets that the broker has told, and hear how far it is."""
+        """Start compacting (target -1), or ask for the progress towards the targets that the broker returned."""
         by_leader: dict[int, list[CompactTopicsPartition]] = defaultdict(list)
         for index, target in targets.items():
             partition = CompactTopicsPartition(partition_index=index, target_offset=target)
             by_leader[self._leader_of(index)].append(partition)
-        answers: Progress = {}
+        results: Progress = {}
         for leader, partitions in by_leader.items():
             topic = CompactTopicsTopic(name=self.topic, partitions=tuple(partitions))
             response = self._ask_broker(leader, CompactTopicsRequest(topics=(topic,)))
-            answers.update((one.partition_index, one) for each in response.topics for one in each.partitions)
-        return answers
+            results.update((one.partition_index, one) for each in response.topics for one in each.partitions)
+        return results
 
     def _leader_of(self, index: int) -> int:
         return self.client.leader_of(TopicPartition(self.topic, index))
@@ -125,10 +125,10 @@ class _Compaction:
         try:
             return self.client.request_broker(leader, request, CompactTopicsResponse, VERSION)
         except ConnectionResetError as problem:
-            # A broker hangs up on a request that it does not know.
+            # A broker closes the connection on a request that it does not know.
             raise NotKaspar(
                 f"broker {leader} closed the connection: it is stopping, or it is not a Kaspar broker. "
-                "Apache Kafka compacts a topic only by itself, when min.cleanable.dirty.ratio says so"
+                "Apache Kafka cannot compact a topic on request"
             ) from problem
 
 
@@ -140,7 +140,7 @@ def _is_open(one: CompactTopicsPartitionResult) -> bool:
 
 
 class _View:
-    """How far it is: drawn in place on a terminal, nothing elsewhere."""
+    """The progress, drawn in place on a terminal; nothing elsewhere."""
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -153,7 +153,7 @@ class _View:
         self.clear()
         lines = [
             f"  {self._topic}-{one.partition_index}   compacted up to {max(0, one.first_dirty_offset):,} of "
-            f"{one.target_offset:,}   {_bytes(one.size_bytes)}   {_at_work(one.cleaned_percent)}"
+            f"{one.target_offset:,}   {_bytes(one.size_bytes)}   {_progress(one.cleaned_percent)}"
             for one in progress.values()
             if _is_open(one)
         ]
@@ -166,12 +166,12 @@ class _View:
             self._drawn = 0
 
 
-def _at_work(percent: int) -> str:
-    return "waiting" if percent < 0 else f"at work, {percent} %"
+def _progress(percent: int) -> str:
+    return "waiting" if percent < 0 else f"compacting, {percent} %"
 
 
 def _table(topic: str, begun: Progress, now: Progress) -> list[str]:
-    """Of every partition that was compacted: its size before and after, and how many records went."""
+    """For each compacted partition: its size before and after, and how many records were removed."""
     rows = [("partition", "before", "after", "records removed")]
     done = [index for index, one in sorted(now.items()) if one.error_code == ErrorCode.NONE]
     rows += [
@@ -208,8 +208,8 @@ def _notes(topic: str, begun: Progress) -> Iterable[str]:
         waiting = one.log_end_offset - one.target_offset
         if one.error_code == ErrorCode.NONE and waiting > 0:
             yield (
-                f"{topic}-{index}: the last {waiting:,} offsets stay as they are for now: min.compaction.lag.ms has "
-                "not passed, or a transaction is open"
+                f"{topic}-{index}: the last {waiting:,} offsets are not compacted yet: min.compaction.lag.ms has not "
+                "passed, or a transaction is open"
             )
 
 
@@ -219,7 +219,7 @@ def _problems(topic: str, now: Progress) -> Iterable[str]:
         if one.error_code != ErrorCode.NONE:
             same[one.error_message or ErrorCode(one.error_code).name].append(index)
         elif _is_open(one):
-            same["it is not done in time; the broker goes on compacting"].append(index)
+            same["not done in time; the broker continues compacting"].append(index)
     for sentence, indexes in same.items():
         yield f"{_named(topic, indexes, now)}: {sentence}"
 

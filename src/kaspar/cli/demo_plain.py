@@ -1,11 +1,11 @@
-"""The demo without Spark: a consumer reads the events, and the view shows rates, offsets and the time between ends."""
+"""The demo without Spark: a consumer reads the events, and the view shows rates, offsets and end-to-end latency."""
 
 import threading
 import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from kaspar.cli.demo_events import PARTITIONS, TOPIC, Figures, Worker
+from kaspar.cli.demo_threads import PARTITIONS, TOPIC, Figures, Worker
 from kaspar.cli.demo_view import Screen
 
 

@@ -18,9 +18,10 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import kaspar.spark
 from kaspar.base.errors import KasparError
-from kaspar.cli.demo_events import PARTITIONS, TOPIC, Figures, Worker, create_topic, listen_to_signals
+from kaspar.cli.demo_events import create_topic
+from kaspar.cli.demo_threads import PARTITIONS, TOPIC, Figures, Worker, listen_to_signals
 from kaspar.cli.demo_view import Screen
-from kaspar.spark.figures import QueryFigures, sentence_in
+from kaspar.spark.watching.figures import QueryFigures, message_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,7 @@ COUNTS_TOPIC = "page-counts"
 SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.sql.session.timeZone": "UTC",
-    # For a minute or two the JVM's better compiler costs more than it saves.
+    # In a run of a minute or two the JVM's optimizing compiler costs more than it saves.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 BAR = 40
@@ -40,19 +41,19 @@ def show_query(bootstrap: str, figures: Figures, stop: threading.Event, screen: 
     figures.consumed_how = "counted by Spark"
     create_topic(bootstrap, COUNTS_TOPIC)
     started = time.perf_counter()
-    print("Spark starts: that takes some seconds.", flush=True)
+    print("Starting Spark, which takes some seconds.", flush=True)
     with tempfile.TemporaryDirectory(prefix="kaspar-demo-") as folder:
         log = Path(folder, "spark.log")
         with _stderr_into(log):
             session = kaspar.spark.session("kaspar demo", "local[2]", SETTINGS)
-        listen_to_signals(stop)  # anew: PySpark has put its own in their place
+        listen_to_signals(stop)  # again: PySpark has replaced the handlers
         try:
             query = _start_query(session, bootstrap, Path(folder, "checkpoint"))
             with kaspar.spark.watch(session, out=None) as watching:
                 while query.lastProgress is None and query.isActive and not stop.wait(0.1):
                     pass
-                print(f"The query runs after {time.perf_counter() - started:.0f} s: views of each page, counted every")
-                print(f"five seconds, and written exactly once to the topic {COUNTS_TOPIC}.\n", flush=True)
+                print(f"The query is running after {time.perf_counter() - started:.0f} s. Every five seconds it counts")
+                print(f"the views of each page and writes the counts exactly once to {COUNTS_TOPIC}.\n", flush=True)
                 _show(bootstrap, figures, stop, screen, query, watching.listener.queries)
         finally:
             kaspar.spark.end(session)
@@ -93,19 +94,19 @@ def _start_query(session: "SparkSession", bootstrap: str, checkpoint: Path) -> "
 
 
 class Counts:
-    """What has arrived in the topic of counts: for every window, each page's."""
+    """The counts that have arrived, by window and page."""
 
     def __init__(self) -> None:
         self.windows: dict[str, dict[str, int]] = defaultdict(dict)
 
-    def take(self, value: bytes) -> int:
-        """Take in one record; how many views it tells of."""
-        told = json.loads(value)
-        window = self.windows[told["from"]]
-        if told["page"] in window:
-            raise KasparError(f"{told['page']} was counted twice in the window from {told['from']}")
-        window[told["page"]] = told["count"]
-        return int(told["count"])
+    def apply(self, value: bytes) -> int:
+        """Apply one record; returns the number of views in it."""
+        record = json.loads(value)
+        window = self.windows[record["from"]]
+        if record["page"] in window:
+            raise KasparError(f"{record['page']} was counted twice in the window from {record['from']}")
+        window[record["page"]] = record["count"]
+        return int(record["count"])
 
     def newest(self) -> tuple[str, dict[str, int]]:
         start = max(self.windows, default="")
@@ -142,7 +143,7 @@ def _show(
                 f"{spark}   {newest}",
             )
     if not query.isActive:
-        raise KasparError(f"the query stopped: {sentence_in(str(query.exception()))}")
+        raise KasparError(f"the query stopped: {message_in(str(query.exception()))}")
 
 
 def _read_counts(bootstrap: str, figures: Figures, stop: threading.Event, counts: Counts) -> None:
@@ -162,13 +163,13 @@ def _read_counts(bootstrap: str, figures: Figures, stop: threading.Event, counts
                 raise KafkaException(problem)
             value = message.value()
             assert isinstance(value, bytes)
-            figures.consumed += counts.take(value)
+            figures.consumed += counts.apply(value)
     consumer.close()
 
 
 @contextlib.contextmanager
 def _stderr_into(file: Path) -> Iterator[None]:
-    """What a process says that is started meanwhile, now and later. The JVM greets with warnings about itself."""
+    """Also redirects the standard error of processes started meanwhile, for good: the JVM warns about itself."""
     saved = os.dup(2)
     with file.open("wb") as target:
         os.dup2(target.fileno(), 2)

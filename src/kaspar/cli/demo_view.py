@@ -1,4 +1,4 @@
-"""The demo's screen: drawn once a second, in place on a terminal, a line each elsewhere."""
+"""The demo's screen: redrawn every second on a terminal, one line per second elsewhere."""
 
 import shutil
 import sys
@@ -14,7 +14,7 @@ class Screen:
         self._drawn = 0
 
     def ticks(self) -> Iterator[None]:
-        """Once a second, until the demo is stopped or its time is up."""
+        """Yields every second until the demo is stopped or its time is up."""
         until = time.monotonic() + self._seconds if self._seconds is not None else None
         while not self._stop.wait(min(1.0, max(0.0, until - time.monotonic())) if until is not None else 1.0):
             yield
@@ -22,7 +22,7 @@ class Screen:
                 return
 
     def draw(self, headline: str, details: Sequence[str], in_a_line: str) -> None:
-        """On a terminal the headline and details below it; elsewhere the headline and what is short enough for it."""
+        """On a terminal the headline with the details below it; elsewhere the headline and `in_a_line`."""
         if not sys.stdout.isatty():
             print(f"{headline}   {in_a_line}", flush=True)
             return

@@ -1,11 +1,18 @@
-"""`kaspar`: one way in for people."""
+"""The command `kaspar`."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
 from kaspar import __version__
+from kaspar.cli.certs import add_certs, run_certs
+from kaspar.cli.controller import add_controller, run_controller
+from kaspar.cli.metadata import add_metadata, run_metadata
 from kaspar.cli.spark import add_spark, run_spark
+from kaspar.cli.status import add_status, run_status
+from kaspar.cli.stop import add_stop, run_stop
+from kaspar.cli.up import add_up, run_up
+from kaspar.cli.zookeeper import add_zookeeper, run_zookeeper
 from kaspar.tools import server_start
 
 
@@ -13,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="kaspar",
         description="A Kafka-compatible commit log. Every Kafka client works with it unchanged.",
-        epilog="Try 'kaspar demo' to see it at work, or 'kaspar broker' and then any Kafka client on localhost:9092.",
+        epilog="Try 'kaspar demo' to see it at work, or 'kaspar up' and then any Kafka client on localhost:9092.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser(
@@ -21,18 +28,41 @@ def main(argv: Sequence[str] | None = None) -> int:
         parents=[server_start.parser("kaspar broker", file_required=False)],
         add_help=False,
         help="run a broker",
-        description="Run a broker until it is told to stop. Without a file: one broker on localhost:9092.",
+        description="Run a broker until SIGTERM or Ctrl-C. Without a settings file it listens on localhost:9092.",
     )
-    demo = commands.add_parser("demo", help="start a broker, events and a Spark query, with a live view")
-    demo.add_argument("--seconds", type=float, help="end by itself so many seconds after all of it is up")
-    demo.add_argument("--rate", type=int, default=2_000, help="records a second to produce (default: %(default)s)")
-    demo.add_argument("--without-spark", action="store_true", help="read the events with a consumer, without Spark")
+    add_up(commands)
+    add_status(commands)
+    add_stop(commands)
+    demo = commands.add_parser(
+        "demo",
+        help="start a broker, events and a Spark query, with a live view",
+        description="Start a broker, produce page views to a topic, count them with a Spark query, and show it live. "
+        "All data is temporary. Needs kaspar[tools]; without kaspar[spark] or Java a consumer reads the events.",
+        epilog="Example: kaspar demo --seconds 30 --rate 5000",
+    )
+    demo.add_argument(
+        "--seconds",
+        type=float,
+        help="end after this time, counted from when everything is up (default: run until Ctrl-C)",
+    )
+    demo.add_argument("--rate", type=int, default=2_000, help="records per second to produce (default: %(default)s)")
+    demo.add_argument("--without-spark", action="store_true", help="read the events with a consumer instead of Spark")
     _add_compact(commands)
     add_spark(commands)
-    commands.add_parser("version", help="say which version this is, and whether its core is compiled")
+    add_zookeeper(commands)
+    add_metadata(commands)
+    add_certs(commands)
+    add_controller(commands)
+    commands.add_parser("version", help="show the version, and whether the core is compiled")
     arguments = parser.parse_args(argv)
     if arguments.command == "broker":
         return server_start.run(arguments)
+    if arguments.command == "up":
+        return run_up(arguments)
+    if arguments.command == "status":
+        return run_status(arguments)
+    if arguments.command == "stop":
+        return run_stop(arguments)
     if arguments.command == "demo":
         from kaspar.cli.demo import run_demo
 
@@ -45,6 +75,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     if arguments.command == "spark":
         return run_spark(arguments)
+    if arguments.command == "zookeeper":
+        return run_zookeeper(arguments)
+    if arguments.command == "metadata":
+        return run_metadata(arguments)
+    if arguments.command == "certs":
+        return run_certs(arguments)
+    if arguments.command == "controller":
+        return run_controller(arguments)
     if arguments.command == "version":
         return _version()
     parser.print_help()
@@ -55,9 +93,9 @@ def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     compact = commands.add_parser(
         "compact",
         help="compact a topic now",
-        description="Compact a topic now, whatever its dirty ratio, and show what that brings: of every key, all "
-        "records but the last are removed. What min.compaction.lag.ms or an open transaction protects stays as it is, "
-        "and so do tombstones until delete.retention.ms is over. Ctrl-C ends the command, not the compaction.",
+        description="Compact a topic now, whatever its dirty ratio: only the last record of each key is kept. Records "
+        "that min.compaction.lag.ms or an open transaction protects are kept too, and tombstones until "
+        "delete.retention.ms has passed. Shows the size before and after. Ctrl-C ends the command, not the compaction.",
         epilog="Example: kaspar compact salaries --bootstrap-server localhost:9092 --partitions 0,1",
     )
     compact.add_argument("topic", metavar="TOPIC", help="a topic whose cleanup.policy contains compact")
@@ -65,11 +103,13 @@ def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--bootstrap-server",
         default="localhost:9092",
         metavar="HOST:PORT",
-        help="some brokers of the cluster, comma-separated (default: %(default)s)",
+        help="one or more brokers of the cluster, comma-separated (default: %(default)s)",
     )
-    compact.add_argument("--partitions", type=_numbers, help="only these, comma-separated (default: all)")
     compact.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="wait no longer than this (default: no limit)"
+        "--partitions", type=_numbers, metavar="N,N", help="compact only these partitions (default: all)"
+    )
+    compact.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="stop waiting after this time (default: no limit)"
     )
 
 
@@ -83,7 +123,9 @@ def _version() -> int:
     print(f"kaspar {__version__}, Python {sys.version.split()[0]}")
     for module in compiled.COMPILED_MODULES:
         form = (
-            "compiled" if compiled.load(module).__name__ != module else "interpreted (slower: no C compiler at install)"
+            "compiled"
+            if compiled.load(module).__name__ != module
+            else "interpreted (slower: there was no C compiler at install)"
         )
         print(f"  {module}: {form}")
     return 0

@@ -1,4 +1,4 @@
-"""`kaspar spark`: a standalone cluster of Spark on this machine, and what its queries have left on the brokers."""
+"""`kaspar spark`: a standalone Spark cluster on this machine, and open transactions of exactly-once queries."""
 
 import argparse
 import importlib.util
@@ -16,15 +16,17 @@ def add_spark(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     """The parser of `kaspar spark`. Every subcommand sets `run`, which `run_spark` calls."""
     spark = commands.add_parser(
         "spark",
-        help="a Spark cluster on this machine, and left-over transactions of queries",
-        description="A standalone Spark cluster on this machine, from the pip package.",
-        epilog="Programs run on it with kaspar.spark.session(master='spark://127.0.0.1:7077').",
+        help="run a Spark cluster on this machine; end transactions that queries left open",
+        description="Run a standalone Spark cluster on this machine, from the pip package, and look after transactions "
+        "of exactly-once queries.",
+        epilog="Example: kaspar spark start --workers 2; programs use it with "
+        "kaspar.spark.session(master='spark://127.0.0.1:7077').",
     )
     subcommands = spark.add_subparsers(dest="spark_command", metavar="COMMAND", required=True)
     _add_start(subcommands)
     add_transactions(subcommands)
     status = subcommands.add_parser("status", help="show the cluster's workers, cores and applications")
-    stop = subcommands.add_parser("stop", help="end the cluster")
+    stop = subcommands.add_parser("stop", help="stop the cluster")
     for command, run in ((status, _status), (stop, _stop)):
         _add_folder(command)
         command.set_defaults(run=run)
@@ -41,7 +43,7 @@ def run_spark(arguments: argparse.Namespace) -> int:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("kaspar: interrupted: what this command had started is ended", file=sys.stderr)
+        print("kaspar: interrupted; the processes that this command started were stopped", file=sys.stderr)
         return 130
 
 
@@ -51,17 +53,20 @@ def _add_start(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]
         help="start a master and workers",
         description="Start a Spark master and its workers, and return when programs can run on them.",
     )
-    start.add_argument("--workers", type=int, default=2, metavar="N", help="how many (default: %(default)s)")
+    start.add_argument("--workers", type=int, default=2, metavar="N", help="number of workers (default: %(default)s)")
     start.add_argument(
-        "--cores", type=int, metavar="N", help="of each worker (default: this machine's, shared among them)"
+        "--cores",
+        type=int,
+        metavar="N",
+        help="cores of each worker (default: this machine's cores, divided among the workers)",
     )
-    start.add_argument("--memory", default="2g", metavar="SIZE", help="of each worker (default: %(default)s)")
+    start.add_argument("--memory", default="2g", metavar="SIZE", help="memory of each worker (default: %(default)s)")
     start.add_argument(
         "--host",
         default="127.0.0.1",
-        help="the address that all of it listens on (default: %(default)s; whoever reaches another may run programs)",
+        help="address to listen on (default: %(default)s). Anyone who can reach it can run programs on the cluster",
     )
-    start.add_argument("--port", type=int, default=7077, help="the master's (default: %(default)s)")
+    start.add_argument("--port", type=int, default=7077, help="port of the master (default: %(default)s)")
     _add_folder(start)
     start.set_defaults(run=_start)
 
@@ -71,18 +76,18 @@ def _add_folder(command: argparse.ArgumentParser) -> None:
         "--dir",
         type=Path,
         metavar="FOLDER",
-        help="for logs, and for what is known of the processes (default: ~/.local/state/kaspar/spark)",
+        help="folder for logs and process ids (default: ~/.local/state/kaspar/spark)",
     )
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    from kaspar.spark.standalone import default_folder
+    from kaspar.spark.running.standalone import default_folder
 
     return (arguments.dir or default_folder()).resolve()
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    from kaspar.spark.standalone import ClusterPlan, start
+    from kaspar.spark.running.standalone import ClusterPlan, start
 
     plan = ClusterPlan(
         folder=_folder(arguments),
@@ -95,17 +100,17 @@ def _start(arguments: argparse.Namespace) -> int:
     cluster = start(plan)
     workers, cores = _counted(plan.workers, "worker"), _counted(plan.cores_of_each, "core")
     print(f"{cluster.master} is ready: {workers} with {cores} and {plan.memory} each.")
-    print(f"Its page is {cluster.page}, its logs are in {plan.folder / 'logs'}.")
+    print(f"Web page: {cluster.page}. Logs: {plan.folder / 'logs'}.")
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    from kaspar.spark.standalone import running_cluster, status_of
+    from kaspar.spark.running.standalone import running_cluster, status_of
 
     cluster = running_cluster(_folder(arguments))
     status = status_of(cluster.page)
     if status is None:
-        raise KasparError(f"the master of {cluster.master} does not answer on {cluster.page}")
+        raise KasparError(f"the master of {cluster.master} does not respond on {cluster.page}")
     print(f"{cluster.master}, page {cluster.page}")
     print(f"  workers       {status.workers} of {cluster.workers} alive")
     print(f"  cores         {status.cores_used} of {status.cores} in use")
@@ -115,11 +120,11 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _stop(arguments: argparse.Namespace) -> int:
-    from kaspar.spark.standalone import stop
+    from kaspar.spark.running.standalone import stop
 
     ended = stop(_folder(arguments))
-    told = f"The cluster is stopped: {_counted(ended, 'process', 'processes')} ended."
-    print(told if ended else "The cluster had ended by itself.")
+    stopped = f"The cluster is stopped: {_counted(ended, 'process', 'processes')} ended."
+    print(stopped if ended else "The cluster had already ended.")
     return 0
 
 

@@ -1,15 +1,18 @@
-"""The wire client: any request by its message, and whole record batches, over a core without I/O and a blocking shell.
+"""The wire client: any request by its message, and whole record batches, over one core without I/O and two shells.
 
-with Connection("localhost", 9092) as connection:
-    response = connection.request(MetadataRequest(topics=None))
+Blocking, for Spark's tasks and for tools:
 
-with Client("localhost:9092") as client:
-    client.produce("topic", 0, batch)
-    data = client.fetch("topic", 0, offset)
+    with Connection("localhost", 9092) as connection:
+        response = connection.request(MetadataRequest(topics=None))
+    with Client("localhost:9092") as client:
+        client.produce("topic", 0, batch)
+
+asyncio, for brokers that ask other brokers: AsyncConnection (client/asynchronous.py) and AsyncClient
+(client/async_client.py) have the same requests, awaited.
 """
 
 from kaspar.client.blocking import Connection
 from kaspar.client.cluster import Client
-from kaspar.client.core import Answer, ClientCore
+from kaspar.client.core import ClientCore, Response
 
-__all__ = ["Answer", "Client", "ClientCore", "Connection"]
+__all__ = ["Client", "ClientCore", "Connection", "Response"]

@@ -1,24 +1,37 @@
-"""A connection for programs that wait: one socket, one timeout for each answer."""
+"""The blocking shell of a connection: one socket, one timeout for each response.
+
+Where the broker limits the life of a session (KIP-368), the client logs in again before it sends a request, as soon as
+none is open.
+"""
 
 import socket
 import time
 from collections import deque
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, cast
 
 from kaspar.base.errors import invariant
-from kaspar.client.core import MAX_FRAME_BYTES, Answer, ClientCore, UnsupportedByPeer
+from kaspar.client.core import (
+    API_VERSIONS_REQUEST,
+    CONNECT_TIMEOUT_S,
+    MAX_FRAME_BYTES,
+    REQUEST_TIMEOUT_S,
+    ClientCore,
+    Response,
+)
 from kaspar.protocol.api_keys import ApiKey
-from kaspar.protocol.messages.api_versions import ApiVersionsResponse
 from kaspar.protocol.schema import Message
 from kaspar.records.codec import Octets
 
-_CONNECT_TIMEOUT_S = 10.0  # as socket.connection.setup.timeout.ms of Kafka's clients
+if TYPE_CHECKING:  # connections in the clear do without
+    import ssl
+
+    from kaspar.security.client import ClientSecurity
 
 
 class Connection:
-    """Not for several threads at once. After any error it is of no further use: close it."""
+    """Not thread-safe. After any error it must be closed: responses could be taken for those of other requests."""
 
     def __init__(
         self,
@@ -26,38 +39,86 @@ class Connection:
         port: int,
         *,
         client_id: str = "kaspar",
-        timeout_s: float = 30.0,
+        timeout_s: float = REQUEST_TIMEOUT_S,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         records_in_place: bool = False,
         negotiate: bool = True,
+        security: "ClientSecurity | None" = None,
     ) -> None:
-        """Raises OSError if nobody is there. With negotiate=False the versions of requests are the caller's to give."""
+        """Raises OSError if nothing listens there, HandshakeFailed or Refused if the client is not let in. With
+        `negotiate=False` the caller chooses all versions. Without `security` the connection is PLAINTEXT.
+        """
         self.timeout_s = timeout_s
+        self._security = security
+        self._log_in_again_at: float | None = None
         self.core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes, records_in_place=records_in_place)
-        self._socket = socket.create_connection((host, port), min(timeout_s, _CONNECT_TIMEOUT_S))
+        self._socket = socket.create_connection((host, port), min(timeout_s, CONNECT_TIMEOUT_S))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if negotiate:
-            try:
-                self._learn_versions()
-            except BaseException:
-                self.close()
+        try:
+            if security is not None:
+                self._socket = security.wrap(self._socket, host)
+            if negotiate:
+                while not self.core.learn_versions(self._exchange(API_VERSIONS_REQUEST)):
+                    pass
+            if security is not None:
+                self._log_in(security)
+        except OSError as problem:
+            self.close()
+            if security is None:
                 raise
+            raise security.explain(problem, f"{host}:{port}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _log_in(self, security: "ClientSecurity") -> None:
+        from kaspar.client.authentication import log_in, log_in_again_after_s
+
+        steps = log_in(self.core, security)
+        try:
+            request = next(steps)
+            while True:
+                request = steps.send(self._exchange(*request))
+        except StopIteration as done:
+            lifetime_ms: int = done.value
+        if lifetime_ms:
+            self._log_in_again_at = time.monotonic() + log_in_again_after_s(lifetime_ms)
+
+    def _maybe_log_in_again(self) -> None:
+        at = self._log_in_again_at
+        if at is not None and time.monotonic() >= at and not self.core.open_requests and self._security is not None:
+            self._log_in_again_at = None
+            self._log_in(self._security)
+
+    def _exchange(self, message: Message, version: int | None = None) -> Message:
+        self._socket.settimeout(self.timeout_s)
+        self._socket.sendall(self.core.send(message, version))
+        return self.receive().message
 
     def request(self, message: Message, version: int | None = None) -> Message:
-        """Send the request and wait for its answer; in the newest version that both sides know, if none is given."""
-        invariant(not self.core.open_requests, "answers of requests sent before are still to be received")
+        """Send a request and wait for its response; by default in the newest version that both sides know."""
+        invariant(not self.core.open_requests, "responses to earlier requests have not been received yet")
         self.send(message, version)
         return self.receive().message
 
-    def send(self, message: Message, version: int | None = None, *, answered: bool = True) -> None:
-        """Send a request without waiting: receive() gives the answers in the order of the requests."""
+    def send(self, message: Message, version: int | None = None, *, has_response: bool = True) -> None:
+        """Send a request without waiting: receive() returns the responses in the order of the requests."""
+        self._maybe_log_in_again()
         self._socket.settimeout(self.timeout_s)
-        self._socket.sendall(self.core.send(message, version, answered=answered))
+        self._socket.sendall(self.core.send(message, version, has_response=has_response))
 
-    def send_pieces(self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, answered: bool = True) -> None:
-        """Send a request whose body is given in pieces, without copying them."""
+    def send_pieces(
+        self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, has_response: bool = True
+    ) -> None:
+        """Send a request whose body is encoded already, in pieces. They are not copied, except by TLS."""
+        self._maybe_log_in_again()
         self._socket.settimeout(self.timeout_s)
-        left = deque(memoryview(piece) for piece in self.core.send_pieces(api_key, version, pieces, answered=answered))
+        if self._is_encrypted:
+            self._socket.sendall(b"".join(self.core.send_pieces(api_key, version, pieces, has_response=has_response)))
+            return
+        left = deque(
+            memoryview(piece) for piece in self.core.send_pieces(api_key, version, pieces, has_response=has_response)
+        )
         while left:
             sent = self._socket.sendmsg(left)
             while left and sent >= len(left[0]):
@@ -66,32 +127,32 @@ class Connection:
                 left[0] = left[0][sent:]
 
     def fileno(self) -> int:
-        """For select(): when it can be read, receive() does not wait, or for the rest of an answer at most."""
+        """For select(): when it is readable, or has_buffered, receive() waits at most for the rest of a response."""
         return self._socket.fileno()
 
-    def receive(self) -> Answer:
-        """The next answer. Raises TimeoutError if it does not come in time, ConnectionError if the peer hangs up."""
+    @property
+    def has_buffered(self) -> bool:
+        """Whether bytes have been read from the socket, and decrypted, that nobody has received."""
+        return self._is_encrypted and cast("ssl.SSLSocket", self._socket).pending() > 0
+
+    @property
+    def _is_encrypted(self) -> bool:
+        return self._security is not None and self._security.tls is not None
+
+    def receive(self) -> Response:
+        """The next response. Raises TimeoutError if it is late, ConnectionError if the peer closes the connection."""
         deadline = time.monotonic() + self.timeout_s
         while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                raise TimeoutError(f"no answer within {self.timeout_s} s")
+                raise TimeoutError(f"no response within {self.timeout_s:g} s")
             self._socket.settimeout(remaining)
-            count = self._socket.recv_into(self.core.room())
+            count = self._socket.recv_into(self.core.get_buffer())
             if not count:
                 raise ConnectionResetError("the peer closed the connection")
-            answer = self.core.received(count)
-            if answer is not None:
-                return answer
-
-    def _learn_versions(self) -> None:
-        for _ in range(2):
-            self._socket.sendall(self.core.api_versions_request())
-            message = self.receive().message
-            assert isinstance(message, ApiVersionsResponse)
-            if self.core.learn_versions(message):
-                return
-        raise UnsupportedByPeer("the peer refuses the version of ApiVersions that it named itself")
+            response = self.core.buffer_updated(count)
+            if response is not None:
+                return response
 
     def close(self) -> None:
         self._socket.close()

@@ -1,16 +1,16 @@
-"""Asking the coordinator of a group or of a transactional id: finding it, and asking again while it is on the move.
+"""Asking the coordinator of a group or of a transactional id: decisions for both shells, as steps (client/steps.py).
 
-A coordinator loads, moves to another broker, or comes to be with the first question; its answers say so, and the
-question is put again until the client's time is up. A question whose answer was lost may have been heard: only the
-caller knows whether it may be put twice.
+A coordinator may be loading, moving to another broker, or not created yet; its responses say so, and the request is
+sent again until the client's time is up. A request whose response was lost may have been handled: only the caller knows
+whether it may be sent twice.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.client.cluster import AnyAnswer, Client
+from kaspar.client.cluster_core import RETRY_BACKOFF_S, ClusterCore
+from kaspar.client.steps import Address, AnyResponse, Steps, Wait
 from kaspar.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -21,8 +21,7 @@ from kaspar.protocol.schema import Message
 MOVING = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
-_BACKOFF_S = 0.05
-_MOST_KNOWN = 10_000  # places that a client remembers: a process that lives long asks for ever new keys
+"""The coordinator is not ready, or is another broker: look it up again."""
 
 
 class CoordinatorKind(IntEnum):
@@ -32,87 +31,87 @@ class CoordinatorKind(IntEnum):
     TRANSACTION = 1
 
 
-def code_of_answer(answer: Message) -> int:
-    """The error code that stands at the top of most answers."""
-    code: int = getattr(answer, "error_code", ErrorCode.NONE)
+def error_code_of(response: Message) -> int:
+    """The top-level error code, which most responses have."""
+    code: int = getattr(response, "error_code", ErrorCode.NONE)
     return code
 
 
-def at_coordinator(
-    client: Client,
+def request_coordinator(
+    cluster: ClusterCore,
     kind: CoordinatorKind,
     key: str,
     message: Message,
-    answer_class: type[AnyAnswer],
+    response_class: type[AnyResponse],
     version: int | None = None,
     *,
-    code_of: Callable[[AnyAnswer], int] = code_of_answer,
-    again: frozenset[ErrorCode] = MOVING,
+    code_of: Callable[[AnyResponse], int] = error_code_of,
+    retry_on: frozenset[ErrorCode] = MOVING,
     resend: bool = False,
-) -> AnyAnswer:
-    """The coordinator's answer, whatever its code is, if that is none of those to ask `again` for.
+) -> Steps[AnyResponse]:
+    """The coordinator's response. Its error code is the caller's to judge, unless it is one to `retry_on`.
 
-    Raises Refused if no coordinator answers in time, OSError if the way there is broken. With `resend` the question is
-    also put again when its answer was lost; without, that is a ConnectionError or TimeoutError.
+    Raises Refused if no coordinator responds in time, OSError if none can be reached. With `resend` the request is also
+    sent again when its response was lost; without, that is a ConnectionError or TimeoutError.
     """
-    deadline = time.monotonic() + client.timeout_s
+    deadline = cluster.clock_s() + cluster.timeout_s
     while True:
         address = None
         try:
-            address = _find(client, kind, key)
-            answer = client.request_at(address, message, answer_class, version)
-            code = code_of(answer)
-            if code not in again:
-                return answer
-            refusal = Refused(ErrorCode(code), f"the coordinator of {key!r} answers {ErrorCode(code).name}")
+            address = yield from _find_coordinator(cluster, kind, key)
+            response = yield from cluster.request_at(address, message, response_class, version)
+            code = code_of(response)
+            if code not in retry_on:
+                return response
+            failure: Exception = Refused(ErrorCode(code), f"the coordinator of {key!r}: {ErrorCode(code).name}")
             if code in MOVING:
-                client.coordinators.pop((kind, key), None)
-            failure: Exception = refusal
+                cluster.forget_coordinator(kind, key)
         except Refused as refused:
             if refused.code not in MOVING:
                 raise
             failure = refused
         except OSError as error:
-            client.coordinators.pop((kind, key), None)
+            cluster.forget_coordinator(kind, key)
             if address is not None and not resend and not isinstance(error, ConnectionRefusedError):
                 raise
             failure = error
-        if time.monotonic() > deadline:
+        if cluster.clock_s() > deadline:
             raise failure
-        time.sleep(_BACKOFF_S)
+        yield Wait(RETRY_BACKOFF_S)
 
 
-def find_coordinators(client: Client, kind: CoordinatorKind, keys: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """The host and port of each key's coordinator, those that are not known yet by one question for all of them."""
-    unknown = [key for key in dict.fromkeys(keys) if (kind, key) not in client.coordinators]
+def find_coordinators(cluster: ClusterCore, kind: CoordinatorKind, keys: Sequence[str]) -> Steps[dict[str, Address]]:
+    """The address of each key's coordinator. Those not known yet are looked up with one request."""
+    unknown = [key for key in dict.fromkeys(keys) if cluster.coordinator_of(kind, key) is None]
     if len(unknown) > 1:
-        answer = client.request(
+        response = yield from cluster.request(
             FindCoordinatorRequest(key=unknown[0], key_type=kind, coordinator_keys=tuple(unknown)),
             FindCoordinatorResponse,
         )
-        for found in answer.coordinators:  # none before version 4, which knows one key only
-            _take(client, kind, found.key, found)
-    return {key: _find(client, kind, key) for key in keys}
+        for found in response.coordinators:  # empty before version 4, which takes one key only
+            _apply(cluster, kind, found.key, found)
+    addresses = {}
+    for key in keys:
+        addresses[key] = yield from _find_coordinator(cluster, kind, key)
+    return addresses
 
 
-def _find(client: Client, kind: CoordinatorKind, key: str) -> tuple[str, int]:
-    known = client.coordinators.get((kind, key))
+def _find_coordinator(cluster: ClusterCore, kind: CoordinatorKind, key: str) -> Steps[Address]:
+    known = cluster.coordinator_of(kind, key)
     if known is not None:
         return known
-    answer = client.request(
+    response = yield from cluster.request(
         FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,)), FindCoordinatorResponse
     )
-    # Before version 4 the one coordinator stands in the answer itself.
-    return _take(client, kind, key, answer.coordinators[0] if answer.coordinators else answer)
+    # Before version 4 the response itself has the fields of the one coordinator.
+    return _apply(cluster, kind, key, response.coordinators[0] if response.coordinators else response)
 
 
-def _take(
-    client: Client, kind: CoordinatorKind, key: str, found: Coordinator | FindCoordinatorResponse
-) -> tuple[str, int]:
+def _apply(
+    cluster: ClusterCore, kind: CoordinatorKind, key: str, found: Coordinator | FindCoordinatorResponse
+) -> Address:
     if found.error_code != ErrorCode.NONE:
         code = ErrorCode(found.error_code)
-        raise Refused(code, found.error_message or f"looking for the coordinator of {key!r}: {code.name}")
-    if len(client.coordinators) >= _MOST_KNOWN:
-        client.coordinators.clear()
-    client.coordinators[kind, key] = found.host, found.port
+        raise Refused(code, found.error_message or f"looking up the coordinator of {key!r}: {code.name}")
+    cluster.set_coordinator(kind, key, (found.host, found.port))
     return found.host, found.port

@@ -1,14 +1,15 @@
-"""One connection's side of the protocol without the connection: bytes in, answers out.
+"""The client side of one connection without the connection: requests become frames, received bytes become responses.
 
-It gives requests their correlation ids and versions, cuts the received bytes into frames, and pairs each with the
-request it answers. Kafka answers the requests of a connection in their order, so an answer that is not the oldest open
-request's is MalformedBytes, and so is a frame larger than `max_frame_bytes`: the connection cannot be used further.
+Both shells use it: blocking.py and asynchronous.py. It assigns correlation ids and versions, cuts the received bytes
+into frames, and pairs each response with its request. A broker responds to the requests of a connection in their order,
+so a response to anything but the oldest open request is MalformedBytes, and so is a frame larger than
+`max_frame_bytes`: the connection cannot be used any further.
 """
 
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes
 from kaspar.protocol.api import KNOWN_VERSIONS, ApiKey, api_name, response_class
@@ -19,9 +20,14 @@ from kaspar.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 from kaspar.protocol.schema import Message, VersionRange
 from kaspar.records.codec import Octets
 
-MAX_FRAME_BYTES = 256 * 1024 * 1024
-MAX_ANSWER_ELEMENTS = 1 << 25  # the metadata of a very large cluster
-_LAST_CORRELATION_ID = 0x7FFF_FFFF
+CONNECT_TIMEOUT_S: Final = 10.0  # socket.connection.setup.timeout.ms of Kafka's clients
+REQUEST_TIMEOUT_S: Final = 30.0  # request.timeout.ms
+MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
+_MAX_RESPONSE_ELEMENTS: Final = 1 << 25  # the metadata of a very large cluster
+_LAST_CORRELATION_ID: Final = 0x7FFF_FFFF
+
+API_VERSIONS_REQUEST: Final = ApiVersionsRequest(client_software_name="kaspar", client_software_version="1")
+"""The first request on a connection, unless the caller chooses all versions itself."""
 
 
 class UnsupportedByPeer(KasparError):
@@ -34,7 +40,13 @@ class OpenRequest(NamedTuple):
     correlation_id: int
 
 
-class Answer(NamedTuple):
+class EncodedRequest(NamedTuple):
+    api_key: ApiKey
+    version: int
+    body: bytes
+
+
+class Response(NamedTuple):
     request: OpenRequest
     message: Message
 
@@ -43,135 +55,141 @@ class ClientCore:
     def __init__(
         self, *, client_id: str = "kaspar", max_frame_bytes: int = MAX_FRAME_BYTES, records_in_place: bool = False
     ) -> None:
-        """With records_in_place the record batches of an answer are views of the received frame instead of copies."""
+        """With `records_in_place` the record batches of a response are views of the received frame, not copies."""
         self.client_id = client_id
         self.max_frame_bytes = max_frame_bytes
         self.records_in_place = records_in_place
         self.served: dict[int, VersionRange] = {}
-        """What the peer serves, once it has told."""
+        """The versions that the peer serves; empty until its ApiVersions response is in."""
         self.open_requests: deque[OpenRequest] = deque()
-        self._received = bytearray(SIZE_BYTES)
+        self._is_version_refused = False
+        self._buffer = bytearray(SIZE_BYTES)
         self._received_bytes = 0
-        self._is_size = True  # what is being received is the length of the next frame, and not the frame
+        self._is_size = True  # the buffer is for the size of the next frame, not for the frame
         self._correlation_id = 0
 
     # --- versions -----------------------------------------------------------------------------------------------------
 
-    def api_versions_request(self) -> bytes:
-        """The first request on a connection."""
-        return self.send(ApiVersionsRequest(client_software_name="kaspar", client_software_version="1"))
-
-    def learn_versions(self, response: ApiVersionsResponse) -> bool:
-        """Take what the peer serves. False: it refused the request's version and named the ones it knows; ask again."""
+    def learn_versions(self, response: Message) -> bool:
+        """Apply a response to API_VERSIONS_REQUEST. False: the peer refused the request's version and named those that
+        it serves, so send the request once more."""
+        assert isinstance(response, ApiVersionsResponse)
         self.served = {api.api_key: VersionRange(api.min_version, api.max_version) for api in response.api_keys}
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and ApiKey.API_VERSIONS in self.served:
+            if self._is_version_refused:
+                raise UnsupportedByPeer("the peer refuses the version of ApiVersions that it says it serves")
+            self._is_version_refused = True
             return False
         if response.error_code != ErrorCode.NONE:
-            raise UnsupportedByPeer(f"the peer does not tell its versions: {ErrorCode(response.error_code).name}")
+            raise UnsupportedByPeer(f"the peer refuses ApiVersions: {ErrorCode(response.error_code).name}")
         return True
 
     def version_of(self, api_key: ApiKey) -> int:
-        """The newest version that both sides know; the newest known here while the peer has not told."""
+        """The newest version that both sides know; the newest known here until the peer has said what it serves."""
         first, last, _ = KNOWN_VERSIONS[api_key]
         if not self.served:
             return last
         served = self.served.get(api_key)
         if served is None or min(last, served.last) < max(first, served.first):
-            told = "not at all" if served is None else f"in versions {served.first} to {served.last}"
+            theirs = "does not serve it" if served is None else f"serves versions {served.first} to {served.last}"
             raise UnsupportedByPeer(
-                f"{api_name(api_key)} {first} to {last} is known here, and the peer serves it {told}"
+                f"no common version of {api_name(api_key)}: this client knows {first} to {last}, the peer {theirs}"
             )
         return min(last, served.last)
 
     def check_serves(self, api_key: ApiKey, version: int) -> None:
-        """For a request in a version of the caller's choice: a peer that does not know it hangs up without a word.
-        Kaspar's own APIs are never announced, so there is nothing to check them against.
-        """
+        """For a request in a version that the caller chose: a peer that does not serve it would close the connection
+        without a response. Kaspar's own APIs are never announced, so they are not checked."""
         served = self.served.get(api_key)
         if self.served and api_key < FIRST_OWN_KEY and (served is None or not served.first <= version <= served.last):
-            raise UnsupportedByPeer(f"{api_name(api_key)} {version} is asked for, and the peer does not serve it")
+            raise UnsupportedByPeer(f"the peer does not serve version {version} of {api_name(api_key)}")
 
-    # --- out ----------------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
-    def send(self, message: Message, version: int | None = None, *, answered: bool = True) -> bytes:
-        """The frame of a request. A Produce request with acks 0 is not answered: the caller has to say so."""
+    def send(self, message: Message, version: int | None = None, *, has_response: bool = True) -> bytes:
+        """The frame of a request. Produce with acks=0 has no response: its caller passes `has_response=False`."""
+        return self.send_encoded(self.encode(message, version), has_response=has_response)
+
+    def encode(self, message: Message, version: int | None = None) -> EncodedRequest:
+        """A request that is sent later, or never; in the newest version that both sides know, if none is given."""
         api_key = ApiKey(message.SCHEMA.api_key)
         if version is None:
             version = self.version_of(api_key)
-        return self.send_body(api_key, version, write(message, version), answered=answered)
+        return EncodedRequest(api_key, version, write(message, version))
 
     def send_pieces(
-        self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, answered: bool = True
+        self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, has_response: bool = True
     ) -> list[Octets]:
-        """The frame of a request whose body is given in pieces, which are not copied: send them one after the other."""
-        head = self.send_body(api_key, version, b"", answered=answered)
+        """The frame of a request whose body is encoded already, in pieces. They are not copied."""
+        head = self.send_encoded(EncodedRequest(api_key, version, b""), has_response=has_response)
         size = len(head) - SIZE_BYTES + sum(map(len, pieces))
         return [struct.pack(">I", size) + head[SIZE_BYTES:], *pieces]
 
-    def send_body(self, api_key: ApiKey, version: int, body: bytes, *, answered: bool = True) -> bytes:
-        """The frame of a request whose body is already encoded."""
+    def send_encoded(self, request: EncodedRequest, *, has_response: bool = True) -> bytes:
+        """The frame of the request. It must be sent, and in the order of these calls."""
+        api_key, version, body = request
         correlation_id = self._correlation_id
         self._correlation_id = 0 if correlation_id == _LAST_CORRELATION_ID else correlation_id + 1
-        if answered:
+        if has_response:
             self.open_requests.append(OpenRequest(api_key, version, correlation_id))
         return frame(write_request_header(api_key, version, correlation_id, self.client_id) + body)
 
-    # --- in -----------------------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
-    def room(self) -> memoryview:
-        """Where the next bytes belong: never more than the rest of a frame. `received` is told how many have come."""
-        return memoryview(self._received)[self._received_bytes :]
+    def get_buffer(self) -> memoryview:
+        """Where the next received bytes go. It never reaches beyond the frame that is being received."""
+        return memoryview(self._buffer)[self._received_bytes :]
 
-    def received(self, count: int) -> Answer | None:
-        """The answer that is whole with the bytes that were put into `room`."""
+    def buffer_updated(self, count: int) -> Response | None:
+        """So many bytes were put into the buffer: the response, if that was the rest of one."""
         self._received_bytes += count
-        if self._received_bytes < len(self._received):
+        if self._received_bytes < len(self._buffer):
             return None
-        whole = self._received
+        complete = self._buffer
         self._received_bytes = 0
         self._is_size = not self._is_size
         if self._is_size:
-            self._received = bytearray(SIZE_BYTES)
-            return self._answer(whole)
-        (size,) = struct.unpack(">i", whole)
+            self._buffer = bytearray(SIZE_BYTES)
+            return self._response(complete)
+        (size,) = struct.unpack(">i", complete)
         if not 0 < size <= self.max_frame_bytes:
-            raise MalformedBytes(f"a frame of {size} bytes, and {self.max_frame_bytes} is the most")
-        self._received = bytearray(size)
+            raise MalformedBytes(f"a response frame of {size} bytes; the limit is {self.max_frame_bytes}")
+        self._buffer = bytearray(size)
         return None
 
-    def receive(self, data: bytes) -> Iterator[Answer]:
-        """The answers that are whole with these bytes."""
+    def receive(self, data: bytes) -> Iterator[Response]:
+        """The responses that these bytes complete."""
         left = memoryview(data)
         while left:
-            room = self.room()
-            count = min(len(room), len(left))
-            room[:count] = left[:count]
+            buffer = self.get_buffer()
+            count = min(len(buffer), len(left))
+            buffer[:count] = left[:count]
             left = left[count:]
-            if (answer := self.received(count)) is not None:
-                yield answer
+            if (response := self.buffer_updated(count)) is not None:
+                yield response
 
-    def _answer(self, answer_frame: bytearray) -> Answer:
+    def _response(self, response_frame: bytearray) -> Response:
         if not self.open_requests:
-            raise MalformedBytes("an answer, and nothing was asked")
+            raise MalformedBytes("a response without a request")
         request = self.open_requests.popleft()
         version = request.version
-        correlation_id, position = read_response_header(request.api_key, version, answer_frame)
+        correlation_id, position = read_response_header(request.api_key, version, response_frame)
         if correlation_id != request.correlation_id:
-            raise MalformedBytes(f"an answer to request {correlation_id}, and {request.correlation_id} is the oldest")
-        if request.api_key is ApiKey.API_VERSIONS and _refuses_version(answer_frame, position):
+            raise MalformedBytes(f"a response with correlation id {correlation_id} instead of {request.correlation_id}")
+        if request.api_key is ApiKey.API_VERSIONS and _refuses_version(response_frame, position):
             version = 0
         message, _ = read(
             response_class(request.api_key),
             version,
-            answer_frame,
+            response_frame,
             position,
-            max_elements=MAX_ANSWER_ELEMENTS,
+            max_elements=_MAX_RESPONSE_ELEMENTS,
             records_in_place=self.records_in_place,
         )
-        return Answer(request, message)
+        return Response(request, message)
 
 
-def _refuses_version(answer_frame: bytearray, position: int) -> bool:
-    """Whether an ApiVersions response refuses the version it was asked in: then it is of version 0."""
-    code = answer_frame[position : position + 2]
+def _refuses_version(response_frame: bytearray, position: int) -> bool:
+    """Whether an ApiVersions response refuses the version of its request: such a response has version 0 (KIP-511)."""
+    code = response_frame[position : position + 2]
     return int.from_bytes(code, "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION

@@ -1,11 +1,11 @@
-"""How hard a producer tries, and what it has to know of a topic: values that programs pass on before they connect."""
+"""The settings of a producer, and what it knows of a topic: values that need no connection."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTerms:
-    """How hard a producer tries, by the names of Kafka's settings."""
+    """Limits and timeouts of a producer, with the names of Kafka's settings."""
 
     acks: int = -1
     max_in_flight: int = 5
@@ -26,4 +26,4 @@ class DeliveryTerms:
 class TopicPartitions:
     count: int
     available: tuple[int, ...]
-    """Those that have a leader now."""
+    """Those with a leader."""

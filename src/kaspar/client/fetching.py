@@ -1,15 +1,15 @@
-"""Fetches a range of a partition's offsets, with the next request on its way before an answer is handed out.
+"""Fetches a range of a partition's offsets; the next request is sent before a response is returned.
 
-So the broker sends while the caller works on what it has. The connection is the fetch's own. Moved leaders and lost
-connections are looked after within the client's time limit, which starts anew with every answer that brings something.
+So the broker sends while the caller processes what it has. The fetch has its own connection. Moved leaders and lost
+connections are retried within the client's timeout, which restarts with every response that has records.
 
-With a rack the leader may name a replica that is nearer (KIP-392), which is read then. That is done once: whatever goes
-wrong there, and a replica that is behind the end of the range, brings the fetch back to the leader for good.
+With a rack the leader may name a closer replica (KIP-392), which is then read instead. That happens once: after any
+failure there, and if the replica lags behind the end of the range, the fetch stays with the leader.
 
-A range ends where its last offset is passed, whether or not a record has it: the last offsets may be markers of
-transactions, belong to aborted ones, or be compacted away. What ends it for good otherwise is told apart: offsets that
-the log no longer has (OffsetGone), another topic of the same name (TopicMadeAnew), an end that does not come
-(EndOutOfReach), and bytes that are no batches (MalformedBytes).
+A range is complete once its last offset is passed, whether or not a record has it: the last offsets may be markers of
+transactions, belong to aborted ones, or be compacted away. Otherwise it ends with an exception: offsets that the log no
+longer has (OffsetGone), another topic of the same name (TopicRecreated), an end that is not reached (EndOutOfReach), or
+bytes that are not batches (MalformedBytes).
 """
 
 import time
@@ -22,29 +22,27 @@ from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition, uuid_to_text
 from kaspar.client.blocking import Connection
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Client
+from kaspar.protocol.isolation_level import READ_UNCOMMITTED
 from kaspar.protocol.messages import fetch as messages
 from kaspar.records.column_reading import offset_behind
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
-
 MAX_BYTES = 2 * 1024 * 1024
-"""Of an answer. It has to be whole before anybody can look into it, and larger ones fall out of a core's caches."""
+"""Of a response, which is parsed once it is complete: larger ones do not fit the CPU's caches."""
 
 _BACKOFF_S = 0.05
-_EMPTY_ANSWERS = 2  # so many in a row, of logs that have all offsets of the range: no records are left below its end
+_EMPTY_RESPONSES = 2  # this many in a row, while the log has all offsets of the range: no records are left in it
 _NO_SUCH_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-_NO_SUCH_TOPIC_S = 3.0  # for brokers that have not heard of it yet; a topic that was deleted does not come back
+_NO_SUCH_TOPIC_S = 3.0  # for brokers that do not know it yet; a deleted topic does not come back
 _FIRST_BYTES = 128 * 1024
-_FIRST_BYTES_PER_OFFSET = 1024  # until it is known how large the records are
+_FIRST_BYTES_PER_OFFSET = 1024  # until the size of the records is known
 
 
 class Fetched(NamedTuple):
-    """An answer. `records` are whole batches, the first with the offset that was asked for, and maybe a part of one."""
+    """A response. `records` are complete batches, the first with the requested offset, and maybe a part of one."""
 
     records: memoryview
     aborted: tuple[tuple[int, int], ...]
-    """The producer and first offset of each aborted transaction among the records: of read_committed alone."""
+    """The producer id and first offset of each aborted transaction among the records; only with read_committed."""
     next_offset: int
     high_watermark: int
     last_stable_offset: int
@@ -52,22 +50,22 @@ class Fetched(NamedTuple):
 
 
 class OffsetGone(KasparError):
-    """The log does not have the offset: it starts later or ends sooner."""
+    """The log does not have the offset: it starts later or ends earlier."""
 
     def __init__(self, partition: TopicPartition, asked: int, log_start: int, log_end: int) -> None:
-        super().__init__(f"{partition} has no offset {asked}: its log goes from {log_start} to {log_end}")
+        super().__init__(f"{partition} has no offset {asked}: its log has offsets {log_start} to {log_end}")
         self.partition = partition
         self.asked = asked
         self.log_start = log_start
         self.log_end = log_end
 
 
-class TopicMadeAnew(KasparError):
-    """The topic was deleted, and another has its name now."""
+class TopicRecreated(KasparError):
+    """The topic was deleted, and another one has its name now."""
 
     def __init__(self, partition: TopicPartition, expected: UUID, found: UUID) -> None:
         super().__init__(
-            f"topic {partition.topic} was deleted and made anew: its id was {uuid_to_text(expected)} and is now "
+            f"topic {partition.topic} was deleted and recreated: its id was {uuid_to_text(expected)} and is now "
             f"{uuid_to_text(found)}"
         )
         self.partition = partition
@@ -76,12 +74,12 @@ class TopicMadeAnew(KasparError):
 
 
 class EndOutOfReach(KasparError):
-    """The log did not come to the end of the range within the client's time limit."""
+    """The log did not reach the end of the range within the client's timeout."""
 
     def __init__(self, partition: TopicPartition, position: int, until: int, readable: int, timeout_s: float) -> None:
         super().__init__(
-            f"{partition} was to be read up to offset {until}, and for {timeout_s:g} s nothing came from offset "
-            f"{position} on: it can be read up to {readable}"
+            f"{partition} has no records from offset {position} to {until} after {timeout_s:g} s: "
+            f"it can be read up to {readable}"
         )
         self.partition = partition
         self.position = position
@@ -103,10 +101,10 @@ def fetch_ahead(
     max_wait_ms: int = 500,
     rack: str = "",
 ) -> Iterator[Fetched]:
-    """Answers with all batches that have an offset from `start` on and below `until`, in order, none twice.
+    """Responses with all batches that have an offset from `start` to below `until`, in order and without repetition.
 
-    A `topic_id` other than zero says which topic is meant, should another of its name take its place. `rack` is where
-    the caller is, as the consumer's client.rack.
+    A `topic_id` other than zero identifies the topic, should it be deleted and recreated. `rack` is the caller's rack,
+    as the consumer's client.rack.
     """
     with _Fetch(
         client, partition, start, until, topic_id, isolation_level, max_bytes, min_bytes, max_wait_ms, rack
@@ -139,42 +137,42 @@ class _Fetch:
         self._min_bytes = min_bytes
         self._max_wait_ms = max_wait_ms
         self._rack = rack
-        self._replica_id: int | None = None  # the follower that the leader has named, while it is read
+        self._replica_id: int | None = None  # the follower that the leader named, while it is read
         self._fetched_bytes = 0
         self._fetched_offsets = 0
-        self._connection: Connection | None = None  # if there is one, a request is under way
-        self._no_such_topic_since: float | None = None  # every answer since then has said so
+        self._connection: Connection | None = None  # if there is one, a request is in flight
+        self._no_such_topic_since: float | None = None  # all responses since then said so
 
     def next(self) -> Fetched | None:
-        """The next answer that brings something; None at the end of the range."""
+        """The next response that has records; None at the end of the range."""
         deadline = time.monotonic() + self._client.timeout_s
-        empty_answers = 0
+        empty_responses = 0
         while self._position < self._until:
             try:
                 found = self._receive()
             except (Refused, OSError) as failure:
-                self._hang_up()
+                self._disconnect()
                 if self._replica_id is not None:
                     self._stay_with_leader()
                     continue
-                self._judge(failure, deadline)
+                self._check_retriable(failure, deadline)
                 self._client.forget_leader(self._partition)
                 time.sleep(_BACKOFF_S)
                 continue
             self._no_such_topic_since = None
             if self._rack and found is not None and found.preferred_read_replica >= 0:
-                self._turn_to(found.preferred_read_replica)
+                self._read_from_replica(found.preferred_read_replica)
                 continue
             fetched = self._fetched(found)
             if fetched.next_offset > self._position:
-                self._go_on(fetched)
+                self._advance(fetched)
                 return fetched
             readable = fetched.last_stable_offset if self._isolation_level else fetched.high_watermark
             if self._replica_id is not None and found is not None and readable < self._until:
                 self._stay_with_leader()
                 continue
-            empty_answers = empty_answers + 1 if readable >= self._until else 0
-            if empty_answers == _EMPTY_ANSWERS:
+            empty_responses = empty_responses + 1 if readable >= self._until else 0
+            if empty_responses == _EMPTY_RESPONSES:
                 self._position = self._until
             elif time.monotonic() > deadline:
                 raise EndOutOfReach(self._partition, self._position, self._until, readable, self._client.timeout_s)
@@ -203,7 +201,7 @@ class _Fetch:
         )
 
     def _bytes_to_ask_for(self) -> int:
-        """No more than the range has left, as far as can be told: what comes behind it would be sent for nothing."""
+        """An estimate of what the range has left: records behind it would be fetched in vain."""
         left = self._until - self._position
         if self._fetched_offsets:
             wanted = _FIRST_BYTES + left * self._fetched_bytes * 5 // (self._fetched_offsets * 4)
@@ -212,24 +210,24 @@ class _Fetch:
         return min(self._max_bytes, wanted)
 
     def _send_ahead(self) -> None:
-        """Where this fails, the next call finds no request under way, and connects anew."""
+        """If this fails, the next call finds no request in flight and reconnects."""
         assert self._connection is not None
         try:
             self._send(self._connection)
         except OSError:
-            self._hang_up()
+            self._disconnect()
 
-    def _go_on(self, fetched: Fetched) -> None:
+    def _advance(self, fetched: Fetched) -> None:
         self._fetched_bytes += len(fetched.records)
         self._fetched_offsets += fetched.next_offset - self._position
         self._position = fetched.next_offset
         if self._position < self._until:
             self._send_ahead()
 
-    # --- answers ------------------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
     def _receive(self) -> messages.PartitionData | None:
-        """What the answer has of the partition: None if nothing, as when a quota holds the client back."""
+        """The partition's part of the response; None if there is none, as when the broker throttles the client."""
         if self._connection is None:
             broker_id = self._client.leader_of(self._partition)
             self._check_topic_id()
@@ -239,10 +237,10 @@ class _Fetch:
                     raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster now")
             self._connection = self._client.connect(broker_id, records_in_place=True)
             self._send(self._connection)
-        answer = self._connection.receive().message
-        assert isinstance(answer, messages.FetchResponse)
-        self._refuse(answer.error_code)
-        for topic in answer.responses:
+        response = self._connection.receive().message
+        assert isinstance(response, messages.FetchResponse)
+        self._refuse(response.error_code)
+        for topic in response.responses:
             for found in topic.partitions:
                 self._refuse(found.error_code)
                 return found
@@ -257,7 +255,7 @@ class _Fetch:
         except MalformedBytes as error:
             raise MalformedBytes(f"{self._partition}: {error}") from error
         if behind is None and len(records):
-            raise MalformedBytes(f"{self._partition}: from offset {self._position} on came no whole batch")
+            raise MalformedBytes(f"{self._partition}: the response for offset {self._position} has no complete batch")
         aborted = tuple((each.producer_id, each.first_offset) for each in found.aborted_transactions or ())
         return Fetched(
             records,
@@ -273,8 +271,8 @@ class _Fetch:
             code = ErrorCode(error_code)
             raise Refused(code, f"fetching from {self._partition}: {code.name}")
 
-    def _judge(self, failure: Refused | OSError, deadline: float) -> None:
-        """Raise what ends the range; return if it may pass."""
+    def _check_retriable(self, failure: Refused | OSError, deadline: float) -> None:
+        """Raise the failure if it is final; return if the fetch may be retried."""
         now = time.monotonic()
         if isinstance(failure, Refused) and failure.code in _NO_SUCH_TOPIC:
             if self._no_such_topic_since is None:
@@ -284,14 +282,14 @@ class _Fetch:
             self._no_such_topic_since = None
         if isinstance(failure, Refused):
             if failure.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._judge_offset(is_over=now > deadline)
+                self._check_offset(is_over=now > deadline)
             elif failure.code not in RETRIABLE:
                 raise failure
         if now > deadline:
             raise failure
 
-    def _judge_offset(self, *, is_over: bool) -> None:
-        """A leader that is behind may not know the offset yet: gone is what the log has not, by its own word."""
+    def _check_offset(self, *, is_over: bool) -> None:
+        """A new leader may not have the offset yet. It is gone if the log says that it does not have it."""
         log_start = self._client.offset_at(*self._partition, EARLIEST_TIMESTAMP)
         log_end = self._client.offset_at(*self._partition, LATEST_TIMESTAMP)
         self._check_topic_id()
@@ -301,21 +299,21 @@ class _Fetch:
     def _check_topic_id(self) -> None:
         found = self._client.topic_id_of(self._partition.topic)
         if ZERO_UUID not in (self._topic_id, found) and found != self._topic_id:
-            raise TopicMadeAnew(self._partition, self._topic_id, found)
+            raise TopicRecreated(self._partition, self._topic_id, found)
 
-    def _turn_to(self, replica_id: int) -> None:
-        """Read that replica from here on, as the leader says. It is not followed from one replica to the next."""
+    def _read_from_replica(self, replica_id: int) -> None:
+        """Read from that replica, as the leader asks. A replica that names another one is not followed."""
         if self._replica_id is None:
-            self._hang_up()
+            self._disconnect()
             self._replica_id = replica_id
         else:
             self._stay_with_leader()
 
     def _stay_with_leader(self) -> None:
-        self._hang_up()
+        self._disconnect()
         self._replica_id, self._rack = None, ""
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -324,4 +322,4 @@ class _Fetch:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._hang_up()
+        self._disconnect()

@@ -1,12 +1,12 @@
-"""Offsets of many partitions at once: those of the logs, by timestamp, and those that a group has committed.
+"""Offsets of many partitions at once: those of the logs, by timestamp, and those that a group commits.
 
-Each leader is asked once for all of its partitions. A partition that is no longer there is Refused at once, since its
-caller has to look anew at what there is; anything that passes is asked again until the client's time is up.
+Each leader gets one request for all of its partitions. A partition that no longer exists is Refused at once, since the
+caller has to look up its partitions again; other retriable errors are retried until the client's time is up.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -14,13 +14,13 @@ from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
 from kaspar.client.cluster import Client
-from kaspar.client.coordinators import CoordinatorKind, at_coordinator
+from kaspar.client.coordinators import CoordinatorKind, request_coordinator
 from kaspar.protocol.messages import list_offsets as messages
-from kaspar.protocol.messages import offset_commit, offset_fetch
+from kaspar.protocol.messages import offset_commit
 
 _BACKOFF_S = 0.05
 GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-"""A partition that is not there, or not there yet."""
+"""The partition does not exist, or not yet."""
 _Value = TypeVar("_Value")
 
 
@@ -28,12 +28,6 @@ class ListedOffset(NamedTuple):
     offset: int = NO_OFFSET
     timestamp: int = NO_TIMESTAMP
     leader_epoch: int = NO_EPOCH
-
-
-class CommittedOffset(NamedTuple):
-    offset: int
-    leader_epoch: int = NO_EPOCH
-    metadata: str = ""
 
 
 # --- of the logs ------------------------------------------------------------------------------------------------------
@@ -71,7 +65,7 @@ def list_offsets(
 def by_leader(
     client: Client, of_partitions: Mapping[TopicPartition, _Value]
 ) -> dict[int, dict[TopicPartition, _Value]]:
-    """What is asked of each partition, by the id of the broker that leads it."""
+    """The values of each partition, by the id of the broker that leads it."""
     leaders: dict[int, dict[TopicPartition, _Value]] = defaultdict(dict)
     for where, value in of_partitions.items():
         leaders[client.leader_of(where)][where] = value
@@ -98,8 +92,8 @@ def _ask_leader(
         ),
         timeout_ms=int(client.timeout_s * 1000),
     )
-    answer = client.request_broker(leader, request, messages.ListOffsetsResponse)
-    for topic in answer.topics:
+    response = client.request_broker(leader, request, messages.ListOffsetsResponse)
+    for topic in response.topics:
         for partition in topic.partitions:
             where = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code != ErrorCode.NONE:
@@ -115,9 +109,9 @@ def _ask_leader(
 def commit_offsets(
     client: Client, group_id: str, offsets: Mapping[TopicPartition, int], *, topic_ids: Mapping[str, UUID] | None = None
 ) -> dict[TopicPartition, ErrorCode]:
-    """Commit for a group without members; what was refused, and why. Offsets are those of the next record to read.
+    """Commit for a group without members. Returns the errors. Offsets are those of the next record to read.
 
-    With topic ids nothing is committed to a topic that has taken the place of the one that was read.
+    With topic ids nothing is committed for a topic that was deleted and recreated since.
     """
     if not offsets:
         return {}
@@ -144,16 +138,18 @@ def commit_offsets(
     )
     names = {topic_id: topic for topic, topic_id in ids.items()}
     refused = {where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for where in offsets if where.topic not in ids}
-    answer = at_coordinator(
-        client,
-        CoordinatorKind.GROUP,
-        group_id,
-        request,
-        offset_commit.OffsetCommitResponse,
-        code_of=_first_code,
-        resend=True,
+    response = client.run(
+        request_coordinator(
+            client.core,
+            CoordinatorKind.GROUP,
+            group_id,
+            request,
+            offset_commit.OffsetCommitResponse,
+            code_of=_first_code,
+            resend=True,
+        )
     )
-    for topic in answer.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code != ErrorCode.NONE:
                 name = topic.name or names.get(topic.topic_id, "")
@@ -161,51 +157,8 @@ def commit_offsets(
     return refused
 
 
-def committed_offsets(
-    client: Client, group_id: str, partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, CommittedOffset]:
-    """What the group has committed of these; a partition of which it has nothing is left out."""
-    ids = _topic_ids(client, partitions)
-    names = {topic_id: topic for topic, topic_id in ids.items()}
-    request = offset_fetch.OffsetFetchRequest(
-        groups=(
-            offset_fetch.OffsetFetchRequestGroup(
-                group_id=group_id,
-                topics=tuple(
-                    offset_fetch.OffsetFetchRequestTopics(
-                        name=topic, topic_id=ids[topic], partition_indexes=tuple(numbers)
-                    )
-                    for topic, numbers in by_topic(partitions).items()
-                    if topic in ids
-                ),
-            ),
-        )
-    )
-    answer = at_coordinator(
-        client,
-        CoordinatorKind.GROUP,
-        group_id,
-        request,
-        offset_fetch.OffsetFetchResponse,
-        code_of=lambda each: each.groups[0].error_code,
-        resend=True,
-    )
-    group = answer.groups[0]
-    if group.error_code != ErrorCode.NONE:
-        code = ErrorCode(group.error_code)
-        raise Refused(code, f"reading the offsets of group {group_id!r}: {code.name}")
-    return {
-        TopicPartition(topic.name or names[topic.topic_id], partition.partition_index): CommittedOffset(
-            partition.committed_offset, partition.committed_leader_epoch, partition.metadata or ""
-        )
-        for topic in group.topics
-        for partition in topic.partitions
-        if partition.error_code == ErrorCode.NONE and partition.committed_offset != NO_OFFSET
-    }
-
-
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of the partitions of each topic."""
+    """The partition numbers of each topic."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for where in partitions:
         numbers[where.topic].append(where.partition)
@@ -213,7 +166,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _topic_ids(client: Client, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
-    """Of the topics that there are: newer versions of the requests name a topic by its id."""
+    """Of the topics that exist. Newer versions of the requests name a topic by its id."""
     response = client.refresh_metadata(sorted({where.topic for where in partitions}))
     return {
         topic.name: topic.topic_id
@@ -222,6 +175,6 @@ def _topic_ids(client: Client, partitions: Iterable[TopicPartition]) -> dict[str
     }
 
 
-def _first_code(answer: offset_commit.OffsetCommitResponse) -> int:
-    """A coordinator that moves says so of every partition."""
-    return next((each.error_code for topic in answer.topics for each in topic.partitions), ErrorCode.NONE)
+def _first_code(response: offset_commit.OffsetCommitResponse) -> int:
+    """A coordinator that is moving returns its error for every partition."""
+    return next((each.error_code for topic in response.topics for each in topic.partitions), ErrorCode.NONE)

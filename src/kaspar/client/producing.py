@@ -1,8 +1,8 @@
-"""A producer of whole record batches: pipelined, in order, and stored once even where answers are lost.
+"""A producer of whole record batches: pipelined, in order, and stored once even if responses are lost.
 
-send() hands batches over and returns as soon as they fit into `buffer.memory`; flush() waits until all are stored. What
-is sent when, and what an answer means for it, is decided in client/delivery.py: here are the sockets. There is no
-thread: answers are taken in whenever the caller sends or flushes, and the kernel keeps them meanwhile.
+send() returns as soon as the batches fit into `buffer.memory`; flush() waits until all are stored. client/delivery.py
+decides what is sent when, and what a response means; this module has the sockets. There is no thread: responses are
+read whenever the caller sends or flushes, and wait in the kernel meanwhile.
 """
 
 import select
@@ -33,10 +33,10 @@ from kaspar.protocol.produce import request_body
 from kaspar.protocol.shapes import Topic
 
 _FIRST_VERSION_WITH_TOPIC_ID = 13
-_LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # newer ones make the leader add the partition to the transaction
+_LAST_VERSION_BEFORE_TRANSACTIONS_V2 = 11  # in newer ones the leader adds the partition to the transaction
 _METADATA_MAX_AGE_MS = 300_000
 _TOPIC_RESOURCE = 2
-_UNKNOWN_TOPIC_PATIENCE_MS = 3_000  # a topic just made is known everywhere by then; one that nobody made never will be
+_UNKNOWN_TOPIC_TIMEOUT_MS = 3_000  # by then all brokers know a topic that was just created
 _LONGEST_WAIT_MS = 500
 
 BeforeFirst = Callable[[Sequence[TopicPartition]], None]
@@ -48,7 +48,7 @@ class _Request(NamedTuple):
 
 
 class _Link:
-    """A connection to a broker, and what was asked on it and not answered yet."""
+    """A connection to a broker, and its requests without a response."""
 
     def __init__(self, connection: Connection, version: int) -> None:
         self.connection = connection
@@ -66,7 +66,7 @@ class _TopicView(NamedTuple):
 
 
 class RawProducer:
-    """Not for several threads at once. After any error it is of no further use: close it."""
+    """Not thread-safe. After any error it must be closed."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class RawProducer:
         before_first: BeforeFirst | None = None,
         now_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000),
     ) -> None:
-        """`client` is asked who leads what. Without `producer` batches may be stored twice where an answer is lost.
+        """`client` is used for metadata. Without `producer` batches may be stored twice if a response is lost.
 
-        `before_first` is given for transactions of the first version: it is called with the partitions that get their
-        first batches, before these are sent, to add them to the transaction; and the version of Produce is one that
-        leaves this to the client. In transactions of the second version the leaders do it.
+        `before_first` is for transactions before v2: it is called with partitions before their first batches are sent,
+        to add them to the transaction. Produce is then sent in a version that leaves this to the client; in
+        transactions v2 the leaders do it.
         """
         self.terms = terms or DeliveryTerms()
         self._client = client
@@ -96,34 +96,34 @@ class RawProducer:
         self._leaders: dict[TopicPartition, int] = {}
         self._no_metadata_before_ms = 0
 
-    # --- what callers do ----------------------------------------------------------------------------------------------
+    # --- for callers --------------------------------------------------------------------------------------------------
 
     def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
-        """What was learnt not long ago, unless that was fewer than `at_least`. Raises Refused where there is no such
-        topic and the broker makes none, after `max.block.ms` at the latest."""
+        """The topic's partitions, from recent metadata unless that has fewer than `at_least`. Raises Refused if the
+        topic does not exist and is not created automatically, after `max.block.ms` at the latest."""
         started_ms = self._now_ms()
         failures = 0
         view = self._topics.get(topic)
         while view is None or view.seen_ms < started_ms - _METADATA_MAX_AGE_MS or view.partitions.count < at_least:
             try:
-                problem = self._learn([topic]).get(topic, ErrorCode.NONE)
-                trouble: Exception = Refused(problem, _no_topic(topic, problem))
+                problem = self._refresh_metadata([topic]).get(topic, ErrorCode.NONE)
+                failure: Exception = Refused(problem, _no_topic(topic, problem))
             except (OSError, MalformedBytes) as error:
-                problem, trouble = ErrorCode.NETWORK_EXCEPTION, error
+                problem, failure = ErrorCode.NETWORK_EXCEPTION, error
             if problem is ErrorCode.NONE:
                 return self._topics[topic].partitions
-            patience_ms = self.terms.max_block_ms
+            limit_ms = self.terms.max_block_ms
             if problem is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                patience_ms = min(patience_ms, _UNKNOWN_TOPIC_PATIENCE_MS)
-            if problem not in RETRIABLE or self._now_ms() - started_ms >= patience_ms:
-                raise trouble
+                limit_ms = min(limit_ms, _UNKNOWN_TOPIC_TIMEOUT_MS)
+            if problem not in RETRIABLE or self._now_ms() - started_ms >= limit_ms:
+                raise failure
             failures += 1
             time.sleep(self.terms.backoff_ms(failures) / 1000)
         return view.partitions
 
     def send(self, batches: Iterable[tuple[TopicPartition, memoryview]]) -> None:
-        """Take batches without identity (records/identity.py), whose memory is the producer's until they are stored.
-        Waits while there are more than `buffer.memory` bytes of them. Raises Refused, also for what was sent before."""
+        """Send batches without identity (records/identity.py), whose memory belongs to the producer until they are
+        stored. Waits while they exceed `buffer.memory`. Raises Refused, also for earlier batches."""
         first = [partition for partition, batch in batches if self._delivery.add(partition, batch)]
         if first:
             for partition in first:
@@ -146,15 +146,15 @@ class RawProducer:
         transactional_id: str | None = None,
         before_first: BeforeFirst | None = None,
     ) -> None:
-        """Go on as another producer, in another transaction, over the same connections. All that was sent is stored."""
-        invariant(self._delivery.is_empty, "batches of the producer before are not stored yet")
-        invariant((before_first is None) == (self._before_first is None), "the version of transactions stays")
+        """Continue as another producer, in another transaction, once everything is stored. Keeps the connections."""
+        invariant(self._delivery.is_empty, "batches of the previous producer are not stored yet")
+        invariant((before_first is None) == (self._before_first is None), "the transaction version cannot change")
         self._transactional_id = transactional_id
         self._before_first = before_first
         self._delivery = Delivery(producer, self.terms, transactional=transactional_id is not None)
 
     def close(self) -> None:
-        """What is not stored yet may be or not. The client is not closed."""
+        """Batches without a response may or may not be stored. The client is not closed."""
         while self._links:
             self._links.popitem()[1].connection.close()
 
@@ -166,14 +166,14 @@ class RawProducer:
     ) -> None:
         self.close()
 
-    # --- one step: out, then in ---------------------------------------------------------------------------------------
+    # --- one step: send, receive --------------------------------------------------------------------------------------
 
     def _step(self, *, wait: bool) -> None:
-        self._take_answers(0)
+        self._receive(0)
         self._find_leaders()
-        self._send_what_can_be_sent()
+        self._send_ready()
         if wait and not self._delivery.is_empty:
-            self._take_answers(self._wait_ms())
+            self._receive(self._wait_ms())
 
     def _wait_ms(self) -> int:
         now_ms = self._now_ms()
@@ -184,7 +184,7 @@ class RawProducer:
             events.append(self._no_metadata_before_ms)
         return max(1, min(events, default=now_ms + _LONGEST_WAIT_MS) - now_ms)
 
-    def _send_what_can_be_sent(self) -> None:
+    def _send_ready(self) -> None:
         now_ms = self._now_ms()
         for leader in self._delivery.leaders_with_work(now_ms):
             link = self._link_to(leader, now_ms)
@@ -200,7 +200,7 @@ class RawProducer:
         if link is None:
             timeout_s = self.terms.request_timeout_ms / 1000
             try:
-                connection = Connection(*self._addresses[leader], client_id=self._client.client_id, timeout_s=timeout_s)
+                connection = self._client.connect_at(self._addresses[leader], timeout_s=timeout_s)
             except (OSError, MalformedBytes):
                 self._delivery.unreachable(leader, now_ms)
                 return None
@@ -223,52 +223,54 @@ class RawProducer:
         body = request_body(link.version, self._transactional_id, acks, self.terms.request_timeout_ms, topics)
         link.open.append(_Request(batches, now_ms + self.terms.request_timeout_ms))
         try:
-            link.connection.send_pieces(ApiKey.PRODUCE, link.version, body, answered=acks != 0)
+            link.connection.send_pieces(ApiKey.PRODUCE, link.version, body, has_response=acks != 0)
         except OSError:
-            self._hang_up(leader)
+            self._disconnect(leader)
             return False
         if acks == 0:
             for batch in link.open.pop().batches:
                 self._delivery.stored(batch)
         return True
 
-    # --- answers ------------------------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------------------------
 
-    def _take_answers(self, wait_ms: int) -> None:
-        """All answers that are there, or the next that come within `wait_ms`. Requests without one in time are lost."""
+    def _receive(self, wait_ms: int) -> None:
+        """Read the responses that have arrived, or arrive within `wait_ms`. Requests past their timeout are lost."""
         waiting = {leader: link for leader, link in self._links.items() if link.open}
         if waiting:
-            readable, _, _ = select.select(waiting.values(), (), (), wait_ms / 1000)
+            readable = [link for link in waiting.values() if link.connection.has_buffered]
+            if not readable:
+                readable, _, _ = select.select(waiting.values(), (), (), wait_ms / 1000)
             for leader, link in waiting.items():
                 if link in readable:
-                    self._take_from(leader, link)
+                    self._receive_from(leader, link)
                 elif link.open[0].deadline_ms <= self._now_ms():
-                    self._hang_up(leader)
+                    self._disconnect(leader)
         elif wait_ms:
             time.sleep(wait_ms / 1000)
 
-    def _take_from(self, leader: int, link: _Link) -> None:
+    def _receive_from(self, leader: int, link: _Link) -> None:
         try:
-            answer = link.connection.receive().message
+            response = link.connection.receive().message
         except (OSError, MalformedBytes):
-            self._hang_up(leader)
+            self._disconnect(leader)
             return
-        assert isinstance(answer, ProduceResponse), "only Produce is asked on this connection"
-        self._take(link, answer)
+        assert isinstance(response, ProduceResponse)
+        self._apply(link, response)
 
-    def _take(self, link: _Link, answer: ProduceResponse) -> None:
+    def _apply(self, link: _Link, response: ProduceResponse) -> None:
         batches = link.open.popleft().batches
         by_id = link.version >= _FIRST_VERSION_WITH_TOPIC_ID
-        answered: dict[tuple[Topic, int], PartitionProduceResponse] = {
+        results: dict[tuple[Topic, int], PartitionProduceResponse] = {
             (topic.topic_id if by_id else topic.name, one.index): one
-            for topic in answer.responses
+            for topic in response.responses
             for one in topic.partition_responses
         }
         now_ms = self._now_ms()
         for batch in batches:
             topic, index = batch.partition
-            found = answered.get((self._topics[topic].topic_id if by_id else topic, index))
-            if found is None:  # the topic was made anew meanwhile: it has another id
+            found = results.get((self._topics[topic].topic_id if by_id else topic, index))
+            if found is None:  # the topic was recreated meanwhile and has another id
                 self._delivery.refused(batch, ErrorCode.UNKNOWN_TOPIC_ID, None, now_ms)
             elif found.error_code == ErrorCode.NONE:
                 self._delivery.stored(batch)
@@ -289,17 +291,17 @@ class RawProducer:
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=("max.message.bytes",)
         )
         try:
-            answer = self._client.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse)
+            response = self._client.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse)
         except OSError:
             return "unknown"
-        return next((each.value for result in answer.results for each in result.configs if each.value), "unknown")
+        return next((each.value for result in response.results for each in result.configs if each.value), "unknown")
 
-    def _hang_up(self, leader: int) -> None:
+    def _disconnect(self, leader: int) -> None:
         link = self._links.pop(leader)
         link.connection.close()
         self._delivery.lost((batch for request in link.open for batch in request.batches), self._now_ms())
 
-    # --- who leads what -----------------------------------------------------------------------------------------------
+    # --- leaders ------------------------------------------------------------------------------------------------------
 
     def _find_leaders(self) -> None:
         partitions = self._delivery.without_leader()
@@ -308,7 +310,7 @@ class RawProducer:
             return
         problems: dict[str, ErrorCode] = {}
         try:
-            problems = self._learn(sorted({partition.topic for partition in partitions}))
+            problems = self._refresh_metadata(sorted({partition.topic for partition in partitions}))
         except (OSError, MalformedBytes):
             problems = {partition.topic: ErrorCode.NETWORK_EXCEPTION for partition in partitions}
         now_ms = self._now_ms()
@@ -319,14 +321,14 @@ class RawProducer:
             self._delivery.leaderless(partition, problem, now_ms)
             self._no_metadata_before_ms = now_ms + self.terms.retry_backoff_ms
 
-    def _learn(self, topics: list[str]) -> dict[str, ErrorCode]:
-        """Ask who leads these topics' partitions. What is wrong with topics of which nothing could be learnt."""
+    def _refresh_metadata(self, topics: list[str]) -> dict[str, ErrorCode]:
+        """Refresh the metadata of these topics. Returns the error codes of those that have one."""
         wanted = tuple(metadata.MetadataRequestTopic(name=name) for name in topics)
         response = self._client.request(
             metadata.MetadataRequest(topics=wanted, allow_auto_topic_creation=True), metadata.MetadataResponse
         )
         self._addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
-        self._forget_brokers_that_left()
+        self._forget_departed_brokers()
         problems: dict[str, ErrorCode] = {}
         for topic in response.topics:
             assert topic.name is not None, "topics were asked for by name"
@@ -344,8 +346,8 @@ class RawProducer:
             self._topics[topic.name] = _TopicView(topic.topic_id, view, self._now_ms())
         return problems
 
-    def _forget_brokers_that_left(self) -> None:
-        """They lead nothing any more, of the topics that were not asked about either."""
+    def _forget_departed_brokers(self) -> None:
+        """Also as leaders of topics that this metadata did not cover."""
         for partition, leader in list(self._leaders.items()):
             if leader not in self._addresses:
                 del self._leaders[partition]
@@ -359,8 +361,8 @@ def _topic_of(batch: PendingBatch) -> str:
 def _no_topic(topic: str, code: ErrorCode) -> str:
     match code:
         case ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return f"Topic {topic} does not exist, and the broker does not make topics when they are written to"
+            return f"Topic {topic} does not exist, and the broker does not create topics automatically"
         case ErrorCode.INVALID_TOPIC_EXCEPTION:
             return f"{topic!r} cannot be the name of a topic"
         case _:
-            return f"Nothing can be learnt about topic {topic}: {code.name}"
+            return f"No metadata for topic {topic}: {code.name}"

@@ -1,9 +1,9 @@
 """Settings: one declaration each, from which everything else about a setting is derived.
 
 - `topic.LogConfig`, `broker.BrokerConfig`: the tables, typed; `resources`: groups and client metrics
-- `files`: server.properties and overrides; `endpoints`: the addresses in settings
-- `describe.BrokerSettings`: static and dynamic layers, which value counts, and what DescribeConfigs tells
-- `alterations`: incremental changes and which of them a running broker takes
+- `files`: server.properties and overrides; `providers`: values kept elsewhere; `endpoints`: the addresses in settings
+- `describe.BrokerSettings`: static and dynamic layers, the effective values, and DescribeConfigs
+- `alterations`: incremental changes, and which settings can change while a broker runs
 """
 
 from kaspar.config.alterations import AlterOperation, apply_operation, validate_dynamic
@@ -11,8 +11,9 @@ from kaspar.config.broker import BrokerConfig
 from kaspar.config.declaration import Importance, Scope, Setting, Settings
 from kaspar.config.describe import BrokerSettings, ConfigEntry, ConfigSource, ConfigSynonym
 from kaspar.config.endpoints import Endpoint
-from kaspar.config.files import load_settings, read_properties, warnings_about
+from kaspar.config.files import load_settings, warnings_about
 from kaspar.config.kinds import ConfigType
+from kaspar.config.properties import read_properties
 from kaspar.config.resources import ClientMetricsConfig, GroupConfig, validate_client_metrics, validate_group
 from kaspar.config.topic import LogConfig, validate_topic_overrides
 

@@ -30,7 +30,7 @@ def apply_operation(
     operation: AlterOperation,
     operand: str | None,
 ) -> dict[str, str]:
-    """`values` with one change. Raises InvalidSetting where a list's operation meets something else."""
+    """`values` with one change. Raises InvalidSetting for APPEND or SUBTRACT on a setting that is not a list."""
     changed = dict(values)
     match operation:
         case AlterOperation.SET:
@@ -54,7 +54,7 @@ def apply_operation(
 
 
 def validate_dynamic(settings: BrokerSettings, values: Mapping[str, str], *, per_broker: bool) -> None:
-    """Refuses dynamic broker values, given as the whole new set, that cannot be. Raises InvalidSetting."""
+    """Validate dynamic broker values, given as the complete new set. Raises InvalidSetting."""
     declared = {name: BrokerConfig.declared[name] for name in values if name in BrokerConfig.declared}
     if fixed := [name for name, declaration in declared.items() if declaration.scope is Scope.READ_ONLY]:
         raise InvalidSetting(f"Cannot update these configs dynamically: {_listed(fixed)}")
@@ -76,7 +76,7 @@ def validate_dynamic(settings: BrokerSettings, values: Mapping[str, str], *, per
 
 
 def _check_cleaner_threads(now: int, wanted: int) -> None:
-    """Kafka's rule for its pools of threads: each step at most doubles or halves them."""
+    """Kafka's rule for resizing thread pools (KIP-226): a change at most doubles or halves them."""
     if wanted == now:
         return
     if wanted < 1:

@@ -1,4 +1,4 @@
-"""Bounds and valid values of settings. A check says the problem in Kafka's words, and describes itself for the page."""
+"""Bounds and valid values of settings. A check words the problem as Kafka does, and has a description for the docs."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[T]):
-    """`problem` is None for a good value. `culprit` names the part of it that is wrong, where it is not all of it."""
+    """`problem` returns None for a valid value. `culprit` returns the part that is invalid, if it is not all of it."""
 
     problem: Callable[[T], str | None]
     description: str
@@ -65,13 +65,13 @@ def one_of_in_any_case(*valid: str) -> Check[str]:
 
 
 def list_of(*valid: str) -> Check[tuple[str, ...]]:
-    def strangers(values: tuple[str, ...]) -> list[str]:
+    def invalid(values: tuple[str, ...]) -> list[str]:
         return [value for value in values if value not in valid]
 
     def problem(values: tuple[str, ...]) -> str | None:
-        return f"String must be one of: {', '.join(valid)}" if strangers(values) else None
+        return f"String must be one of: {', '.join(valid)}" if invalid(values) else None
 
-    return Check(problem, "any of " + ", ".join(f"`{value}`" for value in valid), lambda values: strangers(values)[0])
+    return Check(problem, "any of " + ", ".join(f"`{value}`" for value in valid), lambda values: invalid(values)[0])
 
 
 _REPLICA = re.compile(r"[0-9]+:[0-9]+")

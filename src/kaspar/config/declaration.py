@@ -29,7 +29,7 @@ class Importance(Enum):
 
 
 class Scope(Enum):
-    """Who may change a setting while the broker runs. Kafka's words for its dynamic update modes."""
+    """How a setting can be changed while the broker runs: Kafka's dynamic update modes (KIP-226)."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -38,7 +38,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A broker setting that gives a topic setting its default, and the factor between their units."""
+    """A broker setting that is the default of a topic or group setting, and the factor between their units."""
 
     name: str
     factor: int = 1
@@ -46,8 +46,8 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The declaration. `not_honoured` is the reason why a setting has no effect here; empty if it has. One that
-    `shows_no_default` has none in Kafka; ours is not told as a synonym."""
+    """The declaration. `not_honoured` is the reason why a setting has no effect here, and empty if it has one. A
+    setting that `shows_no_default` has no default in Kafka, so DescribeConfigs does not list ours as a synonym."""
 
     kind: Kind[Any]
     default: Any
@@ -62,7 +62,7 @@ class Setting:
     name: str = ""
 
     def complete(self, name: str, not_honoured: str) -> None:
-        """What a declaration learns from the class body it stands in. Called once, when the class is made."""
+        """Fill in what follows from the class body. Called once, when the class is created."""
         object.__setattr__(self, "name", name)
         if not self.not_honoured:
             object.__setattr__(self, "not_honoured", not_honoured)
@@ -80,7 +80,7 @@ class Setting:
         return None if self.default is None or self.shows_no_default else self.kind.format(self.default)
 
     def parse(self, text: str) -> Any:
-        """The value that `text` stands for. Raises InvalidSetting with a sentence."""
+        """The parsed and checked value. Raises InvalidSetting with a sentence."""
         try:
             value = self.kind.parse(text)
         except ValueError as problem:
@@ -133,7 +133,7 @@ def topic_default(topic_setting: Setting, importance: Importance = Importance.ME
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Settings:
-    """The base of every table of settings. Bases of a table are its sections; the table declares what they declare."""
+    """The base class of every table of settings. The bases of a table are its sections: it has all their settings."""
 
     declared: ClassVar[Mapping[str, Setting]] = {}
 
@@ -151,8 +151,8 @@ class Settings:
 
     def __init__(self, **values: Any) -> None:
         everything = {declaration.attribute: declaration.default for declaration in self.declared.values()}
-        if strangers := values.keys() - everything.keys():
-            raise TypeError(f"{type(self).__name__} has no setting {sorted(strangers)}")
+        if unknown := values.keys() - everything.keys():
+            raise TypeError(f"{type(self).__name__} has no setting {sorted(unknown)}")
         everything.update(values)
         self.__dict__.update(everything)
 
@@ -175,11 +175,7 @@ class Settings:
             if value != declaration.default:
                 yield declaration.attribute, "[hidden]" if declaration.sensitive else value
 
-    def text_of(self, name: str) -> str | None:
-        """The value of a setting as text, as DescribeConfigs writes it."""
-        return self.declared[name].format(vars(self)[self.declared[name].attribute])
-
 
 def parse_values(declared: Mapping[str, Setting], values: Mapping[str, str]) -> dict[str, Any]:
-    """Attribute names and parsed values of the declared settings among `values`; the others are left to the caller."""
+    """The parsed values by attribute name. Names in `values` that are not declared are ignored."""
     return {declared[name].attribute: declared[name].parse(text) for name, text in values.items() if name in declared}

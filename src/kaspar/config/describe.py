@@ -1,10 +1,10 @@
-"""Which value counts and where it comes from: a broker's settings with their dynamic changes, for DescribeConfigs.
+"""The effective value of each setting and where it comes from, for DescribeConfigs.
 
-A dynamic value set for one broker comes before the cluster-wide one, that before the file's, that before the default.
+A dynamic value of one broker takes precedence over the cluster-wide one, that over the file's, that over the default.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
 from kaspar.config.broker import BrokerConfig
 from kaspar.config.declaration import Scope, Setting
+from kaspar.config.endpoints import listener_prefix, without_listener_prefix
 from kaspar.config.kinds import ConfigType
 from kaspar.config.resources import ClientMetricsConfig, GroupConfig
 from kaspar.config.topic import LogConfig, resolve
@@ -20,7 +21,7 @@ log = get_log(__name__)
 
 
 class ConfigSource(IntEnum):
-    """The source codes of a DescribeConfigs answer."""
+    """The source codes of a DescribeConfigs response."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -42,7 +43,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting in a DescribeConfigs answer. A sensitive value is never in it."""
+    """One setting in a DescribeConfigs response. It never has a sensitive value."""
 
     name: str
     value: str | None
@@ -60,11 +61,11 @@ class ConfigEntry:
 
 @dataclass(frozen=True)
 class BrokerSettings:
-    """The three layers of a broker's settings, and what they come to."""
+    """The three layers of a broker's settings, and the effective configuration. Texts may be secrets: none is shown."""
 
-    static: Mapping[str, str]
-    dynamic_default: Mapping[str, str]
-    dynamic_broker: Mapping[str, str]
+    static: Mapping[str, str] = field(repr=False)
+    dynamic_default: Mapping[str, str] = field(repr=False)
+    dynamic_broker: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, static: Mapping[str, str]) -> "BrokerSettings":
@@ -75,16 +76,36 @@ class BrokerSettings:
 
     @cached_property
     def config(self) -> BrokerConfig:
-        return BrokerConfig.of({**self.static, **self.dynamic_default, **self.dynamic_broker})
+        return BrokerConfig.of(self._everything)
+
+    def listener_values(self, listener: str, mechanism: str | None = None) -> dict[str, str]:
+        """The texts of all settings as a listener has them: what is given under its prefix, `listener.name.NAME.`, wins
+        over what is given for all, and what is given for one SASL mechanism of it over both (KIP-103).
+        """
+        values = {**self._everything, **self.own_listener_values(listener)}
+        if mechanism is not None:
+            values |= self._under(f"{listener_prefix(listener)}{mechanism.lower()}.")
+        return values
+
+    def own_listener_values(self, listener: str) -> dict[str, str]:
+        """Only what is given under the listener's prefix, without it."""
+        return self._under(listener_prefix(listener))
+
+    def _under(self, prefix: str) -> dict[str, str]:
+        return {name[len(prefix) :]: text for name, text in self._everything.items() if name.startswith(prefix)}
+
+    @cached_property
+    def _everything(self) -> Mapping[str, str]:
+        return {**self.static, **self.dynamic_default, **self.dynamic_broker}
 
     def with_dynamic(self, *, default: Mapping[str, str], broker: Mapping[str, str]) -> "BrokerSettings":
-        """These settings under other dynamic values. Stored values that do not work are left out, with a line in the
-        log, so that a value stored by another release cannot keep the broker from starting."""
+        """These settings with other dynamic values. Invalid stored values are ignored and logged, so that a value
+        stored by another release cannot keep the broker from starting."""
         changed = BrokerSettings(self.static, _usable(default), _usable(broker))
         try:
             _ = changed.config
         except InvalidSetting as problem:
-            log.error("the stored dynamic settings do not work together and are left out", problem=str(problem))
+            log.error("ignoring the stored dynamic settings, which contradict each other", problem=str(problem))
             return BrokerSettings(self.static, {}, {})
         return changed
 
@@ -92,13 +113,13 @@ class BrokerSettings:
         """Every setting of this broker."""
         entries = [
             self._broker_entry(declaration, per_broker=True)
-            for declaration in BrokerConfig.declared.values()
-            if not declaration.internal
+            for name, declaration in BrokerConfig.declared.items()
+            if not declaration.internal or name in self.dynamic_broker or name in self.dynamic_default
         ]
         return entries + list(self._undeclared())
 
     def describe_cluster_default(self) -> list[ConfigEntry]:
-        """What is set for all brokers of the cluster, and nothing else."""
+        """Only what is set cluster-wide."""
         return [
             self._broker_entry(BrokerConfig.declared[name], per_broker=False)
             for name in self.dynamic_default
@@ -152,12 +173,12 @@ class BrokerSettings:
         return _entry(declaration, value, synonyms, read_only=declaration.scope is Scope.READ_ONLY)
 
     def _text(self, declaration: Setting) -> str | None:
-        """As Kafka, which knows no empty text for what has no default."""
+        """As in Kafka, a setting without a default has no value rather than an empty one."""
         return self.static.get(declaration.name, declaration.format(declaration.default) or declaration.default_text)
 
     def _synonyms(self, name: str, names: tuple[str, ...]) -> list[ConfigSynonym]:
-        """Every value given under one of `names`, the one that counts first. As in Kafka, what stands before the first
-        value of `name` itself is not shown: so a default in hours is no synonym of one in milliseconds."""
+        """Every value given under one of `names`, the effective one first. As in Kafka, what precedes the first value
+        of `name` itself is left out: a default in hours is not a synonym of one in milliseconds."""
         found = list(self._values_of(names))
         while found and found[0].name != name:
             del found[0]
@@ -179,12 +200,14 @@ class BrokerSettings:
 
     @cached_property
     def _static_with_node_id(self) -> Mapping[str, str]:
-        """Either of the two names of the node's id stands for both."""
+        """node.id and broker.id are two names of one setting."""
         node_id = self.static.get("node.id", self.static.get("broker.id"))
         return self.static if node_id is None else {**self.static, "node.id": node_id, "broker.id": node_id}
 
     def _undeclared(self) -> Iterator[ConfigEntry]:
-        """A setting nobody knows may be anything, a password too: it is told to be there, and its value is not told."""
+        """A setting that is not declared may be a password, so its value is not shown. That of a listener is shown if
+        the setting under its prefix is declared, and is none.
+        """
         layers = (
             (self.static, ConfigSource.STATIC_BROKER_CONFIG),
             (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -192,8 +215,16 @@ class BrokerSettings:
         )
         sources = {name: source for layer, source in layers for name in layer if name not in BrokerConfig.declared}
         for name, source in sources.items():
-            synonyms = (ConfigSynonym(name, None, source),)
-            yield ConfigEntry(name, None, source, True, True, synonyms, ConfigType.UNKNOWN, None)
+            declaration = BrokerConfig.declared.get(without_listener_prefix(name))
+            if declaration is None:
+                kind, sensitive, read_only = ConfigType.UNKNOWN, True, True
+            else:
+                kind, sensitive = declaration.kind.code, declaration.sensitive
+                read_only = declaration.scope is Scope.READ_ONLY
+            value = None if sensitive else self._everything[name]
+            yield ConfigEntry(
+                name, value, source, read_only, sensitive, (ConfigSynonym(name, value, source),), kind, None
+            )
 
 
 SAME_MEANING = {
@@ -201,7 +232,7 @@ SAME_MEANING = {
     for declaration in LogConfig.declared.values()
     for position, name in enumerate(synonym.name for synonym in declaration.synonyms)
 }
-"""For a broker setting, itself and the coarser ones that count where it is not given: milliseconds, minutes, hours."""
+"""A broker setting and those that apply if it is not given: milliseconds, minutes, hours."""
 
 
 def _entry(declaration: Setting, value: str | None, synonyms: list[ConfigSynonym], *, read_only: bool) -> ConfigEntry:
@@ -221,7 +252,7 @@ def _entry(declaration: Setting, value: str | None, synonyms: list[ConfigSynonym
 def _with_override(
     declaration: Setting, overrides: Mapping[str, str], source: ConfigSource, others: list[ConfigSynonym]
 ) -> ConfigEntry:
-    """A setting that its resource may give itself."""
+    """A setting that a resource may override."""
     synonyms = list(others)
     if declaration.name in overrides:
         value = declaration.format(declaration.parse(overrides[declaration.name]))
@@ -238,7 +269,7 @@ def _usable(values: Mapping[str, str]) -> dict[str, str]:
             if declaration is not None:
                 declaration.parse(text)
         except InvalidSetting as problem:
-            log.error("a stored dynamic setting is wrong and is left out", problem=str(problem))
+            log.error("ignoring a stored dynamic setting that is invalid", problem=str(problem))
             continue
         usable[name] = text
     return usable

@@ -1,4 +1,4 @@
-"""Reads the addresses in settings: listeners, advertised listeners, per-address limits, the metrics listener."""
+"""Parses the addresses in settings: listeners, advertised listeners, per-address limits, the metrics listener."""
 
 import ipaddress
 import re
@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from kaspar.base.errors import InvalidSetting
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SERVED_PROTOCOLS = ("PLAINTEXT",)
 _LISTENER = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*?)\]?:(-?[0-9]+)")
 _HIGHEST_PORT = 65535
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One address of a broker. An empty host stands for every address of the machine."""
+    """One address of a broker. An empty host means all addresses of the machine."""
 
     listener: str
     host: str
@@ -48,7 +48,7 @@ def advertised_endpoints(listening: Sequence[Endpoint], advertised: Sequence[str
     for endpoint in endpoints:
         if endpoint.listener not in by_name:
             raise InvalidSetting(
-                f"advertised.listeners names the listener {endpoint.listener}, which is not in listeners"
+                f"advertised.listeners contains the listener {endpoint.listener}, which is not in listeners"
             )
         if endpoint.host in ("0.0.0.0", "::"):
             raise InvalidSetting(
@@ -60,13 +60,23 @@ def advertised_endpoints(listening: Sequence[Endpoint], advertised: Sequence[str
     )
 
 
+def listener_prefix(listener: str) -> str:
+    """Before the names of settings of one listener (KIP-103)."""
+    return f"listener.name.{listener.lower()}."
+
+
+def without_listener_prefix(name: str) -> str:
+    """The setting's own name, also where it is given for one SASL mechanism of a listener."""
+    return _LISTENER_PREFIX.sub("", name, count=1)
+
+
 def connection_limits(text: str) -> dict[str, int]:
     """`host:number,host:number` as a mapping."""
     limits: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         host, colon, number = part.rpartition(":")
         if not colon or not host or not number.strip().isdecimal():
-            raise InvalidSetting(f"max.connections.per.ip.overrides holds {part!r}, which is not host:number")
+            raise InvalidSetting(f"max.connections.per.ip.overrides contains {part!r}, which is not host:number")
         limits[host.strip().strip("[]")] = int(number)
     return limits
 
@@ -83,7 +93,7 @@ def host_and_port(name: str, text: str) -> tuple[str, int] | None:
 def _read(setting: str, text: str) -> Endpoint:
     match = _LISTENER.fullmatch(text)
     if match is None or not 0 <= int(match[3]) <= _HIGHEST_PORT:
-        raise InvalidSetting(f"{setting} holds {text!r}, which is not an address of the form NAME://host:port")
+        raise InvalidSetting(f"{setting} contains {text!r}, which is not of the form NAME://host:port")
     return Endpoint(match[1].upper(), match[2], int(match[3]), "")
 
 
@@ -93,7 +103,7 @@ def _protocol_map(text: str) -> dict[str, str]:
         name, colon, protocol = (piece.strip().upper() for piece in part.partition(":"))
         if not colon or not name or protocol not in SECURITY_PROTOCOLS:
             raise InvalidSetting(
-                f"listener.security.protocol.map holds {part!r}: it must be a listener name, a colon and one of "
+                f"listener.security.protocol.map contains {part!r}: it must be a listener name, a colon and one of "
                 + ", ".join(SECURITY_PROTOCOLS)
             )
         protocols[name] = protocol
@@ -105,11 +115,6 @@ def _with_protocol(endpoint: Endpoint, protocols: dict[str, str]) -> Endpoint:
     if protocol is None:
         raise InvalidSetting(
             f"No security protocol defined for listener {endpoint.listener}: add it to listener.security.protocol.map"
-        )
-    if protocol not in SERVED_PROTOCOLS:
-        # A listener that people believe to be secured must never be served in the clear.
-        raise InvalidSetting(
-            f"listener {endpoint.listener} is to speak {protocol}, and only {', '.join(SERVED_PROTOCOLS)} is served yet"
         )
     return replace(endpoint, security_protocol=protocol)
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ConfigType(IntEnum):
-    """The type codes of a DescribeConfigs answer."""
+    """The type codes of a DescribeConfigs response."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -40,7 +40,7 @@ class Kind(Generic[T]):
         return self.code.name.lower()
 
 
-_MAX_NUMBER_TEXT = 64  # no number a person means is longer, and int() of a long text is slow
+_MAX_NUMBER_TEXT = 64  # int() of a very long text is slow
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 

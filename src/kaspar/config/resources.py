@@ -1,14 +1,14 @@
-"""The settings of the other resources that AlterConfigs knows: groups and client-metrics subscriptions."""
+"""The settings of groups and of client-metrics subscriptions, the other resources of AlterConfigs."""
 
 import re
 from collections.abc import Mapping
 
 from kaspar.base.errors import ErrorCode, InvalidSetting, Refused
 from kaspar.config.broker import BrokerConfig
-from kaspar.config.broker.reasons import NO_SHARE_GROUPS, NO_STREAMS_GROUPS
 from kaspar.config.checks import Check, at_least, between, one_of
 from kaspar.config.declaration import Settings, Synonym, setting
 from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
+from kaspar.config.reasons import NO_SHARE_GROUPS, NO_STREAMS_GROUPS
 
 _DURATION = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
 
@@ -27,7 +27,7 @@ def _broker(name: str) -> tuple[Synonym, ...]:
 
 
 class GroupConfig(Settings):
-    """What one group may set for itself."""
+    """The settings that one group may override."""
 
     consumer_assignment_interval_ms: int = setting(
         INT,
@@ -160,7 +160,7 @@ class GroupConfig(Settings):
     )
 
 
-class ClientMetricsConfig(Settings, not_honoured="Client telemetry is not taken yet."):
+class ClientMetricsConfig(Settings, not_honoured="Client telemetry is not accepted yet."):
     """A subscription: which clients push which metrics, and how often."""
 
     interval_ms: int = setting(INT, 300_000, between(100, 3_600_000), doc="How often the clients push.")
@@ -171,7 +171,7 @@ class ClientMetricsConfig(Settings, not_honoured="Client telemetry is not taken 
 
 
 def validate_group(broker: BrokerConfig, values: Mapping[str, str]) -> None:
-    """Refuses settings that a group cannot have. Raises InvalidSetting with Kafka's sentence."""
+    """Validate the settings of a group. Raises InvalidSetting with Kafka's message."""
     for name in sorted(values):
         if name not in GroupConfig.declared:
             raise InvalidSetting(f"Unknown group config name: {name}")
@@ -186,7 +186,7 @@ def validate_group(broker: BrokerConfig, values: Mapping[str, str]) -> None:
 
 
 def _bounds_of(name: str) -> list[str]:
-    """The broker settings that bound what a group may choose: group.consumer.min.session.timeout.ms and its like."""
+    """The broker settings that bound a group's value, such as group.consumer.min.session.timeout.ms."""
     kind, _, rest = name.partition(".")
     candidates = (
         f"group.{kind}.min.{rest}",
@@ -197,7 +197,7 @@ def _bounds_of(name: str) -> list[str]:
 
 
 def validate_client_metrics(values: Mapping[str, str]) -> None:
-    """Refuses settings that a subscription cannot have. Raises Refused with Kafka's codes and sentences."""
+    """Validate the settings of a subscription. Raises Refused with Kafka's code and message."""
     for name in values:
         if name not in ClientMetricsConfig.declared:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")

@@ -1,25 +1,14 @@
 """The settings of a topic, by Kafka's names. What a topic does not set comes from the broker."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.config.checks import at_least, between, between_or, list_of, one_of, throttled_replicas
 from kaspar.config.declaration import Settings, Synonym, parse_values, setting
 from kaspar.config.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_LONG, STRING
-
-if TYPE_CHECKING:
-    from kaspar.config.broker import BrokerConfig
-
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
-MINUTE_MS = 60_000
-HOUR_MS = 60 * MINUTE_MS
-DAY_MS = 24 * HOUR_MS
-
-NO_TIERS = "There is no tiered storage yet."
-NO_REPLICATION = "Partitions have one replica, on this broker, until replication is here."
+from kaspar.config.reasons import NO_TIERS
+from kaspar.config.units import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS
 
 
 def _from(name: str) -> tuple[Synonym, ...]:
@@ -27,7 +16,7 @@ def _from(name: str) -> tuple[Synonym, ...]:
 
 
 class LogConfig(Settings):
-    """The settings of one topic, resolved: its own values, then the broker's."""
+    """The settings of one topic: its own values, and the broker's where it has none."""
 
     cleanup_policy: tuple[str, ...] = setting(
         LIST,
@@ -99,7 +88,6 @@ class LogConfig(Settings):
         LIST,
         (),
         throttled_replicas("follower.replication.throttled.replicas"),
-        not_honoured=NO_REPLICATION,
         doc="The replicas whose copying is throttled on the follower's side, or `*` for all.",
     )
     index_interval_bytes: int = setting(
@@ -107,7 +95,7 @@ class LogConfig(Settings):
         4 * KIB,
         at_least(0),
         synonyms=_from("log.index.interval.bytes"),
-        doc="About how many bytes of log lie between two entries of the offset index.",
+        doc="The approximate number of bytes between two entries of the offset index.",
     )
     internal_segment_bytes: int | None = setting(
         INT, None, internal=True, doc="Takes the place of `segment.bytes` without its lower bound. For tests."
@@ -116,7 +104,6 @@ class LogConfig(Settings):
         LIST,
         (),
         throttled_replicas("leader.replication.throttled.replicas"),
-        not_honoured=NO_REPLICATION,
         doc="The replicas whose copying is throttled on the leader's side, or `*` for all.",
     )
     local_retention_bytes: int = setting(
@@ -140,14 +127,14 @@ class LogConfig(Settings):
         MAX_LONG,
         at_least(1),
         synonyms=_from("log.cleaner.max.compaction.lag.ms"),
-        doc="The longest a record may wait before its segment is compacted.",
+        doc="The longest time that a record may stay uncompacted.",
     )
     max_message_bytes: int = setting(
         INT,
         1 * MIB + 12,
         at_least(0),
         synonyms=_from("message.max.bytes"),
-        doc="The largest record batch that is taken, after compression if it is compressed.",
+        doc="The largest record batch that is accepted, after compression if it is compressed.",
     )
     message_timestamp_after_max_ms: int = setting(
         LONG,
@@ -175,27 +162,27 @@ class LogConfig(Settings):
         0.5,
         between(0.0, 1.0),
         synonyms=_from("log.cleaner.min.cleanable.ratio"),
-        doc="The share of a log that must be uncompacted before the cleaner takes it up.",
+        doc="The share of a log that must be uncompacted before the cleaner compacts it.",
     )
     min_compaction_lag_ms: int = setting(
         LONG,
         0,
         at_least(0),
         synonyms=_from("log.cleaner.min.compaction.lag.ms"),
-        doc="How long a record stays uncompacted at least.",
+        doc="The shortest time that a record stays uncompacted.",
     )
     min_insync_replicas: int = setting(
         INT,
         1,
         at_least(1),
         synonyms=_from("min.insync.replicas"),
-        doc="How many replicas must be in sync for a produce request with acks=all to be taken.",
+        doc="How many replicas must be in sync for a produce request with acks=all to be accepted.",
     )
     preallocate: bool = setting(
         BOOLEAN,
         False,
         synonyms=_from("log.preallocate"),
-        doc="Whether a new segment's file gets its full size on disk at once.",
+        doc="Whether a new segment file is allocated on disk in its full size.",
     )
     remote_log_copy_disable: bool = setting(
         BOOLEAN, False, not_honoured=NO_TIERS, doc="With tiered storage, stops copying segments to the remote tier."
@@ -262,7 +249,7 @@ class LogConfig(Settings):
         False,
         synonyms=_from("unclean.leader.election.enable"),
         doc="Whether a replica that lacks committed records may lead when no other is left. With one replica: whether "
-        "a partition whose log is lost begins anew, empty.",
+        "a partition whose log is lost is recreated empty.",
     )
 
     @classmethod
@@ -270,22 +257,22 @@ class LogConfig(Settings):
         return cls()
 
     @classmethod
-    def of(cls, broker: "BrokerConfig", overrides: Mapping[str, str]) -> Self:
-        """The topic's own values, else the broker's defaults. `overrides` passed validation when they were stored."""
+    def of(cls, broker: Settings, overrides: Mapping[str, str]) -> Self:
+        """The topic's own values, else the broker's. `overrides` were validated when they were stored."""
         values = resolve(broker, overrides)
         if values["internal_segment_bytes"] is not None:
             values["segment_bytes"] = values["internal_segment_bytes"]
         return cls(**values)
 
 
-def resolve(broker: "BrokerConfig", overrides: Mapping[str, str]) -> dict[str, Any]:
+def resolve(broker: Settings, overrides: Mapping[str, str]) -> dict[str, Any]:
     """Every topic setting by attribute name."""
     values = {declaration.attribute: _broker_default(broker, name) for name, declaration in LogConfig.declared.items()}
     values.update(parse_values(LogConfig.declared, overrides))
     return values
 
 
-def _broker_default(broker: "BrokerConfig", name: str) -> Any:
+def _broker_default(broker: Settings, name: str) -> Any:
     declaration = LogConfig.declared[name]
     for synonym in declaration.synonyms:
         value = vars(broker)[synonym.name.replace(".", "_")]
@@ -298,8 +285,8 @@ def _broker_default(broker: "BrokerConfig", name: str) -> Any:
     return declaration.default
 
 
-def validate_topic_overrides(broker: "BrokerConfig", overrides: Mapping[str, str]) -> None:
-    """Refuses settings that a topic cannot have. Raises InvalidSetting with Kafka's sentence."""
+def validate_topic_overrides(broker: Settings, overrides: Mapping[str, str]) -> None:
+    """Validate the settings of a topic. Raises InvalidSetting with Kafka's message."""
     for name in sorted(overrides):
         if name not in LogConfig.declared:
             raise InvalidSetting(f"Unknown topic config name: {name}")

@@ -1,17 +1,19 @@
-"""An event goes into a coordinator; this comes out."""
+"""What a shard makes of an event."""
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, final
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.base.named_tuples import new_tuple
 from kaspar.protocol.schema import Message
+
+T = TypeVar("T")
 
 
 class Now(NamedTuple):
     """The same moment on three clocks. `wall_ms` goes into records and may jump; `steady_ms` never goes back: timers,
-    and all that happened since the shard was loaded. The age of what the log told is judged by `believed_ms`, which is
+    and all that happened since the shard was loaded. The age of what is in the log is judged by `believed_ms`, which is
     slow to believe a jump ahead (base/patient_clock.py): what expires does not come back.
     """
 
@@ -21,17 +23,17 @@ class Now(NamedTuple):
 
 
 class StoredRecord(NamedTuple):
-    """A record of an internal topic, in words. Without a value it is a tombstone."""
+    """A decoded record of an internal topic. Without a value it is a tombstone."""
 
     key: Message
     value: Message | None
 
 
 class Ticket(Protocol):
-    """Somebody who waits for an answer. To a coordinator it is a name to answer to, and nothing else."""
+    """A request that waits for its response."""
 
     def refused(self, code: ErrorCode) -> Message:
-        """How that somebody is told that nothing came of it."""
+        """The response with this error."""
         ...
 
 
@@ -50,28 +52,90 @@ class Timer(NamedTuple):
 
 
 Action: TypeAlias = Any
-"""What a shell has to do beyond that (write markers, resolve patterns): each coordinator has its own classes for it."""
+"""What is to be done beyond that (write markers, resolve patterns): each coordinator has its own classes for it."""
 
 
-class OneRecord(NamedTuple):
-    """A decision whose outcome is one record, in bytes, and nothing else; `take_in` is called when it is in the log."""
-
-    key: bytes
-    value: bytes
-    take_in: Callable[[], None]
-
-
-@dataclass(slots=True)
-class Decision:
-    """`records` are appended as one batch: all of them or none, within the transaction of `producer` if one is named.
-
-    Replies and actions wait until they are committed; timers do not. If the log refuses the records, the tickets
-    of the replies are told so, actions are dropped, and `if_refused` may put in order what was changed beside the log.
+@final
+class EncodedRecord(NamedTuple):
+    """A record that is encoded already, as key and value. `replay` does what the shard's own `replay` does with the
+    decoded record.
     """
 
-    records: list[StoredRecord] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
-    timers: list[Timer] = field(default_factory=list)
-    actions: list[Action] = field(default_factory=list)
-    producer: ProducerIdAndEpoch | None = None
-    if_refused: "Callable[[ErrorCode, Now], Decision] | None" = None
+    encoded: tuple[bytes, bytes]
+    replay: Callable[[], None]
+
+
+AnyRecord: TypeAlias = StoredRecord | EncodedRecord
+IfRefused: TypeAlias = Callable[[ErrorCode, Now], "Decision"]
+
+
+class Decision:
+    """What is to be done about an event: Kafka's CoordinatorResult.
+
+    `records` are appended as one batch: all of them or none, within the transaction of `producer` if one is named.
+    `response` is for the request that was the event, `replies` are for requests that have waited; both, and `actions`,
+    are held back until the records are committed, timers are not. If the log refuses the records, the request and the
+    tickets of the replies are refused, actions are dropped, and `if_refused` may undo what was changed beside the log.
+
+    Most decisions have little in them, so what is empty is shared: use the `add_` methods to add to it.
+    """
+
+    __slots__ = ("actions", "if_refused", "producer", "records", "replies", "response", "timers")
+
+    def __init__(
+        self,
+        records: Sequence[AnyRecord] = (),
+        response: Message | None = None,
+        *,
+        replies: Sequence[Reply] = (),
+        timers: Sequence[Timer] = (),
+        actions: Sequence[Action] = (),
+        producer: ProducerIdAndEpoch | None = None,
+        if_refused: IfRefused | None = None,
+    ) -> None:
+        self.records = records
+        self.response = response
+        self.replies = replies
+        self.timers = timers
+        self.actions = actions
+        self.producer = producer
+        self.if_refused = if_refused
+
+    def __repr__(self) -> str:
+        return f"Decision({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+    def add_record(self, record: AnyRecord) -> None:
+        self.records = _with(self.records, record)
+
+    def add_records(self, records: Iterable[AnyRecord]) -> None:
+        self.records = _with_all(self.records, records)
+
+    def add_reply(self, ticket: Ticket, message: Message) -> None:
+        self.replies = _with(self.replies, new_tuple(Reply, (ticket, message)))
+
+    def add_replies(self, replies: Iterable[Reply]) -> None:
+        self.replies = _with_all(self.replies, replies)
+
+    def add_timer(self, key: Hashable, at_ms: int | None) -> None:
+        self.timers = _with(self.timers, new_tuple(Timer, (key, at_ms)))
+
+    def add_timers(self, timers: Iterable[Timer]) -> None:
+        self.timers = _with_all(self.timers, timers)
+
+    def add_action(self, action: Action) -> None:
+        self.actions = _with(self.actions, action)
+
+
+def _with(sequence: Sequence[T], element: T) -> Sequence[T]:
+    """Appended in place once it is a list of the decision's own."""
+    if type(sequence) is list:
+        sequence.append(element)
+        return sequence
+    return [*sequence, element]
+
+
+def _with_all(sequence: Sequence[T], elements: Iterable[T]) -> Sequence[T]:
+    if type(sequence) is list:
+        sequence.extend(elements)
+        return sequence
+    return [*sequence, *elements]

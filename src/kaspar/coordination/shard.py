@@ -1,4 +1,4 @@
-"""What a coordinator's shell asks of the state it keeps for one partition of an internal topic."""
+"""The state of a coordinator for one partition of an internal topic: CoordinatorShard in Kafka."""
 
 from collections.abc import Hashable
 from typing import Protocol
@@ -8,12 +8,12 @@ from kaspar.coordination.decision import Decision, Now, StoredRecord
 
 
 class Shard(Protocol):
-    """Its methods for requests take the request, a ticket and the time, and give a Decision. One that raises Refused
-    has changed nothing. Whoever is asked while another event is at work is a bug: shards are not reentrant.
+    """Its methods for requests take the request and the time, those for requests that may wait a ticket too, and return
+    a Decision. One that raises Refused has changed nothing. Shards are not reentrant.
     """
 
     def decode(self, key: bytes, value: bytes | None) -> StoredRecord | None:
-        """A record as it is in the log, in words. None: of a kind that a later version may write, to be passed over."""
+        """The record of these bytes. None: its kind is not known, and it is to be skipped."""
         ...
 
     def encode(self, record: StoredRecord) -> tuple[bytes, bytes | None]: ...

@@ -1,7 +1,6 @@
-"""What the groups of a broker have done since it started: plain numbers, which the shell shows as metrics.
+"""What the groups of a broker have done since it started: plain numbers, which are exported as metrics.
 
-They are counted where it is decided, or where the record that says so is taken in, and never while a shard is loaded:
-what was counted in another life is not counted again.
+They are counted with the decision, or when its record is replayed, and never while a shard is loaded.
 """
 
 from dataclasses import dataclass
@@ -13,6 +12,6 @@ class GroupCounts:
     offset_expirations: int = 0
     offset_deletions: int = 0
     classic_rebalances: int = 0
-    """Classic groups that got their assignments from their leader."""
+    """Rebalances of classic groups that were completed by an assignment."""
     consumer_rebalances: int = 0
-    """Epochs that consumer groups have begun."""
+    """Epochs of consumer groups."""

@@ -1,99 +1,180 @@
-"""What both kinds of group have in common: what a shard and the committed offsets ask of a group, whichever it is.
+"""What a shard asks of a group, whatever its kind: classic or consumer today, share and streams groups to come.
 
-A group answers for itself: whether a member may commit or fetch offsets in its name, whether it may be deleted, and
-from when on its offsets may be forgotten. A check that fails raises `Refused` with Kafka's code and changes nothing.
+A group answers for itself. What it cannot do, or a member may not do, raises `Refused` with Kafka's code, and then
+nothing has changed.
 """
 
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol, TypeAlias
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.coordination import Decision, Now, StoredRecord, Ticket
+from kaspar.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from kaspar.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kaspar.protocol.messages.describe_groups import DescribedGroup
+from kaspar.protocol.messages.heartbeat import HeartbeatRequest
+from kaspar.protocol.messages.join_group import JoinGroupRequest
+from kaspar.protocol.messages.leave_group import LeaveGroupRequest
+from kaspar.protocol.messages.sync_group import SyncGroupRequest
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 class GroupKind(enum.Enum):
-    """The value is Kafka's word for it, as ListGroups shows it."""
+    """The value is Kafka's name of the group type, as ListGroups returns it."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
 
 
-class Client(NamedTuple):
-    """Who asks, and at which version. `new_id` is fresh with each request, for the case that a member id is made."""
+class GroupClient(NamedTuple):
+    """The client that sent a request, and the version of the request. `new_id` is a fresh random id, from which a
+    member id is made if the client needs one. `describes` tells which topics it may describe; None: all of them.
+    """
 
     client_id: str
     host: str
     api_version: int
     new_id: uuid.UUID
+    describes: Callable[[str], bool] | None = None
+
+
+class Committer(Protocol):
+    """Who commits offsets, and for which group. Without a member it is an admin tool, or a consumer that assigns its
+    partitions itself.
+    """
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def instance_id(self) -> str | None: ...
+
+    @property
+    def generation_or_epoch(self) -> int: ...
+
+    @property
+    def api_version(self) -> int: ...
 
 
 PartitionCheck: TypeAlias = Callable[[str, uuid.UUID, int], None]
-"""Whether the member that commits may do so for this partition (topic, topic id, partition): Refused if not."""
+"""Whether a member may commit an offset of this partition (topic, topic id, partition): Refused if not."""
 
 
 class GroupTimer(NamedTuple):
-    """The key of a group's timer: `name` says what for, `member_id` is empty if it is the whole group's."""
+    """The key of a group's timer. `member_id` is empty for a timer of the whole group."""
 
     group_id: str
     name: str
     member_id: str = ""
 
 
-class Group(Protocol):
-    """A group as the offsets and the shard see it."""
+class OffsetsOwner(Protocol):
+    """A group as its committed offsets see it."""
 
     @property
     def group_id(self) -> str: ...
 
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads this topic, or may read it, as far as the group can tell."""
+        ...
+
+    def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
+        """The time (wall clock) from which the retention of a committed offset counts; None while it is in use."""
+        ...
+
+
+class Group(OffsetsOwner, Protocol):
     @property
     def kind(self) -> GroupKind: ...
 
     @property
     def state_name(self) -> str:
-        """In Kafka's words, as ListGroups shows it: "Stable"."""
+        """Kafka's name, as ListGroups returns it: "Stable"."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Nobody is a member."""
+        """It has no members."""
+        ...
+
+    @property
+    def is_awaited(self) -> bool:
+        """A client has been given a member id and is about to join with it (KIP-394)."""
+        ...
+
+    @property
+    def yields_to_classic(self) -> bool:
+        """A member that joins with the classic protocol replaces the group by a classic one."""
         ...
 
     @property
     def protocol_type(self) -> str | None:
-        """None as long as nobody ever joined: a group that has committed offsets and nothing else."""
+        """None until a member has joined: the group has committed offsets and nothing else."""
         ...
 
-    def check_offset_commit(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation_or_epoch: int,
-        *,
-        transactional: bool,
-        api_version: int,
-    ) -> PartitionCheck | None:
-        """Whether this member may commit offsets now, or add them to a transaction; then, for which partitions. None:
-        for all.
-        """
+    # -- the classic protocol ------------------------------------------------------------------------------------------
+
+    def join(self, request: JoinGroupRequest, client: GroupClient, ticket: Ticket, now: Now) -> Decision: ...
+
+    def sync(self, request: SyncGroupRequest, ticket: Ticket, now: Now) -> Decision: ...
+
+    def heartbeat(self, request: HeartbeatRequest, now: Now) -> Decision: ...
+
+    def leave(self, request: LeaveGroupRequest, now: Now) -> Decision: ...
+
+    def describe(self) -> DescribedGroup:
+        """For DescribeGroups, which knows classic groups only."""
+        ...
+
+    # -- the consumer protocol (KIP-848) -------------------------------------------------------------------------------
+
+    def consumer_heartbeat(self, request: ConsumerGroupHeartbeatRequest, client: GroupClient, now: Now) -> Decision: ...
+
+    def consumer_describe(self) -> DescribedConsumerGroup:
+        """For ConsumerGroupDescribe, which knows consumer groups only."""
+        ...
+
+    # -- offsets -------------------------------------------------------------------------------------------------------
+
+    def check_offset_commit(self, committer: Committer, *, transactional: bool) -> PartitionCheck | None:
+        """Whether it may commit offsets now, or add them to a transaction; and for which partitions. None: for all."""
+        ...
+
+    def offsets_committed(self, member_id: str, now: Now) -> None:
+        """This member commits offsets outside a transaction."""
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None: ...
 
     def check_offset_delete(self) -> None: ...
 
+    # -- its life ------------------------------------------------------------------------------------------------------
+
+    def resume(self, now: Now) -> Decision:
+        """The group has been loaded from the log: the sessions of its members begin now."""
+        ...
+
+    @property
+    def member_count(self) -> int: ...
+
+    def timer_fired(self, timer: GroupTimer, now: Now) -> Decision: ...
+
+    def topics_changed(self, changed: Collection[str]) -> None:
+        """Topics with these names were created, deleted, or look different now."""
+        ...
+
     def check_delete(self) -> None:
-        """Whether the group may be deleted: nobody is in it."""
+        """Whether the group may be deleted: it has no members."""
         ...
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads this topic, or might, as far as the group can tell."""
-        ...
-
-    def offsets_expire_from(self, topic: str, committed_at_ms: int) -> int | None:
-        """From when on (wall clock) the retention of a committed offset counts; None as long as it is in use."""
+    def tombstones(self) -> list[StoredRecord]:
+        """The records that delete it, but for its offsets."""
         ...
 
 
@@ -101,14 +182,18 @@ def group_not_found(group_id: str) -> Refused:
     return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
 
 
+def not_of_kind(group_id: str, kind: GroupKind) -> Refused:
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.value} group.")
+
+
 def unknown_member(group_id: str, member_id: str) -> Refused:
     return Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
 
 
-def fenced_instance(group_id: str, instance_id: str, member_id: str) -> Refused:
+def fenced_instance(instance_id: str, member_id: str, current_id: str) -> Refused:
     return Refused(
         ErrorCode.FENCED_INSTANCE_ID,
-        f"Static member {instance_id} of group {group_id} is no longer the one with id {member_id}.",
+        f"Static member {member_id} with instance id {instance_id} was fenced by member {current_id}.",
     )
 
 

@@ -1,7 +1,7 @@
 """Groups that change from one protocol to the other while their members go on reading.
 
 Upgrade: a member of the consumer protocol joins a classic group whose members are consumers. They become members of a
-consumer group, with what they have, and are served the classic protocol by translation (`consumer_classic`).
+consumer group, with what they have, and are served the classic protocol by translation (`classic_members`).
 Downgrade: the last member of the consumer protocol leaves, or gives its instance id to a member of the classic one. The
 group becomes a classic group whose members have what they were meant to have.
 
@@ -15,12 +15,12 @@ from typing import Final
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.base.log import get_log
 from kaspar.coordination import Now, StoredRecord
-from kaspar.groups.classic import ClassicGroup
-from kaspar.groups.classic_member import ClassicMember
-from kaspar.groups.classic_roster import Roster
-from kaspar.groups.consumer_member import Member, OwnedPartitions, Partitions
-from kaspar.groups.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
-from kaspar.groups.consumer_records import (
+from kaspar.groups.classic.member import ClassicMember
+from kaspar.groups.classic.membership import ClassicMembership
+from kaspar.groups.classic.roster import Roster
+from kaspar.groups.consumer.member import Member, OwnedPartitions, Partitions
+from kaspar.groups.consumer.protocol import read_assignment, read_subscription, version_of, write_assignment
+from kaspar.groups.consumer.records import (
     current_record,
     epoch_record,
     group_tombstones,
@@ -28,10 +28,10 @@ from kaspar.groups.consumer_records import (
     target_epoch_record,
     target_record,
 )
-from kaspar.groups.consumer_state import ConsumerState
+from kaspar.groups.consumer.state import ConsumerState
+from kaspar.groups.context import ShardContext
 from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE
 from kaspar.groups.records import ClassicMemberMetadata, ClassicProtocol, GroupMetadataKey, GroupMetadataValue
-from kaspar.groups.surroundings import Surroundings
 from kaspar.groups.topics import TopicsView
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 
@@ -39,54 +39,55 @@ log = get_log(__name__)
 
 DOWNGRADED: Final = "downgraded"
 DOWNGRADED_AND_REBALANCES: Final = "downgraded-and-rebalances"
-"""The names of the timer that wakes a classic group when it has come out of a consumer group."""
+"""The names of the timer that wakes a classic group after a downgrade."""
 NEVER_ASSIGNED: Final = 0
 
 # -- upgrade -----------------------------------------------------------------------------------------------------------
 
 
-def upgrade_records(classic: ClassicGroup, surroundings: Surroundings) -> list[StoredRecord]:
-    """The consumer group that a classic group is to become: none, if it is empty. Refused if it may or can not."""
+def upgrade_records(classic: ClassicMembership, context: ShardContext) -> list[StoredRecord]:
+    """The records of the consumer group that a classic group becomes: none, if it is empty. Refused if it cannot."""
     if classic.is_empty:
         return []
-    _check_upgrade(classic, surroundings)
+    _check_upgrade(classic, context)
     group_id, epoch = classic.group_id, classic.generation_id
     try:
-        members = [_upgraded(member, classic, surroundings) for member in classic.roster]
+        members = [_upgraded(member, classic, context) for member in classic.roster]
     except MalformedBytes as problem:
-        raise _cannot_upgrade(classic, f"a member's subscription or assignment cannot be read: {problem}") from problem
+        raise _cannot_upgrade(classic, f"the embedded consumer protocol is malformed: {problem}") from problem
     topics_read = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
     targets = {
         member.member_id: {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
         for member in members
     }
-    log.info("a classic group becomes a consumer group", group=group_id, epoch=epoch, members=len(members))
+    log.info("upgrading a classic group to a consumer group", group=group_id, epoch=epoch, members=len(members))
     return [
         *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, epoch, surroundings.metadata_hash(topics_read)),
+        epoch_record(group_id, epoch, context.metadata_hash(topics_read)),
         *(target_record(group_id, member_id, target) for member_id, target in targets.items()),
         target_epoch_record(group_id, epoch, NEVER_ASSIGNED),
         *(current_record(group_id, member) for member in members),
     ]
 
 
-def _check_upgrade(classic: ClassicGroup, surroundings: Surroundings) -> None:
-    if not surroundings.upgrades:
-        raise _cannot_upgrade(classic, "group.consumer.migration.policy does not allow it")
+def _check_upgrade(classic: ClassicMembership, context: ShardContext) -> None:
+    if not context.upgrades:
+        raise _cannot_upgrade(classic, "online upgrade is disabled")
     if not classic.uses_consumer_protocol:
-        raise _cannot_upgrade(classic, "its members are no consumers")
-    if len(classic.roster) > surroundings.settings.group_consumer_max_size:
-        raise _cannot_upgrade(classic, "it has more members than group.consumer.max.size")
+        raise _cannot_upgrade(classic, "the group does not use the consumer embedded protocol")
+    if len(classic.roster) > context.settings.group_consumer_max_size:
+        raise _cannot_upgrade(classic, "the group size exceeds the consumer group maximum size")
 
 
-def _cannot_upgrade(classic: ClassicGroup, why: str) -> Refused:
+def _cannot_upgrade(classic: ClassicMembership, why: str) -> Refused:
     return Refused(
-        ErrorCode.GROUP_ID_NOT_FOUND, f"Classic group {classic.group_id} cannot become a consumer group: {why}."
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}.",
     )
 
 
-def _upgraded(member: ClassicMember, classic: ClassicGroup, surroundings: Surroundings) -> Member:
-    """With what it has by the last assignment, also if the group is on its way to another: it will be told to join."""
+def _upgraded(member: ClassicMember, classic: ClassicMembership, context: ShardContext) -> Member:
+    """With what it has by the last assignment, also during a rebalance: it will have to join again."""
     epoch = classic.generation_id
     protocol = classic.protocol_name if classic.protocol_name in member.protocols else next(iter(member.protocols))
     subscription = read_subscription(member.protocols[protocol or ""])
@@ -94,9 +95,9 @@ def _upgraded(member: ClassicMember, classic: ClassicGroup, surroundings: Surrou
     if member.assignment:
         assignment = read_assignment(member.assignment)
         if assignment.user_data:
-            raise _cannot_upgrade(classic, "its assignor keeps data of its own with the assignment")
+            raise _cannot_upgrade(classic, "an unsupported custom assignor is in use")
         for assigned_topic in assignment.assigned_partitions:
-            view = surroundings.topic(assigned_topic.topic)
+            view = context.topic(assigned_topic.topic)
             if view is not None and assigned_topic.partitions:
                 assigned[view.topic_id] = dict.fromkeys(assigned_topic.partitions, epoch)
     return Member(
@@ -115,7 +116,7 @@ def _upgraded(member: ClassicMember, classic: ClassicGroup, surroundings: Surrou
 
 
 def named_partitions(partitions: Partitions | OwnedPartitions, topics: TopicsView) -> ConsumerProtocolAssignment:
-    """As members of the classic protocol are told. Topics that are gone have no name, and are left out."""
+    """As in an assignment of the classic protocol. Deleted topics have no name, and are left out."""
     return ConsumerProtocolAssignment(
         assigned_partitions=tuple(
             TopicPartition(topic=name, partitions=tuple(sorted(partitions[topic_id])))
@@ -136,15 +137,13 @@ def classic_metadata(session_timeout_ms: int, protocols: dict[str, bytes]) -> Cl
 
 
 def may_downgrade(
-    state: ConsumerState, leaving: Collection[Member], surroundings: Surroundings, joining: Member | None = None
+    state: ConsumerState, leaving: Collection[Member], context: ShardContext, joining: Member | None = None
 ) -> bool:
-    """Whether those who are left when these have gone all use the classic protocol, and may have a group of it."""
+    """Whether the members that are left then all use the classic protocol, and a classic group may have them."""
     left = len(state.members) - len(leaving) + (joining is not None)
     classic_left = state.classic_count - sum(member.uses_classic_protocol for member in leaving)
     classic_left += joining is not None and joining.uses_classic_protocol
-    return (
-        left > 0 and classic_left == left and surroundings.downgrades and left <= surroundings.settings.group_max_size
-    )
+    return left > 0 and classic_left == left and context.downgrades and left <= context.settings.group_max_size
 
 
 def downgrade_records(
@@ -181,7 +180,7 @@ def downgrade_records(
     if joining is not None:
         tombstoned.append(joining.member_id)
     log.info(
-        "a consumer group becomes a classic group",
+        "downgrading a consumer group to a classic group",
         group=state.group_id,
         generation=state.group_epoch,
         members=len(stays),

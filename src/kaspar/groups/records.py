@@ -12,9 +12,9 @@ from typing import ClassVar, Final
 from kaspar.base.ids import NO_TIMESTAMP
 from kaspar.coordination.decision import StoredRecord
 from kaspar.coordination.record_kinds import RecordKind, RecordKinds
-from kaspar.groups.offset_records import OffsetCommitKey as OffsetCommitKey
-from kaspar.groups.offset_records import OffsetCommitValue as OffsetCommitValue
-from kaspar.groups.offset_records import read_commit, write_commit
+from kaspar.groups.offsets.records import OffsetCommitKey as OffsetCommitKey
+from kaspar.groups.offsets.records import OffsetCommitValue as OffsetCommitValue
+from kaspar.groups.offsets.records import read_commit, write_commit
 from kaspar.protocol import codec
 from kaspar.protocol.schema import Field, Message, Schema
 

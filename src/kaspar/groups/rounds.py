@@ -2,8 +2,14 @@
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
-from kaspar.groups.offsets import Piece
+from kaspar.groups.offsets.committed import Piece
+
+MAX_VISITED_PER_SLICE: Final = 1000
+"""Groups and offsets that are looked at before the event loop turns to other work ..."""
+MAX_DELETED_PER_SLICE: Final = 250
+"""... or offsets that are deleted: their tombstones are one batch."""
 
 
 class Round:
@@ -24,11 +30,11 @@ class Round:
         self._pieces = None
 
     def take(self) -> tuple[str, list[Piece] | None]:
-        """The next group, with the pieces that are left of it; None: it was not begun."""
+        """The next group, and the pieces of its offsets that are left; None if it was not begun."""
         pieces, self._pieces = self._pieces, None
         return self._groups.popleft(), pieces
 
     def put_back(self, group_id: str, pieces: list[Piece]) -> None:
-        """It is not done yet, and the next one again."""
+        """The group is not done: it is the next one again."""
         self._groups.appendleft(group_id)
         self._pieces = pieces

@@ -13,20 +13,21 @@ from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage
 from kaspar.metadata.sqlite import FILE_NAME
 from kaspar.metadata.store import Create, Put, Store, UnknownOutcome, VersionConflict
+from kaspar.storage.disk.file_names import CLUSTER_METADATA_FOLDER
 
 _MAX_ATTEMPTS = 20
 _UNREAD = uuid.UUID("5f0c6a3e-3f6b-4a8e-9d0b-7c1e52d6a9b4")
 
 
 def id_of_unread(path: str) -> uuid.UUID:
-    """What stands for a log directory that has logs, perhaps, and whose id nobody has read yet: it was not mounted when
-    a release that notes the ids was started for the first time.
+    """Stands for a log directory that may have logs, and whose id has never been read: it was not mounted when the
+    first release that records the ids was started.
     """
     return uuid.uuid5(_UNREAD, path)
 
 
 async def known_directories(store: Store, broker_id: BrokerId) -> dict[uuid.UUID, str] | None:
-    """The paths of a broker's log directories by their ids; None of a broker that has never told."""
+    """The paths of a broker's log directories by their ids; None if the broker has never recorded them."""
     node = await store.get(_path(broker_id))
     if node is None:
         return None
@@ -47,7 +48,7 @@ async def remember_directories(store: Store, broker_id: BrokerId, directories: M
             return
         except (VersionConflict, UnknownOutcome):
             continue
-    raise UnknownOutcome("the metadata store does not answer")
+    raise UnknownOutcome("the metadata store does not respond")
 
 
 def still_needed(
@@ -55,8 +56,8 @@ def still_needed(
 ) -> dict[uuid.UUID, str]:
     """Those of a broker's `known` directories that may have a log of it, or are only `unusable` now: of these paths.
 
-    One that an operator took out of `log.dirs` is forgotten when no partition is in it any more. While there are
-    partitions of which nobody knows where they are, any may have them.
+    One that an operator took out of `log.dirs` is forgotten when no partition is in it any more. While the directory of
+    some partition is unknown, it may be any of them.
     """
     mine = [
         partition.directory_of(broker_id)
@@ -74,10 +75,10 @@ def _path(broker_id: BrokerId) -> str:
 
 
 def store_folder(configured: str | None, log_dirs: Collection[str], formatted: Collection[str]) -> Path:
-    """Where the embedded store is, or is to be made: in `metadata.log.dir`, or else in the log directory that has it,
-    in whatever order they are listed, or else in the first.
+    """Where the embedded store is, or is to be created: in `metadata.log.dir`, or else in the log directory that has
+    it, in whatever order they are listed, or else in the first.
 
-    KasparError where there seems to be a store that cannot be found: a broker must not begin anew without it.
+    Raises KasparError if there seems to be a store that cannot be found: a broker must not start with a new one then.
     """
     found = [folder for folder in log_dirs if (Path(folder) / FILE_NAME).exists()]
     if configured is not None and (Path(configured) / FILE_NAME).exists():
@@ -93,6 +94,7 @@ def store_folder(configured: str | None, log_dirs: Collection[str], formatted: C
         )
     if found:
         return Path(found[0])
+    refuse_unadopted(log_dirs if configured is None else (configured, *log_dirs))
     if formatted and (configured is not None or len(formatted) < len(log_dirs)):
         raise KasparError(
             f"there is no metadata store ({FILE_NAME}), and {', '.join(formatted)} belongs to a cluster. If a volume "
@@ -101,6 +103,18 @@ def store_folder(configured: str | None, log_dirs: Collection[str], formatted: C
             "but their topics are not known any more"
         )
     return Path(configured or next(iter(log_dirs)))
+
+
+def refuse_unadopted(folders: Collection[str]) -> None:
+    """Raises KasparError if Kafka's metadata is in one of the folders: with a new store its topics would be unknown."""
+    for folder in folders:
+        metadata_log = Path(folder) / CLUSTER_METADATA_FOLDER
+        if metadata_log.is_dir():
+            raise KasparError(
+                f"{metadata_log} has the metadata of Apache Kafka, and there is no metadata store ({FILE_NAME}): "
+                "'kaspar metadata adopt FILE', where FILE is the properties file, takes it over. To begin with an "
+                "empty cluster, move that folder away"
+            )
 
 
 def _others(configured: str | None, log_dirs: Collection[str], formatted: Collection[str]) -> str:

@@ -1,6 +1,6 @@
 """A store that misbehaves as a real one may: unknown outcomes, lost sessions, late and merged watches. For tests.
 
-What goes wrong is chosen by a function, so that a test can script it or draw it from a seeded source.
+A function chooses the faults, so that a test can script them or draw them from a seeded source.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ class Fault(Enum):
     NONE = "none"
     NOT_SENT = "not sent"
     """The call does not happen, and its outcome is unknown to the caller."""
-    NO_ANSWER = "no answer"
+    NO_RESPONSE = "no response"
     """The call happens, and its outcome is unknown to the caller."""
     SESSION_LOST = "session lost"
     """The session ends before the call happens."""
     SESSION_LOST_AFTER = "session lost after"
-    """The call happens, and the session ends before the answer."""
+    """The call happens, and the session ends before the response."""
 
 
 def no_faults() -> Fault:
@@ -57,10 +57,10 @@ class FaultyStore:
         fault = self.choose()
         await self._maybe_lose(fault)
         if fault is Fault.NOT_SENT:
-            raise UnknownOutcome("no answer came: the connection was lost before the transaction was sent")
+            raise UnknownOutcome("there was no response: the connection was lost before the transaction was sent")
         await self._store.transact(operations)
-        if fault is Fault.NO_ANSWER:
-            raise UnknownOutcome("no answer came: the connection was lost after the transaction was sent")
+        if fault is Fault.NO_RESPONSE:
+            raise UnknownOutcome("there was no response: the connection was lost after the transaction was sent")
         if fault is Fault.SESSION_LOST_AFTER:
             await self._store.close()
             raise SessionLost("the session was lost after the transaction was sent")
@@ -78,7 +78,7 @@ class FaultyStore:
         fault = self.choose()
         await self._maybe_lose(fault)
         if fault is not Fault.NONE:
-            raise UnknownOutcome("no answer came: the connection was lost during the read")
+            raise UnknownOutcome("there was no response: the connection was lost during the read")
 
     async def _maybe_lose(self, fault: Fault) -> None:
         if fault is Fault.SESSION_LOST:

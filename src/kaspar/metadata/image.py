@@ -1,31 +1,48 @@
-"""The state of a cluster at one moment, immutable. A change makes a new image that shares what stayed the same.
+"""The state of a cluster at one moment, immutable. A change creates a new image that shares what stayed the same.
 
 Topics are changed in batches (`with_topics`), which copies the two indexes once, however many topics changed.
+
+What a broker has to do with a log that it holds is said explicitly, never by absence:
+- the topic's id is among `deleted_topics`: remove it, and report it (`LogsRemoved`);
+- the topic is there, under the same id, has the partition, and the broker is not among its `replicas`: the replica was
+  reassigned, and the log is to be removed (`has_left`). A broker leaves the replicas only when every replica that stays
+  is in sync, or when it was only being added, so no committed record goes with its log;
+- anything else: the log stays.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from kaspar.acls.acl import Acl
 from kaspar.base.ids import ZERO_UUID, BrokerId, LeaderEpoch, TopicPartition
+from kaspar.quotas.entities import QuotasByEntity
+from kaspar.security.delegation_tokens import DelegationToken
+from kaspar.security.scram import ScramCredential
 
 NO_LEADER = BrokerId(-1)
 NO_BROKER = BrokerId(-1)
 Configs: TypeAlias = Mapping[str, str]
 EMPTY_CONFIGS: Configs = MappingProxyType({})
 CLUSTER_DEFAULT = ""
-"""The name of the broker resource whose settings count for all brokers."""
+"""The name of the broker resource whose settings apply to all brokers."""
 
+ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 
 
 class PartitionImage(NamedTuple):
-    """`elr` and `last_known_elr` are the eligible leader replicas of KIP-966; `directories` has the id of the log
-    directory of each replica (KIP-858), ZERO_UUID where it is not known, or nothing if none is.
+    """`elr` are the eligible leader replicas of KIP-966: out of sync, and yet with every committed record, because none
+    was committed since they left the in-sync replicas. `last_known_elr` has the last leader while there is none.
+    `directories` has the id of the log directory of each replica (KIP-858), ZERO_UUID where it is
+    not known, or nothing if none is.
+
+    During a reassignment (KIP-455) `replicas` are the wanted ones followed by `removing_replicas`, and
+    `adding_replicas` are those of the wanted ones that the partition did not have before.
     """
 
     replicas: tuple[BrokerId, ...]
@@ -36,6 +53,19 @@ class PartitionImage(NamedTuple):
     elr: tuple[BrokerId, ...] = ()
     last_known_elr: tuple[BrokerId, ...] = ()
     directories: tuple[uuid.UUID, ...] = ()
+    adding_replicas: tuple[BrokerId, ...] = ()
+    removing_replicas: tuple[BrokerId, ...] = ()
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[BrokerId, ...]:
+        """The replicas once the reassignment that is under way is done."""
+        if not self.removing_replicas:
+            return self.replicas
+        return tuple(replica for replica in self.replicas if replica not in self.removing_replicas)
 
     def directory_of(self, broker_id: BrokerId) -> uuid.UUID | None:
         """The log directory that has the replica of this broker, as far as it is known."""
@@ -49,24 +79,39 @@ class PartitionImage(NamedTuple):
         directories[self.replicas.index(broker_id)] = directory
         return self._replace(directories=tuple(directories) if any(each.int for each in directories) else ())
 
+    def with_replicas(self, replicas: tuple[BrokerId, ...]) -> "PartitionImage":
+        """With other replicas, each that stays in its log directory."""
+        directories = [self.directory_of(replica) or ZERO_UUID for replica in replicas]
+        known = tuple(directories) if any(each.int for each in directories) else ()
+        return self._replace(replicas=replicas, directories=known)
+
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """`partitions[n]` is partition n."""
+    """`partitions[n]` is partition n. `former_brokers` had replicas that were reassigned: one of them that was down
+    since may still have a log, and has to hear of it when the topic is deleted.
+    """
 
     name: str
     topic_id: uuid.UUID
     partitions: tuple[PartitionImage, ...]
     configs: Configs = field(default_factory=dict)
+    former_brokers: tuple[BrokerId, ...] = ()
 
     @property
     def replication_factor(self) -> int:
-        return len(self.partitions[0].replicas)
+        return len(self.partitions[0].target_replicas)
+
+    @property
+    def brokers(self) -> tuple[BrokerId, ...]:
+        """Every broker that may have a log of this topic."""
+        replicas = {replica for partition in self.partitions for replica in partition.replicas}
+        return tuple(sorted(replicas.union(self.former_brokers)))
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedTopic:
-    """A topic that is gone for clients, whose logs these brokers have yet to remove."""
+    """A topic that no longer exists for clients, and whose logs these brokers have yet to remove."""
 
     name: str
     topic_id: uuid.UUID
@@ -83,8 +128,9 @@ class AdvertisedEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A broker that is up. `epoch` is higher each time it comes up; `clean_start`: its logs had been closed well;
-    `log_dirs` are the ids of the log directories that it can use.
+    """A broker that is up. `epoch` grows with each start; `clean_start`: its logs had been closed cleanly;
+    `log_dirs` are the ids of the log directories that it can use; `incarnation` is part of the name of its node, and
+    `last_crash` the incarnation of its last start that was not clean.
     """
 
     broker_id: BrokerId
@@ -93,13 +139,20 @@ class BrokerRegistration:
     rack: str | None = None
     clean_start: bool = False
     log_dirs: tuple[uuid.UUID, ...] = ()
+    incarnation: int = 0
+    last_crash: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """`broker_epochs` remembers each broker's last known epoch, also while it is down. `broker_configs`
-    has the cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text. `features` has the
-    finalised level of each feature that is not at 0; `features_epoch` is higher after each change of one."""
+    """`brokers` are up; those of them in `shutting_down` are about to stop, get no new leaderships and do not count as
+    in sync. Neither is stored. `broker_epochs` and `broker_incarnations` remember each broker's last known epoch and
+    incarnation, also while it is down: these are the brokers that Kafka calls registered. `broker_configs` has the
+    cluster-wide settings under CLUSTER_DEFAULT and each broker's own under its id as text. `features` has the finalised
+    level of each feature that is not at 0; `features_epoch` is higher after each change of one. `acls` has each ACL
+    under its id; one that is there never changes. `scram_credentials` are those of each user, by mechanism;
+    `delegation_tokens` are known by their ids; `client_quotas` has the entities that have any.
+    """
 
     cluster_id: str
     controller_id: BrokerId = NO_BROKER
@@ -115,6 +168,17 @@ class ClusterImage:
     next_producer_id: int = 0
     features: Mapping[str, int] = field(default_factory=dict)
     features_epoch: int = 0
+    shutting_down: frozenset[BrokerId] = frozenset()
+    broker_incarnations: Mapping[BrokerId, int] = field(default_factory=dict)
+    acls: Mapping[str, Acl] = field(default_factory=dict)
+    scram_credentials: Mapping[str, Mapping[str, ScramCredential]] = field(default_factory=dict)
+    delegation_tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    client_quotas: QuotasByEntity = field(default_factory=dict)
+
+    @property
+    def has_elr(self) -> bool:
+        """Whether eligible leader replicas are tracked (KIP-966)."""
+        return self.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
     @property
     def group_version(self) -> int:
@@ -129,6 +193,23 @@ class ClusterImage:
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
+
+    def has_left(self, broker_id: BrokerId, topic_id: uuid.UUID, index: int) -> bool:
+        """Whether the image says that the broker has no replica of this partition any more, and is to remove its log.
+        False for topics and partitions that it does not know.
+        """
+        topic = self.topic_by_id(topic_id)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return False
+        return broker_id not in topic.partitions[index].replicas
+
+    def is_registered(self, broker_id: BrokerId) -> bool:
+        """Whether the broker is known, up or not."""
+        return broker_id in self.broker_epochs or broker_id in self.brokers
+
+    def is_active(self, broker_id: BrokerId) -> bool:
+        """Whether the broker is up, and is not about to stop."""
+        return broker_id in self.brokers and broker_id not in self.shutting_down
 
     def has_partition(self, topic_partition: TopicPartition) -> bool:
         topic = self.topics.get(topic_partition.topic)
@@ -150,9 +231,24 @@ class ClusterImage:
         """The dynamic settings of all brokers."""
         return self.broker_configs.get(CLUSTER_DEFAULT, EMPTY_CONFIGS)
 
-    def after(self, known: "ClusterImage") -> tuple["ClusterImage", frozenset[str]]:
-        """This image, which was loaded from the store, as the next one of someone who knows an earlier one: with the
-        brokers that are known to be up, and with what has not changed left as it is. And which topics changed.
+    def endpoints_for(self, listener: str) -> Iterator[tuple[BrokerRegistration, AdvertisedEndpoint]]:
+        """The brokers as a client of that listener reaches them."""
+        for registration in self.brokers.values():
+            for endpoint in registration.endpoints:
+                if endpoint.listener == listener:
+                    yield registration, endpoint
+
+    def current_leader(self, topic: str | uuid.UUID, index: int) -> tuple[int, int]:
+        """Leader and leader epoch of a partition; -1 for both where there is no such partition."""
+        found = self.topics.get(topic) if isinstance(topic, str) else self.topic_by_id(topic)
+        if found is None or not 0 <= index < len(found.partitions):
+            return -1, -1
+        partition = found.partitions[index]
+        return partition.leader, partition.leader_epoch
+
+    def after(self, known: "ClusterImage") -> tuple["ClusterImage", frozenset[str], tuple[DeletedTopic, ...]]:
+        """This image as the successor of an earlier one that it was not derived from: with the objects of whatever has
+        not changed. And which topics differ, and which of the earlier ones are deleted.
         """
         topics = {
             name: old if (old := known.topics.get(name)) == topic and old is not None else topic
@@ -161,12 +257,18 @@ class ClusterImage:
         changed = frozenset(
             name for name in topics.keys() | known.topics.keys() if topics.get(name) is not known.topics.get(name)
         )
-        same = self.broker_configs == known.broker_configs
-        configs = known.broker_configs if same else self.broker_configs
-        return replace(self, brokers=known.brokers, topics=topics, broker_configs=configs), changed
+        deleted = tuple(
+            topic for topic_id, topic in self.deleted_topics.items() if topic_id not in known.deleted_topics
+        )
+        same = {
+            name: getattr(known, name)
+            for name in ("broker_configs", "acls", "client_quotas")
+            if getattr(self, name) == getattr(known, name)
+        }
+        return replace(self, topics=topics, **same), changed, deleted
 
     def with_topics(self, changes: Mapping[str, TopicImage | None]) -> "ClusterImage":
-        """Topics made or changed, and with None deleted."""
+        """With these topics created or changed, and those that are None deleted."""
         topics, names = dict(self.topics), dict(self.topic_names)
         for name, topic in changes.items():
             old = topics.pop(name, None)

@@ -1,94 +1,190 @@
-"""Reads the image from the store, and makes a new store ready."""
+"""Reads the image from the store, and prepares a new store.
+
+The image is spread over many nodes, which may change while they are read. Every transaction of a controller puts the
+fence (controller/fence.py), so the nodes belong together if the fence has the same version before and after. Otherwise
+they are read again.
+"""
 
 import contextlib
 from collections.abc import Sequence
+from typing import Final
 
+from kaspar.acls.acl import Acl
+from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, random_uuid, uuid_to_text
 from kaspar.metadata import layout
-from kaspar.metadata.features import FIRST_LEVELS
+from kaspar.metadata.features import FIRST_LEVELS, NEW_LEVELS
 from kaspar.metadata.image import BrokerRegistration, ClusterImage, Configs, DeletedTopic, TopicImage
-from kaspar.metadata.store import Create, Node, Store, VersionConflict, Watcher
+from kaspar.metadata.store import Create, DamagedStore, Node, Store, UnknownOutcome, VersionConflict, Watcher
+from kaspar.quotas.entities import Limits, QuotaEntity
+from kaspar.security.delegation_tokens import DelegationToken
+from kaspar.security.scram import ScramCredential
+
+_MAX_ATTEMPTS: Final = 10
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 
-async def prepare_store(store: Store, cluster_id: str | None = None) -> None:
-    """Gives a new store its first nodes and the cluster its id. What is there is left as it is; a store of an earlier
-    release gets what it lacks.
+class StoreIncomplete(KasparError):
+    """A move into the store (metadata/moving.py) is not finished."""
+
+
+async def prepare_store(store: Store, cluster_id: str | None = None, *, min_insync_replicas: int = 1) -> None:
+    """Give a new store its first nodes and the cluster its id; `min_insync_replicas` becomes a setting of a new
+    cluster. What exists is left as it is; a store of an earlier release gets what it lacks. Raises StoreIncomplete
+    while metadata is moved into the store.
     """
+    await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):  # another broker was first
         if await store.get(layout.CLUSTER_ID) is None:
             cluster = cluster_id or uuid_to_text(random_uuid())
-            await store.transact([*layout.bootstrap_nodes(), Create(layout.CLUSTER_ID, cluster.encode())])
+            await store.transact(
+                [
+                    *layout.bootstrap_nodes(),
+                    layout.first_features(NEW_LEVELS),
+                    layout.first_configs({MIN_INSYNC_REPLICAS: str(min_insync_replicas)}),
+                    Create(layout.CLUSTER_ID, cluster.encode()),
+                ]
+            )
+    # A move creates its mark with its first nodes: one who lost against it, or sees its nodes, sees the mark too.
+    await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):
         if await store.get(layout.FEATURES) is None:
             await store.transact([layout.first_features(FIRST_LEVELS)])
-    with contextlib.suppress(VersionConflict):
-        if await store.get(layout.BROKER_DIRECTORIES) is None:
-            await store.transact([Create(layout.BROKER_DIRECTORIES)])
+    there = await store.get_many(layout.LATER_FOLDERS)
+    for path, node in zip(layout.LATER_FOLDERS, there, strict=True):
+        if node is None:
+            with contextlib.suppress(VersionConflict):
+                await store.transact([Create(path)])
+
+
+async def _refuse_incomplete(store: Store) -> None:
+    moving = await store.get(layout.MOVING)
+    if moving is not None:
+        raise StoreIncomplete(
+            f"the metadata of the cluster {moving.value.decode()} is being moved here, and not all of it is here yet: "
+            "wait until 'kaspar metadata move' is done, or, if it was interrupted, run it again"
+        )
 
 
 async def load_image(store: Store) -> ClusterImage:
-    """The whole image, without the brokers that are up."""
-    cluster_id = await _value(store, layout.CLUSTER_ID)
-    fence = layout.decode(await _value(store, layout.FENCE))
-    epochs = layout.decode(await _value(store, layout.BROKER_EPOCHS))
-    features = layout.decode(await _value(store, layout.FEATURES))
+    """The whole image as it was at one moment, without the brokers that are up. Raises UnknownOutcome if the store
+    changes faster than it can be read, and DamagedStore if nodes are missing although nothing changes.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        fence = await _node(store, layout.FENCE)
+        damage: DamagedStore | None = None
+        try:
+            image = await _load_once(store, fence)
+        except DamagedStore as problem:
+            damage = problem
+        if (await _node(store, layout.FENCE)).version == fence.version:
+            if damage is not None:
+                raise damage
+            return image
+    raise UnknownOutcome("the metadata store changed each time it was read")
+
+
+async def _load_once(store: Store, fence: Node) -> ClusterImage:
+    singles = (layout.CLUSTER_ID, layout.BROKER_EPOCHS, layout.FEATURES, layout.PRODUCER_IDS)
+    cluster_id, epochs, features, next_producer_id = await _values(store, singles)
+    controller, levels = layout.decode(fence.value), layout.decode(features)
+    broker_epochs, incarnations = layout.decode_epochs(epochs)
     topics = {topic.name: topic for topic in await _load_topics(store)}
     return ClusterImage(
         cluster_id=cluster_id.decode(),
-        controller_id=BrokerId(fence["controller"]),
-        controller_epoch=fence["epoch"],
-        broker_epochs={BrokerId(int(broker)): epoch for broker, epoch in epochs.items()},
+        controller_id=BrokerId(controller["controller"]),
+        controller_epoch=controller["epoch"],
+        broker_epochs=broker_epochs,
+        broker_incarnations=incarnations,
         topics=topics,
         topic_names={topic.topic_id: name for name, topic in topics.items()},
         deleted_topics={topic.topic_id: topic for topic in await _load_deleted(store)},
         broker_configs=await _load_configs(store, layout.BROKER_CONFIGS),
         group_configs=await _load_configs(store, layout.GROUP_CONFIGS),
         client_metrics_configs=await _load_configs(store, layout.CLIENT_METRICS_CONFIGS),
-        next_producer_id=layout.decode(await _value(store, layout.PRODUCER_IDS)),
-        features=features["levels"],
-        features_epoch=features["epoch"],
+        next_producer_id=layout.decode(next_producer_id),
+        features=levels["levels"],
+        features_epoch=levels["epoch"],
+        acls=await _load_acls(store),
+        scram_credentials=await _load_scram(store),
+        delegation_tokens=await _load_tokens(store),
+        client_quotas=await _load_quotas(store),
     )
 
 
 async def load_brokers(store: Store, watcher: Watcher | None = None) -> dict[BrokerId, BrokerRegistration]:
-    """The brokers that are up. The watcher is called when one comes or goes."""
+    """The brokers that are up. The watcher is called when one registers or its session ends."""
     names = await store.children(layout.BROKER_IDS, watcher)
     nodes = await store.get_many([f"{layout.BROKER_IDS}/{name}" for name in names])
-    found = ((BrokerId(int(name)), node) for name, node in zip(names, nodes, strict=True) if node is not None)
-    return {broker: layout.decode_registration(broker, node.created, node.value) for broker, node in found}
+    found = {layout.registered_as(name): node for name, node in zip(names, nodes, strict=True) if node is not None}
+    # Of a broker that was restarted before its earlier session ended, the last incarnation counts: it comes last.
+    return {
+        broker: layout.decode_registration(broker, incarnation, node.created, node.value)
+        for (broker, incarnation), node in sorted(found.items(), key=lambda each: each[0])
+    }
 
 
 async def _load_topics(store: Store) -> list[TopicImage]:
     names = await store.children(layout.TOPICS)
-    headers = _present(await store.get_many([layout.topic_path(name) for name in names]))
+    headers = await _values(store, [layout.topic_path(name) for name in names])
     topics = []
     for name, header in zip(names, headers, strict=True):
         nodes = [header]
-        if (count := layout.node_count(header.value)) > 1:
-            nodes += _present(await store.get_many(layout.further_paths(name, count)))
-        topics.append(layout.decode_topic(name, [node.value for node in nodes]))
+        if (count := layout.node_count(header)) > 1:
+            nodes += await _values(store, layout.further_paths(name, count))
+        topics.append(layout.decode_topic(name, nodes))
     return topics
 
 
 async def _load_deleted(store: Store) -> list[DeletedTopic]:
     names = await store.children(layout.DELETED)
-    nodes = _present(await store.get_many([f"{layout.DELETED}/{name}" for name in names]))
-    return [layout.decode_deleted(name, node.value) for name, node in zip(names, nodes, strict=True)]
+    values = await _values(store, [f"{layout.DELETED}/{name}" for name in names])
+    return [layout.decode_deleted(name, value) for name, value in zip(names, values, strict=True)]
 
 
 async def _load_configs(store: Store, folder: str) -> dict[str, Configs]:
     names = await store.children(folder)
-    nodes = _present(await store.get_many([f"{folder}/{name}" for name in names]))
-    return {layout.resource_name(name): layout.decode(node.value) for name, node in zip(names, nodes, strict=True)}
+    values = await _values(store, [f"{folder}/{name}" for name in names])
+    return {layout.resource_name(name): layout.decode(value) for name, value in zip(names, values, strict=True)}
 
 
-async def _value(store: Store, path: str) -> bytes:
-    (node,) = _present([await store.get(path)])
-    return node.value
+async def _load_acls(store: Store) -> dict[str, Acl]:
+    names = await store.children(layout.ACLS)
+    acls: dict[str, Acl] = {}
+    for value in await _values(store, [f"{layout.ACLS}/{name}" for name in names]):
+        acls |= layout.decode_acls(value)
+    return acls
 
 
-def _present(nodes: Sequence[Node | None]) -> list[Node]:
-    """The controller alone deletes these nodes, and it is the one who reads: so all of them are there."""
-    present = [node for node in nodes if node is not None]
-    assert len(present) == len(nodes), "nodes of the metadata store went away while they were read"
-    return present
+async def _load_scram(store: Store) -> dict[str, dict[str, ScramCredential]]:
+    names = await store.children(layout.SCRAM)
+    values = await _values(store, [f"{layout.SCRAM}/{name}" for name in names])
+    return {layout.resource_name(name): layout.decode_scram(value) for name, value in zip(names, values, strict=True)}
+
+
+async def _load_tokens(store: Store) -> dict[str, DelegationToken]:
+    names = await store.children(layout.TOKENS)
+    values = await _values(store, [f"{layout.TOKENS}/{name}" for name in names])
+    return {name: layout.decode_token(name, value) for name, value in zip(names, values, strict=True)}
+
+
+async def _load_quotas(store: Store) -> dict[QuotaEntity, Limits]:
+    names = await store.children(layout.CLIENT_QUOTAS)
+    values = await _values(store, [f"{layout.CLIENT_QUOTAS}/{name}" for name in names])
+    return {layout.quota_entity(name): layout.decode(value) for name, value in zip(names, values, strict=True)}
+
+
+async def _node(store: Store, path: str) -> Node:
+    node = await store.get(path)
+    if node is None:
+        raise DamagedStore(f"the metadata store lacks {path}")
+    return node
+
+
+async def _values(store: Store, paths: Sequence[str]) -> list[bytes]:
+    values = []
+    for path, node in zip(paths, await store.get_many(paths), strict=True):
+        if node is None:
+            raise DamagedStore(f"the metadata store lacks {path}")
+        values.append(node.value)
+    return values

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kaspar.base.errors import KasparError
+from kaspar.metadata.moved_mark import MovedMark, StoreMoved, format_version, read_mark, remove_mark, write_mark
 from kaspar.metadata.store import (
     ANY_VERSION,
     Check,
@@ -39,8 +40,11 @@ from kaspar.metadata.store import (
 T = TypeVar("T")
 
 FILE_NAME = "metadata.db"
-FORMAT_VERSION = 2
-"""Since 2 a partition's row may name the log directories of its replicas, which a release of version 1 cannot read."""
+FORMAT_VERSION = 4
+"""Since 2 a partition's row may name the log directories of its replicas, which a release of version 1 cannot read. In
+version 3 the last incarnation of a broker stands beside its epoch. Since 4 there are ACLs: a release that does not know
+them would let everyone in.
+"""
 _APPLICATION_ID = 0x4B535052  # "KSPR": tells our file from any other SQLite file
 _SCHEMA = f"""
     BEGIN IMMEDIATE;
@@ -58,7 +62,7 @@ _SCHEMA = f"""
     COMMIT;
 """
 _NO_SESSION = 0
-ANSWER_WITHIN_S = 10.0
+RESPOND_WITHIN_S = 10.0
 _RESERVE_BYTES = 256 * 1024  # many times what one change to a topic takes
 
 
@@ -73,17 +77,20 @@ class SqliteMetadata:
         self._closed = False
         self._last_session = _NO_SESSION
         self._sessions: dict[int, SqliteStore] = {}
-        # Watched paths and who watches. Touched by the executor's thread only.
+        # Watched paths and their watchers. Used by the executor's thread only.
         self._node_watches: dict[str, list[tuple[int, Watcher]]] = {}
         self._children_watches: dict[str, list[tuple[int, Watcher]]] = {}
 
     @classmethod
-    async def open(cls, folder: Path) -> "SqliteMetadata":
-        """Open or make the metadata file in `folder`. Raises KasparError with a sentence."""
+    async def open(cls, folder: Path, *, even_if_moved: bool = False, file_name: str = FILE_NAME) -> "SqliteMetadata":
+        """Open or create the metadata file in `folder`. Raises KasparError with a sentence. `even_if_moved`: also if
+        its contents were moved to ZooKeeper, for those that only read it, or take that back. `file_name`: of one that
+        no broker uses yet.
+        """
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-store")
-        path = folder / FILE_NAME
+        path = folder / file_name
         try:
-            connection = await asyncio.get_running_loop().run_in_executor(executor, _open_file, path)
+            connection = await asyncio.get_running_loop().run_in_executor(executor, _open_file, path, even_if_moved)
         except BaseException:
             executor.shutdown(wait=False)
             raise
@@ -97,9 +104,9 @@ class SqliteMetadata:
         return session
 
     async def close(self) -> None:
-        """Ends every session and lets go of the file. Safe to call twice."""
+        """End every session and close the file. Safe to call twice."""
         for session in list(self._sessions.values()):
-            # What it leaves behind on a full disk goes when the file is opened again.
+            # What a full disk keeps from being removed is removed when the file is opened again.
             with contextlib.suppress(sqlite3.Error):
                 await session.close()
         if not self._closed:
@@ -107,6 +114,22 @@ class SqliteMetadata:
             with contextlib.suppress(sqlite3.Error):  # nor may a disk that fails keep the broker from stopping
                 await self.run(self._connection.close)
             self._executor.shutdown(wait=False)
+
+    async def moved_mark(self) -> MovedMark | None:
+        return await self.run(lambda: read_mark(self._connection))
+
+    async def mark_moved(self, mark: MovedMark) -> None:
+        """From now on no broker opens the file."""
+        await self._change(lambda: write_mark(self._connection, mark))
+
+    async def unmark_moved(self) -> None:
+        await self._change(lambda: remove_mark(self._connection))
+
+    async def _change(self, work: Callable[[], None]) -> None:
+        try:
+            await self.run(work)
+        except sqlite3.Error as problem:
+            raise KasparError(f"{self.path} cannot be written: {problem}") from None
 
     async def run(self, work: Callable[[], T]) -> T:
         return await self._loop.run_in_executor(self._executor, work)
@@ -158,8 +181,8 @@ class SqliteMetadata:
             raise
 
     def _roll_back(self) -> None:
-        """Also before anything else is done: a disk may fail so that not even the rollback comes through. Whoever reads
-        then must not find what was never committed.
+        """Also runs before every other operation: on a failing disk even the rollback may fail, and a later read must
+        not return what was never committed.
         """
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -274,14 +297,14 @@ class SqliteStore:
 
 
 async def _in_time(work: Coroutine[Any, Any, T]) -> T:
-    """A disk that hangs keeps the store's thread. What it was to do it still does, before anything that comes later."""
+    """A disk that hangs blocks the store's thread. The call is still carried out, before any later one."""
     doing = asyncio.ensure_future(work)
-    doing.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be there to hear
+    doing.add_done_callback(lambda done: done.cancelled() or done.exception())  # its caller may have given up
     try:
-        async with asyncio.timeout(ANSWER_WITHIN_S):
+        async with asyncio.timeout(RESPOND_WITHIN_S):
             return await asyncio.shield(doing)
     except TimeoutError:
-        raise UnknownOutcome(f"the metadata store has not answered for {ANSWER_WITHIN_S:.0f} s") from None
+        raise UnknownOutcome(f"the metadata store has not responded for {RESPOND_WITHIN_S:.0f} s") from None
 
 
 def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session: int, watcher: Watcher) -> None:
@@ -291,11 +314,11 @@ def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session
         entries.append((session, watcher))
 
 
-def _open_file(path: Path) -> sqlite3.Connection:
+def _open_file(path: Path, even_if_moved: bool) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
         try:
-            _prepare(connection, path)
+            _prepare(connection, path, even_if_moved)
         except BaseException:
             connection.close()
             raise
@@ -310,31 +333,32 @@ def _open_file(path: Path) -> sqlite3.Connection:
         raise KasparError(f"{path} is not a metadata file, or it is damaged: {problem}") from None
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    # Exclusive before WAL: then no shared-memory file is needed, and nobody else gets in.
+def _prepare(connection: sqlite3.Connection, path: Path, even_if_moved: bool) -> None:
+    # Exclusive before WAL: then no shared-memory file is needed, and no other process can open the file.
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if tables == 0:
         connection.executescript(_SCHEMA)
     elif application != _APPLICATION_ID:
         raise KasparError(f"{path} is a SQLite file, but not a metadata file")
-    elif version > FORMAT_VERSION:
+    elif (mark := read_mark(connection)) is not None and not even_if_moved:
+        raise StoreMoved(path, mark)
+    elif (version := format_version(connection)) > FORMAT_VERSION:
         raise KasparError(
             f"{path} has format version {version}, and this release knows versions up to {FORMAT_VERSION}: "
             "start the newer release that wrote it"
         )
     _keep_reserve(connection)
-    if tables and version < FORMAT_VERSION:
+    if read_mark(connection) is None and format_version(connection) < FORMAT_VERSION:
         _raise_version(connection)
     connection.execute("DELETE FROM node WHERE session != 0")
 
 
 def _raise_version(connection: sqlite3.Connection) -> None:
-    """From now on an older release refuses the file. On a full disk that is for the next start."""
+    """From now on an older release refuses the file. On a full disk this is left to the next start."""
     try:
         connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
     except sqlite3.OperationalError as problem:
@@ -343,7 +367,7 @@ def _raise_version(connection: sqlite3.Connection) -> None:
 
 
 def _keep_reserve(connection: sqlite3.Connection) -> None:
-    """Take the reserve before records can. Where there is no space for it even now, we go on without."""
+    """Allocate the reserve before records take the space. If there is none even now, the store works without it."""
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
     missing = _RESERVE_BYTES - free_pages * page_bytes

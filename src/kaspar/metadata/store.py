@@ -4,11 +4,13 @@
   children and is deleted after them.
 - Every call is awaited. A change ends in one of three ways: done (the call returns), refused (`VersionConflict`:
   nothing was changed), or unknown (`UnknownOutcome`: it may have happened, or may still). Reads end as unknown too.
-- A call ends within seconds: where no answer comes, it gives up and its outcome is unknown.
-- A `Store` is one session. Its ephemeral nodes go when it ends. When it is lost, every call raises `SessionLost`;
-  whoever needs the store opens another session and reads everything anew.
-- A watch is set by a read, fires at most once, may come late, and one call may stand for several changes: it says
-  "look again", never what was changed. It comes before a read that shows the change.
+- A call ends within seconds: if there is no response by then, its outcome is unknown.
+- A `Store` is one session. Its ephemeral nodes are deleted when it ends. When it is lost, every call raises
+  `SessionLost`; the caller opens another session and reads everything again.
+- A watch is set by a read, fires at most once, may be late, and one call may stand for several changes: it says
+  "look again", never what was changed. It fires before a read that shows the change.
+- A read may be behind what other sessions have committed, never behind what its own session knows: what it has read or
+  written, and what a refused transaction has met.
 - A transaction is all or nothing. It holds at most MAX_TRANSACTION_BYTES, and so does a value.
 """
 
@@ -20,7 +22,7 @@ from kaspar.base.errors import KasparError
 
 MAX_TRANSACTION_BYTES = 512 * 1024
 ANY_VERSION = -1
-_OPERATION_OVERHEAD_BYTES = 32
+_OPERATION_OVERHEAD_BYTES = 64  # what ZooKeeper sends with each, and its chroot: so a message stays below 1 MiB
 
 
 class StoreError(KasparError):
@@ -40,11 +42,15 @@ class UnknownOutcome(StoreError):
 
 
 class SessionLost(StoreError):
-    """This session is over; its ephemeral nodes are gone."""
+    """This session is over; its ephemeral nodes are deleted."""
 
 
 class StoreFull(StoreError):
     """Nothing was changed: there is no space left. Later calls may work."""
+
+
+class DamagedStore(StoreError):
+    """Nodes that belong together do not fit, or are missing."""
 
 
 class TooLarge(StoreError):
@@ -53,8 +59,8 @@ class TooLarge(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`created` is the number of the transaction that made the node: a node made anew has a higher one. `is_mine`:
-    it is ephemeral and goes with the session that read it."""
+    """`created` is the number of the transaction that created the node; a recreated node has a higher one. `is_mine`:
+    it is ephemeral and of the session that read it."""
 
     value: bytes
     version: int
@@ -107,7 +113,7 @@ class Store(Protocol):
         ...
 
     async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
-        """The names (not paths) of the children, sorted. The watcher is called when one comes or goes."""
+        """The names (not paths) of the children, sorted. The watcher is called when one is created or deleted."""
         ...
 
     async def transact(self, operations: Sequence[Operation]) -> None:
@@ -118,7 +124,7 @@ class Store(Protocol):
     def is_lost(self) -> bool: ...
 
     async def close(self) -> None:
-        """Ends the session; its ephemeral nodes go. Safe to call twice."""
+        """End the session and delete its ephemeral nodes. Safe to call twice."""
         ...
 
 

@@ -94,6 +94,10 @@ class ApiKey(IntEnum):
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
     COMPACT_TOPICS = 10000
+    FOLLOW_IMAGE = 10001
+    SUBMIT_EVENT = 10002
+    WRITE_TXN_FENCES = 10003
+    MOVE_CONTROLLER = 10004
 
 
 # From here on the APIs are Kaspar's own.
@@ -191,4 +195,8 @@ KNOWN_VERSIONS: dict[ApiKey, tuple[int, int, int]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0, 0),
     ApiKey.COMPACT_TOPICS: (0, 0, 0),
+    ApiKey.FOLLOW_IMAGE: (0, 0, 0),
+    ApiKey.SUBMIT_EVENT: (0, 0, 0),
+    ApiKey.WRITE_TXN_FENCES: (0, 0, 0),
+    ApiKey.MOVE_CONTROLLER: (0, 0, 0),
 }

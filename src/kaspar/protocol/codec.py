@@ -3,10 +3,9 @@
     request, position = read(MetadataRequest, 12, buffer, position)
     body = write(MetadataResponse(brokers=..., topics=...), 12)
 
-Reading raises MalformedBytes for whatever is not such a message, and takes no memory that the bytes do not account
-for, nor for more than `max_elements` elements of arrays. Tagged fields that are not known are skipped, as Kafka does.
-Writing raises ValueError for a null that the version cannot carry and struct.error for a number that does not fit:
-those are mistakes of the program.
+Reading raises MalformedBytes for anything else, allocates nothing for bytes that were not sent, and reads no more than
+`max_elements` array elements. Unknown tagged fields are skipped, as Kafka does. Writing raises ValueError for a null
+that the version does not allow and struct.error for a number out of range: both are bugs of the caller.
 """
 
 from kaspar.protocol.core import structs

@@ -1,7 +1,7 @@
-"""Which error codes a response carries, and how often: what Kafka's `AbstractResponse.errorCounts` says of it.
+"""Which error codes a response carries, and how often: like Kafka's `AbstractResponse.errorCounts`.
 
-A message's table says where its codes are: the fields of the version whose names end in `error_code`, at every depth,
-success (NONE) included. Kafka's classes count just these, but for a few; those are named below. A test compares all
+The codes are the fields of the version whose names end in `error_code`, at every depth, including success (NONE).
+Kafka's classes count exactly these, with the few exceptions below. A test compares all
 of them with Kafka's own (tests/compat/test_error_counts.py).
 """
 

@@ -1,4 +1,4 @@
-"""Fetch as the broker handles it, versions 4 to 18: the hand-made codec and the shapes it reads and writes.
+"""Fetch as the broker handles it, versions 4 to 18: the handwritten codec and the shapes it reads and writes.
 
 request = read_request(version, buffer, position)
 buffers = write_response(out, version, [(topic, [PartitionData(...)])], session_id=request.session_id)
@@ -40,8 +40,8 @@ write_response = fetch.write_response
 def refused(request: FetchRequest, version: int, error_code: int) -> list[tuple[Topic, list[PartitionData]]]:
     """The topics of a response that refuses the whole request.
 
-    Clients of versions with topic ids read the error of the whole response, so Kafka names no partitions to them; older
-    ones must find it at each partition.
+    Clients of versions with topic ids read the error of the whole response, so Kafka sends them no partitions; older
+    ones look for it in each partition.
     """
     if version >= FIRST_VERSION_WITH_TOPIC_IDS:
         return []

@@ -3,19 +3,19 @@
 A request header has version 2 where the API's version is flexible and version 1 otherwise; a response header likewise
 1 and 0. Two oddities are Kafka's own: the client id is never in the compact form, and an ApiVersions response always
 has header version 0, since a client reads it before it knows what the broker speaks. A client id is only a name for
-logs and metrics, so no client is turned away for one that is not UTF-8.
+logs and metrics, so one that is not UTF-8 is accepted.
 """
 
 import struct
 from typing import NamedTuple
 
 from kaspar.base.errors import MalformedBytes
+from kaspar.base.named_tuples import new_tuple
 from kaspar.protocol.api_keys import KNOWN_VERSIONS, ApiKey
 from kaspar.protocol.core import wire
 
 SIZE_BYTES = 4  # of the length before each frame
 
-_new = tuple.__new__
 _FRAME_SIZE = struct.Struct(">I")
 _START = struct.Struct(">hhih")
 _SIZE_AND_CORRELATION_ID = struct.Struct(">Ii")
@@ -45,8 +45,8 @@ def response_header_is_flexible(api_key: int, api_version: int) -> bool:
 def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader:
     """The header of the request at that position of the buffer (behind its length).
 
-    An API key that nobody knows is for the caller to refuse. So is a version: its header is then read as that of the
-    newest version, which is how Kafka reads an ApiVersions request of a client from the future.
+    Unknown API keys and versions are left to the caller to refuse. The header of an unknown version is read as that of
+    the newest one, as Kafka does for the ApiVersions request of a newer client.
     """
     body_position = position + _CLIENT_ID_AT
     try:
@@ -58,7 +58,7 @@ def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader
         start = body_position
         body_position = start + length
         if body_position > len(buffer):
-            raise MalformedBytes(f"a client id of {length} bytes, and {len(buffer) - start} are left")
+            raise MalformedBytes(f"a client id of {length} bytes, but {len(buffer) - start} are left")
         client_id = str(buffer[start:body_position], "utf-8", "replace")
     if api_version >= _FIRST_FLEXIBLE.get(api_key, 0x8000):
         if body_position < len(buffer) and buffer[body_position] == 0:  # no tagged fields: nearly always
@@ -67,8 +67,7 @@ def read_request_header(buffer: wire.Buffer, position: int = 0) -> RequestHeader
             reader = wire.Reader(buffer, body_position)
             reader.tagged_fields()
             body_position = reader.position
-    # Every request has one of these: its own constructor would take three times as long.
-    return _new(RequestHeader, (api_key, api_version, correlation_id, client_id, body_position))
+    return new_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id, body_position))
 
 
 def write_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytearray:

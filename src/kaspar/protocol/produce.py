@@ -1,5 +1,5 @@
-"""Produce, versions 3 to 13: the hand-made codec of the broker's side and the shapes it reads and writes; and the
-request as a client sends it, whose records stay where they are.
+"""Produce, versions 3 to 13: the handwritten codec of the broker's side and the shapes it reads and writes; and the
+request as a client sends it, without copying its records.
 
 request = read_request(version, buffer, position)
 for topic, partitions in request.topics: ...        # records are buffer[start:end] of each partition

@@ -1,7 +1,7 @@
-"""How a message says what it looks like on the wire: one table per class, in the words of Kafka's message definitions.
+"""The schema of a message on the wire: one table per class, in the terms of Kafka's message definitions.
 
-A message class has the fields of every version. Its SCHEMA says which version has which field, so that one shape
-serves all of them: a field that a version lacks takes its default when read, and is left out when written. Versions
+A message class has the fields of every version. Its SCHEMA says which version has which field: a field that a version
+lacks has its default when read, and is left out when written. Versions
 are written as Kafka writes them: "3+", "0-7", "5", or "" for none.
 """
 
@@ -31,7 +31,7 @@ class VersionRange(NamedTuple):
 class Field(NamedTuple):
     name: str
     type: str
-    """Kafka's word for it: int32, string, records, the name of a class of the same module; []type for an array."""
+    """Kafka's name for it: int32, string, records, the name of a class of the same module; []type for an array."""
     versions: str
     nullable: str = ""
     tag: int = NO_TAG

@@ -1,8 +1,8 @@
 """The shapes of Produce and Fetch as the broker handles them: light, and with records as positions or buffers.
 
-They carry the fields of every version under Kafka's names. A topic goes by its name or, in newer versions, by its id,
-whichever was on the wire. Records are never copied: a request tells where they lie in the received buffer, a response
-has them as the buffers they were read into.
+They have the fields of every version under Kafka's names. A topic is given by its name or, in newer versions, by its
+id, whichever was on the wire. Records are never copied: a request has their position in the received buffer, a response
+the buffers that they were read into.
 """
 
 from collections.abc import Sequence
@@ -10,15 +10,16 @@ from typing import NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
 from kaspar.base.ids import ZERO_UUID
+from kaspar.base.primitives import Octets
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
+Buffer: TypeAlias = Octets
 Topic: TypeAlias = str | UUID
 
 NO_HIGH_WATERMARK = 0x7FFF_FFFF_FFFF_FFFF
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a leader is, for a client that asked the wrong broker."""
+    """The endpoint of a leader, for a client that sent its request to the wrong broker."""
 
     node_id: int
     host: str
@@ -35,7 +36,7 @@ class LeaderIdAndEpoch(NamedTuple):
 
 
 class PartitionProduceData(NamedTuple):
-    """What is to be appended: the bytes from `start` to `end` of the buffer; both are -1 where records are null."""
+    """What is to be appended: the bytes from `start` to `end` of the buffer; both are -1 if records are null."""
 
     partition_index: int
     start: int
@@ -51,8 +52,8 @@ class ProduceRequest(NamedTuple):
 
 OneBatch: TypeAlias = tuple[int, int, str | None, int, Topic, int, int, int]
 """A whole Produce request that appends one batch to one partition, outside a transaction: its version, correlation id,
-client id, acks, topic, partition index, and from where to where in its buffer the records lie. A plain tuple, which is
-cheaper than any other shape, because nearly every request is one of these.
+client id, acks, topic, partition index, and the start and end of the records in its buffer. Nearly every request is one
+of these, so it is a plain tuple: building and unpacking a named one takes three times as long.
 """
 
 
@@ -117,7 +118,7 @@ class SnapshotId(NamedTuple):
 
 
 class Unread(Protocol):
-    """Records that are not in memory: whoever sends them knows where they are."""
+    """Records that are not in memory: the connection that sends them knows where they are."""
 
     def __len__(self) -> int: ...
 

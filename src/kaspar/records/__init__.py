@@ -1,7 +1,6 @@
 """Record batches, format v2: reading, checking, building and compressing them."""
 
 from kaspar.records.batch import (
-    HEADER_SIZE,
     BatchHeader,
     CheckedBatch,
     PlainTerms,
@@ -14,7 +13,7 @@ from kaspar.records.batch import (
     set_crc,
     set_max_timestamp,
 )
-from kaspar.records.builder import build_batch, build_plain_batch, recompress
+from kaspar.records.builder import build_batch, build_fence, build_plain_batch, recompress
 from kaspar.records.codec import Codec, Octets, TimestampType
 from kaspar.records.control import (
     ControlType,
@@ -26,6 +25,8 @@ from kaspar.records.control import (
 )
 from kaspar.records.cost import INLINE_CHECK_NS, QUICK_RECORDS, check_cost_ns, checks_inline
 from kaspar.records.inflate import INFLATED_BYTES_LIMIT
+from kaspar.records.layout import HEADER_SIZE
+from kaspar.records.prepared import PreparedBatch
 from kaspar.records.reader import iter_batch, iter_records
 from kaspar.records.record import Header, Record
 from kaspar.records.refusals import NotOneBatch, TakesTooLong
@@ -44,11 +45,13 @@ __all__ = [
     "NotOneBatch",
     "Octets",
     "PlainTerms",
+    "PreparedBatch",
     "Record",
     "TakesTooLong",
     "TimestampType",
     "build_batch",
     "build_end_transaction_marker",
+    "build_fence",
     "build_leader_change",
     "build_plain_batch",
     "check_batch",

@@ -1,11 +1,14 @@
-"""Builds record batches: from records, and from the records of another batch with another codec."""
+"""Builds record batches: from records, or from another batch with another codec."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from kaspar.base.compiled import load
 from kaspar.base.ids import NO_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
-from kaspar.records.batch import (
+from kaspar.records.batch import CheckedBatch, set_crc
+from kaspar.records.codec import Codec, Octets, TimestampType
+from kaspar.records.core import building
+from kaspar.records.deflate import deflate
+from kaspar.records.inflate import inflate
+from kaspar.records.layout import (
     CODEC_MASK,
     CONTROL_FLAG,
     HEADER,
@@ -14,20 +17,10 @@ from kaspar.records.batch import (
     LOG_APPEND_TIME_FLAG,
     MAGIC,
     TRANSACTIONAL_FLAG,
-    CheckedBatch,
-    set_crc,
 )
-from kaspar.records.codec import Codec, Octets, TimestampType
-from kaspar.records.deflate import deflate
-from kaspar.records.inflate import inflate
 from kaspar.records.record import Record
 
-if TYPE_CHECKING:
-    from kaspar.records import building_core as core
-else:
-    core = load("kaspar.records.building_core")
-
-build_plain_batch = core.build_plain_batch
+build_plain_batch = building.build_plain_batch
 
 _MAX_OFFSET_DELTA = 0x7FFF_FFFF
 
@@ -46,10 +39,10 @@ def build_batch(
     control: bool = False,
     leader_epoch: int = NO_EPOCH,
 ) -> bytearray:
-    """One batch of `records`, which are at least one.
+    """One batch of `records`, of which there is at least one.
 
-    Records with no offset get consecutive ones from `base_offset` on. Given offsets must rise, and may leave gaps as in
-    a compacted log.
+    Records without an offset get consecutive ones from `base_offset` on. Given offsets must increase, and may leave
+    gaps as in a compacted log.
     """
     records = list(records)
     if not records:
@@ -95,8 +88,35 @@ def build_batch(
     return batch
 
 
+def build_fence(*, producer_id: int, producer_epoch: int) -> bytearray:
+    """A transactional batch without records, at one offset, that raises a producer's epoch where its transaction is
+    open. It has the form in which compaction leaves a batch whose records are gone, so every reader knows it. It has no
+    timestamp: no search by time must find it, for there is no record in it.
+    """
+    batch = bytearray(HEADER_SIZE)
+    HEADER.pack_into(
+        batch,
+        0,
+        0,
+        HEADER_SIZE - LENGTH_OVERHEAD,
+        NO_EPOCH,
+        MAGIC,
+        0,
+        TRANSACTIONAL_FLAG,
+        0,
+        NO_TIMESTAMP,
+        NO_TIMESTAMP,
+        producer_id,
+        producer_epoch,
+        -1,
+        0,
+    )
+    set_crc(batch, 0)
+    return batch
+
+
 def recompress(buffer: Octets, checked: CheckedBatch, codec: Codec, level: int | None = None) -> bytearray:
-    """The same batch with its records compressed by `codec`. Takes no more memory than both compressed forms do."""
+    """The same batch with its records compressed by `codec`. Takes no more memory than both compressed batches."""
     payload = memoryview(buffer)[checked.start + HEADER_SIZE : checked.end]
     batch = bytearray(memoryview(buffer)[checked.start : checked.start + HEADER_SIZE])
     for piece in deflate(codec, inflate(checked.codec, payload), level):

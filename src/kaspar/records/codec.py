@@ -1,13 +1,10 @@
-"""The names of a record batch's choices: how it is compressed and whose clock its timestamps come from.
-
-The numbers are those of the batch's attributes.
-"""
+"""How a record batch is compressed and where its timestamps come from, by the numbers in its attributes."""
 
 from enum import IntEnum
-from typing import TypeAlias
 
-Octets: TypeAlias = bytes | bytearray | memoryview
-"""Bytes to be read, wherever they lie. A memoryview is one of single unsigned bytes without gaps."""
+from kaspar.base.primitives import Octets
+
+__all__ = ["Codec", "Octets", "TimestampType"]
 
 
 class Codec(IntEnum):
@@ -21,7 +18,7 @@ class Codec(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Who gave the records their time: the producer, record by record, or the broker, once for the whole batch."""
+    """Who set the timestamps: the producer, for each record, or the broker, for the whole batch."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1

@@ -1,35 +1,30 @@
 """The records of fetched batches as columns, in the layout of Arrow's arrays: no Python object for a record.
 
-What a reader wants is said once: which columns, which offsets, and how large columns may become. Then it takes answer
-after answer, and gives columns whenever they are full; what is left at the end `finish` gives. All that Kafka leaves to
-a consumer happens here: batches are inflated, control batches and aborted transactions left out, CRCs checked.
+A reader is created for certain columns, offsets and sizes of columns. It takes one fetch response after the other and
+yields columns whenever they are full; `finish` returns the rest. It does all that Kafka leaves to a consumer: it
+inflates batches, skips control batches and aborted transactions, and checks CRCs.
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from kaspar.base.compiled import load
 from kaspar.base.errors import MalformedBytes
 from kaspar.base.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from kaspar.records import batch_selection_core, column_reading_core
-else:
-    batch_selection_core = load("kaspar.records.batch_selection_core")
-    column_reading_core = load("kaspar.records.column_reading_core")
+from kaspar.records.core import batch_selection, column_filling
+from kaspar.records.layout import CODEC_MASK
+from kaspar.records.reader import record_pieces
 
 __all__ = ["MAX_COLUMN_BYTES", "ColumnReader", "Columns", "HeadersColumn", "OctetsColumn", "offset_behind"]
 
 MAX_COLUMN_BYTES = 1 << 30
-"""Offsets into a column's bytes have 32 bits, and behind so many bytes one more record of any size still fits."""
+"""Offsets into a column's bytes have 32 bits; after this many bytes one more record of any size still fits."""
 
-offset_behind = batch_selection_core.offset_behind
+offset_behind = batch_selection.offset_behind
 
 
 @dataclass(frozen=True, slots=True)
 class OctetsColumn:
-    """Bytes, or texts in UTF-8. Row n lies in `data` between the int32 offsets n and n + 1."""
+    """Bytes, or strings in UTF-8. Row n is in `data` between the int32 offsets n and n + 1."""
 
     rows: int
     nulls: int
@@ -51,7 +46,7 @@ class HeadersColumn:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns of so many rows; those that nobody wanted are empty."""
+    """Columns of `rows` rows; those that were not asked for are empty."""
 
     rows: int
     key: OctetsColumn
@@ -61,12 +56,13 @@ class Columns:
     timestamp: memoryview
     """int64, in microseconds."""
     timestamp_type: memoryview
-    """int32: 0 for the producer's time, 1 for the log's."""
+    """int32: 0 for CreateTime, 1 for LogAppendTime."""
     headers: HeadersColumn
 
 
 class ColumnReader:
-    """Reads offsets from `start` on and below `until` of one partition. MalformedBytes names it and the batch."""
+    """Reads offsets from `start` on and below `until` of one partition. MalformedBytes names the partition and the
+    batch."""
 
     def __init__(
         self,
@@ -79,31 +75,33 @@ class ColumnReader:
         max_bytes: int = 16 * 1024 * 1024,
     ) -> None:
         """The columns have the names of Spark's own source: key, value, offset, timestamp, timestampType, headers;
-        others are not its affair. Columns end with `max_rows` and before `max_bytes` of keys, values and headers; a
-        record larger than that is alone."""
+        others are ignored. Columns end with `max_rows` rows and before `max_bytes` of keys, values and headers; a
+        larger record gets columns of its own."""
         self._partition = partition
         self._until = until
-        self._selector = batch_selection_core.BatchSelector()
-        self._filler = column_reading_core.ColumnFiller(
+        self._selector = batch_selection.BatchSelector()
+        self._filler = column_filling.ColumnFiller(
             frozenset(columns), start, until, max_rows, min(max_bytes, MAX_COLUMN_BYTES)
         )
 
     def take(self, records: memoryview, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[Columns]:
-        """The records of an answer that follows the last, with the producer and first offset of each of its aborted
-        transactions (read_committed; none otherwise). Gives the columns that are full with them."""
+        """The records of the next fetch response, with the producer and first offset of each of its aborted
+        transactions (read_committed; none otherwise). Yields the columns that they fill."""
         selector, filler = self._selector, self._filler
         try:
             selector.give(records, aborted)
             while (header := selector.select(filler.next_offset, self._until)) is not None:
-                filler.begin(records, selector.position, header)
+                is_compressed = header.attributes & CODEC_MASK
+                pieces = record_pieces(records, selector.position, header) if is_compressed else None
+                filler.begin(records, selector.position, header, pieces)
                 while filler.fill():
                     yield self._columns()
-                    filler.start_anew()  # now, when the memory of the last columns may be free again
+                    filler.start_new_columns()  # not before, since the memory of the last columns may be free by now
         except MalformedBytes as error:
             raise MalformedBytes(f"{self._partition}: {error}") from error
 
     def finish(self) -> Columns | None:
-        """What was taken and not yet given. Nothing can be taken behind it."""
+        """The rest of the rows that were taken. The reader is done after it."""
         return self._columns() if self._filler.rows else None
 
     def _columns(self) -> Columns:
@@ -126,7 +124,7 @@ class ColumnReader:
         )
 
 
-def _octets(column: column_reading_core.OctetsColumn) -> OctetsColumn:
+def _octets(column: column_filling.OctetsColumn) -> OctetsColumn:
     rows = column.rows
     return OctetsColumn(
         rows,

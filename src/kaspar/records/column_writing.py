@@ -1,20 +1,14 @@
-"""Makes record batches of columns in Arrow's layout, without an object for a record.
+"""Builds record batches of columns in Arrow's layout, without an object for a record.
 
-Rows are given to the builder of their partition. A batch that is full is taken out of it, compressed if asked for: it
-has all but an identity (records/identity.py). This module chooses the form of the compiled core.
+Rows go to the builder of their partition. A full batch is taken out of it and compressed if asked for; it then lacks
+only producer and CRC (records/identity.py).
 """
 
-from typing import TYPE_CHECKING
-
-from kaspar.base.compiled import load
-from kaspar.records.batch import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 from kaspar.records.codec import Codec
+from kaspar.records.core import column_writing as core
+from kaspar.records.core import row_grouping
 from kaspar.records.deflate import deflate
-
-if TYPE_CHECKING:
-    from kaspar.records import column_writing_core as core
-else:
-    core = load("kaspar.records.column_writing_core")
+from kaspar.records.layout import HEADER, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC
 
 __all__ = [
     "BatchBuilder",
@@ -31,13 +25,13 @@ BatchBuilder = core.BatchBuilder
 OctetColumn = core.OctetColumn
 Partitioner = core.Partitioner
 RecordColumns = core.RecordColumns
-all_rows = core.all_rows
-group_rows = core.group_rows
+all_rows = row_grouping.all_rows
+group_rows = row_grouping.group_rows
 murmur2 = core.murmur2
 
 
 def take_batch(builder: BatchBuilder, codec: Codec, level: int | None) -> memoryview:
-    """The batch that was collected, without identity. The builder begins the next one."""
+    """The batch that was collected, without producer and CRC. The builder begins the next one."""
     batch = builder.view()
     if codec is not Codec.NONE:
         compressed = bytearray(HEADER_SIZE)

@@ -1,12 +1,12 @@
-"""Compaction of record batches: what the last offset of every key is, and which records stay because of it.
+"""Compaction of record batches: the last offset of every key, and which records stay because of it.
 
-A `KeyMap` is filled with the newer part of a log; a `BatchFilter` then goes over all of it, from its beginning. Both
-take bytes as they are read from a segment: runs of plain batches go through the compiled core in one call, without the
-GIL; a batch that is compressed, in a transaction or a control batch comes one by one, after the caller has decided
-about its transaction. Both raise MalformedBytes where records cannot be read.
+A `KeyMap` is filled with the dirty part of a log; a `BatchFilter` then goes over the whole log. Both take bytes as they
+are read from a segment: runs of plain batches go through the compiled core in one call, without the GIL; compressed,
+transactional and control batches are given one by one, after the caller has decided about their transaction. Both raise
+MalformedBytes where records cannot be read.
 
-A batch that is rebuilt keeps its offsets, its producer and sequences, its leader epoch, its codec, and the timestamps
-of its records; the records that went leave gaps between the offsets of the others.
+A rebuilt batch keeps its offsets, its producer and sequences, its leader epoch, its codec and the timestamps of its
+records; removed records leave gaps between the offsets of the others.
 """
 
 import mmap
@@ -14,40 +14,33 @@ import secrets
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from kaspar.base.compiled import load
 from kaspar.base.errors import MalformedBytes
 from kaspar.records.batch import BatchHeader
 from kaspar.records.codec import Codec, Octets
+from kaspar.records.core import batch_scanning, judging, key_collecting, key_table, rebuilding
 from kaspar.records.deflate import deflate
 from kaspar.records.inflate import INFLATED_BYTES_LIMIT
+from kaspar.records.layout import SMALLEST_RECORD_SIZE
 from kaspar.records.reader import record_pieces, unreadable
-
-if TYPE_CHECKING:
-    from kaspar.records import compaction_core as core
-    from kaspar.records import judging_core, rebuilding_core
-else:
-    core = load("kaspar.records.compaction_core")
-    judging_core = load("kaspar.records.judging_core")
-    rebuilding_core = load("kaspar.records.rebuilding_core")
 
 __all__ = [
     "BatchFate",
     "BatchFilter",
     "IndexPoints",
     "KeyMap",
-    "core",
-    "judging_core",
-    "rebuilding_core",
+    "batch_scanning",
+    "judging",
+    "key_collecting",
+    "key_table",
+    "rebuilding",
     "whole_batches",
 ]
 
-whole_batches = rebuilding_core.whole_batches
-IndexPoints = rebuilding_core.IndexPoints
+whole_batches = batch_scanning.whole_batches
+IndexPoints = batch_scanning.IndexPoints
 
 SLOT_BYTES = 24  # as many as in Kafka, so that log.cleaner.dedupe.buffer.size means the same
-_SMALLEST_RECORD_SIZE = 7
 
 # A batch that inflates to more is inflated a second time when it has to be rebuilt, so that a compression bomb takes
 # time and not memory.
@@ -55,10 +48,11 @@ _HELD_BYTES = 8 * 1024 * 1024
 
 
 class KeyMap:
-    """The last offset of each key, in one block of memory, of which no more is used than the most keys so far needed.
+    """The last offset of each key, in one block of memory, of which only as much is touched as the most keys so far
+    needed.
 
-    `latest_offset` is that of the last record or batch that was mapped: of everything before it, from where the filling
-    began, the map knows every key.
+    `latest_offset` is that of the last record or batch that was mapped: the map has every key from the first mapped
+    offset up to it.
     """
 
     def __init__(self, memory_bytes: int, load_factor: float = 0.9) -> None:
@@ -70,9 +64,9 @@ class KeyMap:
         self._begin(self._slot_count, self.capacity)
 
     def clear(self, most_keys: int | None = None) -> None:
-        """Forget every key, and hash the next ones in another way. There will be no more than `most_keys`, if that is
-        known: a small table is a fast one, and leaves memory alone."""
-        # Wiped rather than given back: the system takes long to take it, and nobody else could run meanwhile.
+        """Remove every key, and choose a new seed. If there will be no more than `most_keys`, the table is smaller,
+        which is faster and touches less memory."""
+        # Zeroed rather than unmapped: unmapping takes long and would hold the GIL.
         self.table.wipe()
         if most_keys is not None and 2 * most_keys < self.capacity:
             self._begin(2 * most_keys + 1, 2 * most_keys + 1)
@@ -80,12 +74,12 @@ class KeyMap:
             self._begin(self._slot_count, self.capacity)
 
     def _begin(self, slot_count: int, capacity: int) -> None:
-        slots = self._slots[: slot_count * core.SLOT_WORDS]
-        self.table = core.KeyTable(slots, capacity, (secrets.randbits(64), secrets.randbits(64)))
-        self._collector = judging_core.KeyCollector()
+        slots = self._slots[: slot_count * key_table.SLOT_WORDS]
+        self.table = key_table.KeyTable(slots, capacity, (secrets.randbits(64), secrets.randbits(64)))
+        self._collector = key_collecting.KeyCollector()
         self.latest_offset = -1
         self.is_full = False
-        """A key came that had no room. What was mapped before it stands."""
+        """There was no room for a key. What was mapped before it remains valid."""
 
     def __len__(self) -> int:
         return self.table.count
@@ -95,7 +89,7 @@ class KeyMap:
         return self._collector.records_read
 
     def put(self, key: bytes, offset: int) -> bool:
-        """False if the key is new and no more fit."""
+        """False if the key is new and the map is full."""
         return self.table.put(key, offset)
 
     def get(self, key: bytes) -> int:
@@ -103,8 +97,8 @@ class KeyMap:
         return self.table.get(key)
 
     def map_plain(self, data: Octets, start: int, end: int, first_offset: int, end_offset: int) -> int:
-        """Map the records from `first_offset` on of the whole batches in `data[start:end]`, up to a batch that has to
-        be judged or is not below `end_offset`: where that one begins. If the map gets full, that means nothing."""
+        """Map the records from `first_offset` on of the whole batches in `data[start:end]`, up to a batch that is not
+        plain or not below `end_offset`. Returns the position of that batch, which has no meaning if the map is full."""
         collector = self._collector
         position = collector.collect_plain(data, start, end, first_offset, end_offset)
         if self._put_collected(data):
@@ -139,35 +133,35 @@ class KeyMap:
         return not self.is_full
 
     def skip_batch(self, header: BatchHeader, first_offset: int) -> None:
-        """A batch of which no record is mapped: it was aborted, or is no data."""
+        """A batch of which no record is mapped: it was aborted, or is a control batch."""
         if header.last_offset >= first_offset:
             self.latest_offset = header.last_offset
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFate:
-    """What was decided about a batch before its records are looked at."""
+    """What was decided about a batch before its records are read."""
 
     drops_records: bool = False
-    """None of them stays: they were aborted, or it is a marker whose time has come."""
+    """No record stays: they were aborted, or it is a marker past its delete horizon."""
     ends_nothing: bool = False
-    """It is a marker with nothing left to end: it gets a delete horizon."""
+    """It is a marker whose transaction has no records left: it gets a delete horizon."""
     keeps_empty: bool = False
-    """It stays as an empty batch if no record does: it is the marker that says the last of its producer."""
+    """It stays as an empty batch if no record does: it is the last marker of its producer."""
 
 
 class BatchFilter:
-    """Takes batches in the order of their offsets; what stays is collected until `take`."""
+    """Takes batches in offset order; what stays is collected until `take`."""
 
     def __init__(
         self, keys: KeyMap, last_data_offsets: Iterable[int], end_offset: int, now_ms: int, delete_horizon_ms: int
     ) -> None:
         """`last_data_offsets`: of the last batch of each producer; that one, and the batch that ends before
-        `end_offset`, stay even if they are empty. What has a delete horizon goes if `now_ms` has reached it;
-        `delete_horizon_ms` is the one that batches get which have none and need one."""
+        `end_offset`, stay even if they are empty. Tombstones and markers go once `now_ms` has reached their delete
+        horizon; `delete_horizon_ms` is for batches that need one and have none."""
         self._table = keys.table
-        self._judge = judging_core.RecordJudge(keys.latest_offset, now_ms)
-        self._rebuilder = rebuilding_core.BatchRebuilder(
+        self._judge = judging.RecordJudge(keys.latest_offset, now_ms)
+        self._rebuilder = rebuilding.BatchRebuilder(
             memoryview(array("q", sorted(last_data_offsets))), end_offset, delete_horizon_ms
         )
 
@@ -184,12 +178,12 @@ class BatchFilter:
         return self._judge.records_without_key
 
     def take(self) -> memoryview:
-        """The batches that stay, of those that were filtered since the last time. To be used before the next ones are
-        filtered, which take their place."""
+        """The batches that stay, of those that were filtered since the last call. Valid until the next ones are
+        filtered, which overwrite them."""
         return self._rebuilder.take()
 
     def filter_plain(self, data: Octets, start: int, end: int) -> int:
-        """Filter the whole batches in `data[start:end]`, up to one that has to be judged: where that one begins."""
+        """Filter the whole batches in `data[start:end]`, up to one that is not plain. Returns its position."""
         judge = self._judge
         position = judge.collect_plain(data, start, end)
         self._settle(data, data, position)
@@ -207,11 +201,11 @@ class BatchFilter:
         self._rebuilder.add_batch(data, position, judge.stays, judge.facts, fate.ends_nothing, fate.keeps_empty)
 
     def _settle(self, records: Octets, data: Octets, position: int) -> None:
-        """Have the map answer for the keys of the records that were collected."""
+        """Decide about the collected records by the offsets of their keys in the map."""
         judge = self._judge
         if judge.is_damaged:
             raise _unreadable(data, position)
-        self._table.look_up(records, judge.asked, judge.answers, judge.asked_count)
+        self._table.look_up(records, judge.lookup_keys, judge.lookup_offsets, judge.lookup_count)
         judge.settle()
 
     def _filter_compressed(self, data: Octets, position: int, header: BatchHeader) -> None:
@@ -223,9 +217,9 @@ class BatchFilter:
             rebuilder.put_rebuilt(data, position, b"".join(deflate(header.codec, kept)))
 
     def _judge_compressed(self, data: Octets, position: int, header: BatchHeader) -> list[Octets] | None:
-        """The inflated records, if they are few enough to be held."""
+        """Returns the inflated records, if they are few enough to be held."""
         judge = self._judge
-        if not 0 < header.count <= INFLATED_BYTES_LIMIT // _SMALLEST_RECORD_SIZE:
+        if not 0 < header.count <= INFLATED_BYTES_LIMIT // SMALLEST_RECORD_SIZE:
             raise _unreadable(data, position)
         judge.begin(data, position)
         held: list[Octets] = []

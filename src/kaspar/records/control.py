@@ -29,7 +29,7 @@ class ControlType(IntEnum):
 
 
 class EndTransactionMarker(NamedTuple):
-    """How a producer's transaction on this partition ended, and the epoch of the coordinator that said so."""
+    """How a producer's transaction on this partition ended, and the epoch of the coordinator that ended it."""
 
     control_type: ControlType
     coordinator_epoch: int
@@ -80,7 +80,7 @@ def build_leader_change(
 def _voters(voters: tuple[int, ...]) -> bytes:
     """A compact array of voter ids, each followed by its (empty) tagged fields."""
     if len(voters) > 126:
-        raise ValueError(f"{len(voters)} voters are more than a quorum has")
+        raise ValueError(f"{len(voters)} voters are too many")
     return bytes([len(voters) + 1]) + b"".join(struct.pack(">ib", voter, 0) for voter in voters)
 
 
@@ -99,7 +99,7 @@ def read_end_transaction_marker(record: Record) -> EndTransactionMarker:
     if kind not in (ControlType.COMMIT, ControlType.ABORT):
         raise MalformedBytes(f"a control record of type {kind.name} does not end a transaction")
     if record.value is None or len(record.value) < _END_TRANSACTION.size:
-        raise MalformedBytes("an end-transaction marker is cut off")
+        raise MalformedBytes("an end-transaction marker is truncated")
     version, coordinator_epoch = _END_TRANSACTION.unpack_from(record.value)
     if version < 0:
         raise MalformedBytes(f"an end-transaction marker has version {version}")

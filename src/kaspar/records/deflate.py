@@ -1,7 +1,7 @@
-"""Compresses the records of a batch, chunk by chunk, in the forms that Kafka's clients read.
+"""Compresses the records of a batch, chunk by chunk, in the formats that Kafka's clients read.
 
 Levels are those of Kafka's settings compression.gzip.level, compression.lz4.level and compression.zstd.level; None is
-the codec's usual one. Snappy has no levels.
+the codec's default. Snappy has no levels.
 """
 
 import struct

@@ -1,13 +1,13 @@
 """Inflates the records of a compressed batch in bounded chunks, so that a compression bomb costs little memory.
 
-What a stranger compressed may be anything. So every library is fed a small piece at a time and asked for at most
-CHUNK_BYTES back, the inflated bytes are counted against INFLATED_BYTES_LIMIT, and whatever a library has to complain
-about becomes a Refused. Two things take more than a chunk: a zstd frame may ask for a window of 128 MiB, as the highest
-level does, and a snappy block can only be inflated whole. No block grows by more than SNAPPY_MAX_RATIO; one that claims
-to is refused before any memory is taken.
+Compressed data is not trusted. So every library is fed a small piece at a time and asked for at most CHUNK_BYTES back,
+the inflated bytes are counted against INFLATED_BYTES_LIMIT, and every error of a library becomes a Refused. Two
+things take more than a chunk: a zstd frame may ask for a window of 128 MiB, as the highest level does, and a snappy
+block can only be inflated whole. No block grows by more than SNAPPY_MAX_RATIO; one that claims to is refused before any
+memory is allocated.
 
-Only what Kafka's own readers can inflate to its end may get into the log, so bytes missing or left over at the end of
-the compressed data are refused too. The libraries release the GIL while they inflate.
+Only what Kafka's own readers can inflate completely may get into the log, so missing or extra bytes at the end of the
+compressed data are refused too. The libraries release the GIL while they inflate.
 """
 
 import functools
@@ -39,20 +39,20 @@ _LZ4_STORED = 1 << 31
 _LZ4_HAS_SIZE = 0x08
 _LZ4_HAS_BLOCK_CHECKSUMS = 0x10
 _LZ4_BLOCKS_AT_ONCE = 1024
-_EMPTY_STORED_BLOCK = "an empty stored block, which Kafka's reader takes for the end"
+_EMPTY_STORED_BLOCK = "it has an empty stored block, which Kafka's reader takes for the end"
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_RLE_BLOCK = 1
 _ZSTD_SKIPPABLE_MAGIC = 0x184D2A50
 
 
 class _BrokenError(Exception):
-    """The compressed data breaks a rule that its library does not look after."""
+    """The compressed data breaks a rule that its library does not check."""
 
 
 def inflate(codec: Codec, payload: Octets) -> Iterator[Octets]:
     """The inflated bytes of `payload`, chunk by chunk. Raises Refused for bytes that do not inflate.
 
-    The code is UNKNOWN_SERVER_ERROR, which is what Kafka's broker answers to them.
+    The code is UNKNOWN_SERVER_ERROR, which Kafka's broker sends for them.
     """
     inflated = 0
     try:
@@ -64,7 +64,7 @@ def inflate(codec: Codec, payload: Octets) -> Iterator[Octets]:
                 )
             yield chunk
     except (zlib.error, RuntimeError, zstandard.ZstdError, cramjam.DecompressionError, _BrokenError) as error:
-        message = f"the batch's {codec.name.lower()} data is broken: {error}"
+        message = f"the {codec.name.lower()} data of the batch is invalid: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
 
@@ -78,7 +78,7 @@ def _inflate_gzip(payload: memoryview) -> Iterator[Octets]:
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             if position == len(payload):
-                raise _BrokenError("it ends too early")
+                raise _BrokenError("it is truncated")
             piece: Octets = payload[position : position + _PIECE_BYTES]
             position += len(piece)
             while piece and not member.eof:
@@ -103,7 +103,7 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
             yield frame.decompress(b"", CHUNK_BYTES)
             continue
         if position == len(payload):
-            raise _BrokenError("it ends too early")
+            raise _BrokenError("it is truncated")
         piece = payload[position : position + _PIECE_BYTES]
         position += len(piece)
         yield frame.decompress(piece, CHUNK_BYTES)
@@ -112,15 +112,15 @@ def _inflate_lz4(payload: memoryview) -> Iterator[Octets]:
 
 
 def _check_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
-    """What the library takes and Kafka's reader does not. Nothing is inflated, but whoever counts the time may end it:
-    a frame may have many blocks.
+    """Checks what the library accepts and Kafka's reader does not. Yields nothing but empty pieces, between which a
+    caller that is out of time may stop: a frame may have many blocks.
     """
     flags = payload[4]
     position = _LZ4_USUAL_HEADER_SIZE + (8 if flags & _LZ4_HAS_SIZE else 0)
     checksum_size = 4 if flags & _LZ4_HAS_BLOCK_CHECKSUMS else 0
     for count in itertools.count(1):
         if position + 4 > len(payload):
-            return  # the library will say so
+            return  # the library reports it
         (size,) = struct.unpack_from("<I", payload, position)
         if size == _LZ4_STORED:
             raise _BrokenError(_EMPTY_STORED_BLOCK)
@@ -137,7 +137,7 @@ def is_usual_lz4(payload: memoryview) -> bool:
 
 
 def _inflate_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
-    """The blocks of a usual frame, one by one: a sixth quicker than the library's reader of frames."""
+    """The blocks of a usual frame, one by one: a sixth faster than the library's reader of frames."""
     _check_lz4_header(bytes(payload[:_LZ4_USUAL_HEADER_SIZE]))
     position = _LZ4_USUAL_HEADER_SIZE
     left = len(payload) - position
@@ -154,12 +154,12 @@ def _inflate_lz4_blocks(payload: memoryview) -> Iterator[Octets]:
         if size == 0:
             raise _BrokenError(_EMPTY_STORED_BLOCK)
         if size > left or size > _LZ4_USUAL_BLOCK_BYTES:
-            raise _BrokenError(f"a block of {size} bytes where {left} are left and 64 KiB allowed")
+            raise _BrokenError(f"it has a block of {size} bytes, but {left} bytes are left and 64 KiB allowed")
         block = payload[position : position + size]
         yield block if is_stored else _inflate_lz4_block(block)
         position += size
         left -= size
-    raise _BrokenError("it ends too early")
+    raise _BrokenError("it is truncated")
 
 
 def _inflate_lz4_block(block: memoryview) -> Octets:
@@ -170,7 +170,7 @@ def _inflate_lz4_block(block: memoryview) -> Octets:
 
 @functools.lru_cache(maxsize=8)
 def _check_lz4_header(header: bytes) -> None:
-    """Its last byte is a checksum. All good ones are equal, so that only the first of them is computed."""
+    """Its last byte is a checksum. All valid headers are equal, so it is computed only once."""
     lz4.frame.get_frame_info(header)
 
 
@@ -179,29 +179,29 @@ def _inflate_zstd(payload: memoryview) -> Iterator[Octets]:
     with frames.stream_reader(payload, read_size=_PIECE_BYTES, read_across_frames=True) as reader:
         while chunk := reader.read(CHUNK_BYTES):
             yield chunk
-    # The library says nothing when a frame is cut off after its last block, where a Kafka consumer would stop.
+    # The library accepts a frame that is cut off after its last block; a Kafka consumer does not.
     for _ in _zstd_blocks(payload):
         pass
 
 
 def _zstd_blocks(payload: memoryview) -> Iterator[int]:
-    """The compressed size of each block of each frame; the structure around them is checked on the way."""
+    """The compressed size of each block of each frame. Checks the structure around them."""
     position = 0
     while position < len(payload):
         if len(payload) - position < 8:
-            raise _BrokenError("it ends too early")
+            raise _BrokenError("it is truncated")
         magic, size = struct.unpack_from("<II", payload, position)
         if magic & ~0xF == _ZSTD_SKIPPABLE_MAGIC:
             position += 8 + size
             continue
         if magic != _ZSTD_MAGIC:
-            raise _BrokenError("bytes follow that are no frame")
+            raise _BrokenError("bytes that are no frame follow")
         frame = payload[position:]
         position += zstandard.frame_header_size(frame)
         last = 0
         while not last:
             if position + 3 > len(payload):
-                raise _BrokenError("it ends too early")
+                raise _BrokenError("it is truncated")
             block = int.from_bytes(payload[position : position + 3], "little")
             last = block & 1
             size = 1 if block >> 1 & 3 == _ZSTD_RLE_BLOCK else block >> 3
@@ -210,7 +210,7 @@ def _zstd_blocks(payload: memoryview) -> Iterator[int]:
         if zstandard.get_frame_parameters(frame).has_checksum:
             position += 4
     if position > len(payload):
-        raise _BrokenError("it ends too early")
+        raise _BrokenError("it is truncated")
 
 
 def count_zstd_blocks(payload: memoryview, enough: int) -> int:
@@ -235,11 +235,11 @@ def _inflate_snappy(payload: memoryview) -> Iterator[Octets]:
             position += _XERIAL_HEADER_SIZE
             continue
         if len(payload) - position < 4:
-            raise _BrokenError("it ends too early")
+            raise _BrokenError("it is truncated")
         (size,) = struct.unpack_from(">i", payload, position)
         position += 4
         if not 0 <= size <= len(payload) - position:
-            raise _BrokenError(f"a block of {size} bytes where {len(payload) - position} are left")
+            raise _BrokenError(f"it has a block of {size} bytes, but {len(payload) - position} are left")
         if size:
             yield _inflate_snappy_block(payload[position : position + size])
         position += size
@@ -248,7 +248,7 @@ def _inflate_snappy(payload: memoryview) -> Iterator[Octets]:
 def _inflate_snappy_block(block: memoryview) -> Octets:
     claimed = cramjam.snappy.decompress_raw_len(block)
     if claimed > SNAPPY_MAX_RATIO * len(block) or claimed > INFLATED_BYTES_LIMIT:
-        raise _BrokenError(f"a block of {len(block)} bytes cannot inflate to {claimed}")
+        raise _BrokenError(f"it has a block of {len(block)} bytes that claims to inflate to {claimed}")
     return memoryview(cramjam.snappy.decompress_raw(block, output_len=claimed))
 
 

@@ -1,4 +1,4 @@
-"""One record, as everything that handles records one by one sees it."""
+"""One record as a Python object."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -6,9 +6,9 @@ Header: TypeAlias = tuple[str, bytes | None]
 
 
 class Record(NamedTuple):
-    """A record of a batch. Offset -1 means that it has none yet: the builder gives it the next one.
+    """A record of a batch. Offset -1 means that it has none yet: the builder assigns the next one.
 
-    A header's key that is not UTF-8 keeps its bytes as surrogates (`surrogateescape`), so that what was read can be
+    A header's key that is not UTF-8 keeps its bytes as surrogates (`surrogateescape`), so that it can be
     written again unchanged.
     """
 

@@ -1,7 +1,10 @@
-"""A partition on this broker: its log and its state together, and who waits for it.
+"""A partition on this broker: its log, its state, and the requests that wait for it.
 
-Owned by the event loop's thread. It does not know how its waiters wait: a fetch is told how many more bytes can be
-read, a produce that its offset is committed.
+Owned by the event loop's thread. It does not know how its waiters wait: it notifies a fetch of how many more bytes can
+be read, and a produce that its offset is committed. Consumers wait for records to be committed, followers for records
+to be appended.
+
+While a thread truncates the log of a follower, nobody else may change the log, nor read it on the loop.
 """
 
 import heapq
@@ -12,39 +15,80 @@ from typing import Protocol
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId, Offset, TopicPartition
+from kaspar.config import LogConfig
 from kaspar.records import EndTransactionMarker
-from kaspar.replication.state import Leadership, PartitionState, Role
-from kaspar.storage import Appended, Log, PreparedBatch
+from kaspar.replication.followers import ClusterView, NoOtherBrokers
+from kaspar.replication.in_sync import AfterRefusal, IsrProposal
+from kaspar.replication.state import START, FollowerFetch, Leadership, PartitionState, Role
+from kaspar.storage import Appended, FetchedBatches, Log, PreparedBatch
 
-_LEADER = Role.LEADER  # each look-up in an enumeration takes as long as a call, and appending is the hot path
+_LEADER = Role.LEADER  # looking up an enum member takes as long as a call, and appending is the hot path
 
 
 class FetchWaiter(Protocol):
     def readable(self, partition: "Partition", size: int) -> None:
-        """`size` more bytes of a partition this fetch asked for are committed; zero: look again, something else
-        changed. Some of them may belong to a transaction that is still open.
+        """`size` more bytes of a partition that this fetch asked for can be read, some of them perhaps in a transaction
+        that is still open.
         """
         ...
+
+    def read_again(self, partition: "Partition") -> None:
+        """Something other than the number of bytes has changed: the partition has to be read again."""
+        ...
+
+
+class ProposeIsr(Protocol):
+    """Submits a proposal to the controller; its outcome comes back as `isr_altered` or `isr_refused`."""
+
+    def __call__(self, partition: "Partition", proposal: IsrProposal) -> None: ...
+
+
+def _nobody_to_ask(partition: "Partition", proposal: IsrProposal) -> None:
+    partition.isr_refused(proposal, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
 class Partition:
     __slots__ = (
         "_commit_order",
         "_commit_waiters",
+        "_propose",
+        "_steady_ms",
         "_uncommitted_bytes",
         "fetch_waiters",
         "log",
+        "low_watermark_waiters",
+        "replica_waiters",
         "state",
         "topic_id",
         "topic_partition",
     )
 
-    def __init__(self, topic_partition: TopicPartition, topic_id: uuid.UUID, log: Log, broker_id: BrokerId) -> None:
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: uuid.UUID,
+        log: Log,
+        broker_id: BrokerId,
+        *,
+        cluster: ClusterView | None = None,
+        propose: ProposeIsr = _nobody_to_ask,
+        high_watermark: int = START,
+    ) -> None:
+        """`high_watermark` is the one that was last known: of a leader with followers it is where it begins."""
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
-        self.state = PartitionState(broker_id)
+        known = Offset(max(log.log_start_offset, min(high_watermark, log.log_end_offset)))
+        log.producers.high_watermark_moved(known)  # transactions whose markers are committed hold nothing back
+        self.state = PartitionState(broker_id, cluster or NoOtherBrokers(), known, log.config.min_insync_replicas)
         self.fetch_waiters: set[FetchWaiter] = set()
+        """Consumers' fetches."""
+        self.replica_waiters: set[FetchWaiter] = set()
+        """Followers' fetches."""
+        self.low_watermark_waiters: set[Callable[[], None]] = set()
+        """Deletions of records, which wait for all live replicas to begin where the leader does."""
+        self._propose = propose
+        self._steady_ms = log.directory.steady_ms
         self._commit_waiters: list[tuple[Offset, int, Callable[[], None]]] = []
         self._commit_order = itertools.count()
         self._uncommitted_bytes = 0
@@ -52,6 +96,11 @@ class Partition:
     @property
     def high_watermark(self) -> Offset:
         return self.state.high_watermark
+
+    @property
+    def low_watermark(self) -> Offset:
+        """Where the logs of all live replicas begin, of a partition that this broker leads."""
+        return self.state.low_watermark(Offset(self.log.log_start_offset))
 
     @property
     def last_stable_offset(self) -> Offset:
@@ -64,35 +113,57 @@ class Partition:
         return self.log.directory.offline is not None
 
     @property
+    def is_changeable(self) -> bool:
+        """Whether the event loop may change the log now: it is still hosted here, and no thread truncates it."""
+        return self.state.role is not Role.NONE and not self.log.truncating
+
+    @property
     def syncs_before_commit(self) -> bool:
-        """`flush.messages=1`: a record is committed only when it is on the disk, and one sync serves all that came
-        before it.
-        """
+        """`flush.messages=1`: a record is committed only when it is synced. One sync covers all records before it."""
         return self.log.config.flush_messages == 1
 
+    def reconfigure(self, config: LogConfig) -> None:
+        self.log.reconfigure(config)
+        self.state.min_insync_replicas = config.min_insync_replicas
+        self.recheck()
+
+    def log_moved(self, log: Log) -> None:
+        """Another log, with the same records in another directory, has taken the place of this partition's log."""
+        self.log = log
+        self._steady_ms = log.directory.steady_ms
+
     def lead_or_follow(self, leadership: Leadership) -> None:
-        durable = self.log.recovery_point if self.syncs_before_commit else self.log.log_end_offset
+        """Apply what the controller decided. No fetcher may append to the log any more if the leader epoch is newer."""
+        if self.offline:
+            return
+        log = self.log
+        end = Offset(log.log_end_offset)
+        durable = Offset(log.recovery_point) if self.syncs_before_commit else end
         committed = self.state.high_watermark
-        if self.state.decide_role(leadership, durable_end=Offset(durable)):
+        if self.state.decide_role(leadership, log_end_offset=end, durable_end=durable, now_ms=self._steady_ms()):
             if self.state.role is Role.LEADER:
-                self.log.leader_epochs.assign(leadership.leader_epoch, self.log.log_end_offset)
+                log.leader_epochs.assign(leadership.leader_epoch, end)
             self.wake_all()
         if self.state.high_watermark > committed:
             self._committed()
+
+    # -- appends -----------------------------------------------------------------------------------------------------
 
     def append_as_leader(self, batch: PreparedBatch, *, acks_all: bool, now_ms: int) -> Appended:
         state = self.state
         if state.role is not _LEADER:
             raise self.why_not_leader()
         log = self.log
-        config = log.config
-        if acks_all and config.min_insync_replicas > 1:
-            state.check_in_sync(min(config.min_insync_replicas, len(state.leadership.replicas)))
+        if acks_all and state.min_insync_replicas > 1:
+            state.check_in_sync()
         appended = log.append_as_leader(batch, leader_epoch=state.leadership.leader_epoch, now_ms=now_ms)
         if not appended.duplicate:
-            self._uncommitted_bytes += batch.end - batch.start
-            if config.flush_messages != 1 and state.local_end_moved(Offset(log.log_end_offset)):
+            size = batch.end - batch.start
+            self._uncommitted_bytes += size
+            if log.config.flush_messages != 1 and state.local_end_moved(Offset(appended.last_offset + 1)):
                 self._committed()
+            if self.replica_waiters:
+                self._appended(size)
         return appended
 
     def append_marker(
@@ -104,11 +175,11 @@ class Partition:
         transaction_version: int,
         now_ms: int,
     ) -> Appended:
-        """End a producer's transaction here, as safely as acks=all would write it."""
+        """End a producer's transaction here, with the guarantees of acks=all."""
         state, log = self.state, self.log
         if state.role is not _LEADER:
             raise self.why_not_leader()
-        state.check_in_sync(min(log.config.min_insync_replicas, len(state.leadership.replicas)))
+        state.check_in_sync()
         appended = log.append_marker(
             marker,
             producer_id=producer_id,
@@ -117,55 +188,158 @@ class Partition:
             leader_epoch=state.leadership.leader_epoch,
             now_ms=now_ms,
         )
-        self._uncommitted_bytes += log.size_between(appended.base_offset, log.log_end_offset)
-        if not self.syncs_before_commit and state.local_end_moved(Offset(log.log_end_offset)):
-            self._committed()
+        self._own_batch_appended(appended)
         return appended
 
-    def durable_up_to(self, offset: Offset) -> None:
-        """The leader's log is as durable as its settings ask for, up to `offset`: commit, and wake whoever waited for
-        that.
+    def append_fence(
+        self, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, now_ms: int
+    ) -> Appended | None:
+        """Fence the older epochs of a producer within its transaction, with the guarantees of acks=all. None if the log
+        has that already.
         """
-        if self.state.local_end_moved(offset):
+        state, log = self.state, self.log
+        if state.role is not _LEADER:
+            raise self.why_not_leader()
+        state.check_in_sync()
+        appended = log.append_fence(
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+            leader_epoch=state.leadership.leader_epoch,
+            now_ms=now_ms,
+        )
+        if appended is not None:
+            self._own_batch_appended(appended)
+        return appended
+
+    def _own_batch_appended(self, appended: Appended) -> None:
+        log = self.log
+        size = log.size_between(appended.base_offset, log.log_end_offset)
+        self._uncommitted_bytes += size
+        if not self.syncs_before_commit and self.state.local_end_moved(Offset(log.log_end_offset)):
+            self._committed()
+        if self.replica_waiters:
+            self._appended(size)
+
+    def append_as_follower(self, fetched: FetchedBatches, *, now_ms: int) -> None:
+        """What the leader sent, checked by `Log.check_fetched`."""
+        if fetched.batches:
+            self.log.append_fetched(fetched, now_ms=now_ms)
+            self._uncommitted_bytes += fetched.size
+
+    def follow_leader(self, high_watermark: int, log_start_offset: int) -> None:
+        """The leader's response has said where its high watermark and its log's start are."""
+        if self.state.follow_high_watermark(Offset(high_watermark), Offset(self.log.log_end_offset)):
+            self._committed()
+        # Segments that hold nothing else are dropped by the next check of retention.
+        self.log.move_log_start_offset(min(log_start_offset, self.state.high_watermark))
+
+    def truncated(self) -> None:
+        """The log of this follower was truncated."""
+        self._uncommitted_bytes = 0
+        self.state.truncated(Offset(self.log.log_end_offset), Offset(self.log.log_start_offset))
+
+    def durable_up_to(self, offset: Offset) -> None:
+        """The leader's log is as durable as its settings require, up to `offset`: commit, and notify the waiters."""
+        if self.state.role is Role.LEADER and self.state.local_end_moved(offset):
             self._committed()
 
+    # -- followers and in-sync replicas ------------------------------------------------------------------------------
+
+    def follower_fetched(self, follower: BrokerId, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """A follower asks for records from `offset` on. Raises Refused if it is not in the log, or if it is the fetch
+        of a broker that has restarted since.
+        """
+        log, state = self.log, self.state
+        end = log.log_end_offset
+        if not log.log_start_offset <= offset <= end:
+            raise Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between {log.log_start_offset} and {end}"
+            )
+        fetch = FollowerFetch(
+            follower, broker_epoch, Offset(offset), Offset(log_start_offset), Offset(end), self._steady_ms()
+        )
+        moved = state.follower_fetched(fetch)
+        proposal = state.maybe_expand(follower)
+        if moved:
+            self._committed()
+        if proposal is not None:
+            self._propose(self, proposal)
+        self._notify_low_watermark()
+
+    def maybe_shrink_isr(self) -> None:
+        """To be called now and then: followers that have fallen behind leave the in-sync replicas."""
+        proposal = self.state.maybe_shrink(Offset(self.log.log_end_offset), self._steady_ms())
+        if proposal is not None:
+            self._propose(self, proposal)
+        self.recheck()
+
+    def isr_altered(self, proposal: IsrProposal, committed: Leadership) -> None:
+        if self.state.isr_altered(proposal, committed):
+            self._committed()
+
+    def isr_refused(self, proposal: IsrProposal, code: ErrorCode) -> AfterRefusal:
+        decided = self.state.isr_refused(proposal, code)
+        self.recheck()
+        return decided
+
+    def recheck(self) -> None:
+        """Other brokers or settings have changed, and with them perhaps what is committed."""
+        if self.state.recheck():
+            self._committed()
+        self._notify_low_watermark()
+
+    # -- waiters -----------------------------------------------------------------------------------------------------
+
+    def _appended(self, size: int) -> None:
+        for waiter in tuple(self.replica_waiters):
+            waiter.readable(self, size)
+
     def _committed(self) -> None:
-        # Before anyone is told: whoever is told may append at once, and readers hear of that by a call within this one.
+        # Before the waiters are notified: they may append at once, which notifies readers within this call.
         size, self._uncommitted_bytes = self._uncommitted_bytes, 0
         if self.log.producers.decided:
             self.log.producers.high_watermark_moved(self.state.high_watermark)
         if self._commit_waiters:
-            self._tell_committed()
+            self._notify_committed()
         if self.fetch_waiters:
             for waiter in tuple(self.fetch_waiters):
-                waiter.readable(self, size)
+                if size:
+                    waiter.readable(self, size)
+                else:  # what it has committed was not appended by this leader
+                    waiter.read_again(self)
 
-    def _tell_committed(self) -> None:
+    def _notify_committed(self) -> None:
         waiters = self._commit_waiters
         while waiters and waiters[0][0] <= self.state.high_watermark:
             heapq.heappop(waiters)[2]()
+
+    def _notify_low_watermark(self) -> None:
+        for look_again in tuple(self.low_watermark_waiters):
+            look_again()
 
     def when_committed(self, end_offset: Offset, callback: Callable[[], None]) -> None:
         """Call back once everything before `end_offset` is committed. The caller keeps its own time limit."""
         heapq.heappush(self._commit_waiters, (end_offset, next(self._commit_order), callback))
 
     def wake_all(self) -> None:
-        """Something other than new data changed (leadership, deletion): every waiter must look again."""
-        for waiter in tuple(self.fetch_waiters):
-            waiter.readable(self, 0)
+        """Something other than new data has changed (leadership, deletion): every waiter must look again."""
+        for waiter in (*self.fetch_waiters, *self.replica_waiters):
+            waiter.read_again(self)
+        self._notify_low_watermark()
         if self.state.role is not Role.LEADER:
             waiters = self._commit_waiters.copy()
-            self._commit_waiters.clear()  # in place: a call of `_committed` may be at work on it further up the stack
+            self._commit_waiters.clear()  # in place: `_committed` may be iterating over it further up the stack
             for _, _, callback in waiters:
                 callback()
 
     def why_not_leader(self) -> Refused:
-        """Why a record that waited for its commit will not get it here."""
+        """Why a record that waits to be committed will not be."""
         if self.offline:
             return Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the partition's log directory went offline")
         return Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker no longer leads the partition")
 
     def retire(self) -> None:
-        """The partition leaves this broker: nobody may wait for it any longer."""
+        """The partition leaves this broker, or this broker may be fenced: release all waiters."""
         self.state.resign()
         self.wake_all()

@@ -1,31 +1,31 @@
-"""Spark reads and writes topics: the data source "kaspar" of PySpark, batch and streaming, at least or exactly once.
+"""The PySpark data source "kaspar": reads and writes topics, batch and streaming, at least once or exactly once.
 
     import kaspar.spark
 
     spark = kaspar.spark.session()
     rows = spark.readStream.format("kaspar").option("subscribe", "clicks").load()
 
-Python workers of Spark import this package for every task: it loads nothing of PySpark until a name is used.
+Spark's Python workers import this package for every task: it loads nothing of PySpark until a name is used.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from kaspar.spark.sessions import end, register, session
+from kaspar.spark.running.sessions import end, register, session
 
 if TYPE_CHECKING:
-    from kaspar.spark.foreach_batch import batch, write_batch
-    from kaspar.spark.progress import watch
+    from kaspar.spark.exactly_once.foreach_batch import batch, write_batch
+    from kaspar.spark.watching.progress import watch
 
 __all__ = ["batch", "end", "register", "session", "watch", "write_batch"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "watch":
-        from kaspar.spark.progress import watch
+        from kaspar.spark.watching.progress import watch
 
         return watch
     if name in ("batch", "write_batch"):
-        from kaspar.spark import foreach_batch
+        from kaspar.spark.exactly_once import foreach_batch
 
         return getattr(foreach_batch, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

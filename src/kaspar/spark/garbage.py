@@ -1,7 +1,7 @@
-"""Spark's Python workers collect garbage after every task, however small it was.
+"""Spark's Python workers run the garbage collector after every task, however small.
 
-They look at all objects then, and nearly all of these are what Spark, Arrow and this package have loaded: 45 ms, which
-is more than many a task takes. None of that ever goes, so it is set aside once, when a first task is done.
+Each run visits all objects, nearly all of which belong to the loaded modules of Spark, Arrow and this package: 45 ms,
+more than many tasks take. These objects live as long as the process, so they are frozen once, after the first task.
 """
 
 import functools
@@ -9,7 +9,7 @@ import gc
 
 
 @functools.cache
-def set_aside_what_is_loaded() -> None:
-    """For processes of Spark's alone, at the end of what they are asked to do."""
+def freeze_loaded_objects() -> None:
+    """Only for processes that Spark started, at the end of what they were asked to do."""
     gc.collect()
     gc.freeze()

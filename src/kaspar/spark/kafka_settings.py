@@ -1,8 +1,7 @@
-"""The options that begin with `kafka.`: where the cluster is and how to speak to it, for reading and for writing.
+"""Options that begin with `kafka.`: how to connect to the cluster, for reading and for writing.
 
-What Spark's connector refuses is refused by whoever reads the options. Here stands what both directions share, and the
-one place that knows which security this client speaks: none yet, so every setting of it is refused with a sentence
-rather than ignored.
+This module has what both directions share, and is the one place that knows which security protocols the client
+supports: only PLAINTEXT yet, so every other security setting is refused rather than ignored.
 """
 
 from collections.abc import Mapping
@@ -24,32 +23,32 @@ _REQUEST_TIMEOUT_MS = 30_000  # as Kafka's clients have it
 
 
 class InvalidOption(KasparError):
-    """An option of the data source that cannot be used: a sentence for whoever wrote the query."""
+    """An option of the data source that cannot be used. The text is for the author of the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How a client of the cluster is made, wherever one is needed: on the driver and in each task."""
+    """How to open a client, on the driver and in each task."""
 
     bootstrap_servers: str
     client_id: str = _CLIENT_ID
     request_timeout_ms: int = _REQUEST_TIMEOUT_MS
 
     def client(self) -> "Client":
-        from kaspar.client import Client  # the process that only parses options does without it
+        from kaspar.client import Client  # a process that only parses options does not load it
 
         return Client(self.bootstrap_servers, client_id=self.client_id, timeout_s=self.request_timeout_ms / 1000)
 
 
 def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the Kafka client among the options, without their prefix, named in small letters."""
+    """The Kafka client settings among the options, without their prefix, in lower case."""
     return {
         name.lower().removeprefix(PREFIX): value for name, value in options.items() if name.lower().startswith(PREFIX)
     }
 
 
 def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
-    """From what kafka_settings() gives; InvalidOption where it does not say where the cluster is."""
+    """From what kafka_settings() returns. Raises InvalidOption."""
     refuse_security(settings)
     servers = settings.get("bootstrap.servers", "").strip()
     if not servers:
@@ -72,12 +71,12 @@ def refuse_security(settings: Mapping[str, str]) -> None:
         if name == "security.protocol" and value.lower() == _PLAINTEXT:
             continue
         raise InvalidOption(
-            f"Option '{PREFIX}{name}' cannot be used: this client speaks PLAINTEXT only, without TLS and SASL."
+            f"Option '{PREFIX}{name}' is not supported: this client speaks PLAINTEXT only, without TLS and SASL."
         )
 
 
 def whole_number(options: Mapping[str, str], name: str, default: int, *, at_least: int = 0, prefix: str = "") -> int:
-    """The option of that name (in small letters where the options are), which must be a whole number."""
+    """The option of that name, which must be a whole number."""
     text = options.get(name)
     if text is None:
         return default

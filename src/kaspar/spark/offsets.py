@@ -1,9 +1,8 @@
-"""Offsets of partitions as JSON, in the form in which Spark's own connector reads and writes them.
+"""Offsets of partitions as JSON, in the format of Spark's own connector.
 
-{"clicks": {"0": 23, "1": -1}, "orders": {"0": -2}}: in options -2 stands for the earliest offset and -1 for the latest,
-and a topic may have the word itself in place of its partitions; in a checkpoint all are real, and one more than the
-last offset that was read. Partitions are written in order, so that equal offsets are equal texts, by which Spark sees
-that nothing is new.
+{"clicks": {"0": 23, "1": -1}, "orders": {"0": -2}}: in options -2 means earliest and -1 latest, and a topic may have
+the word itself in place of its partitions; in a checkpoint all offsets are real, and one more than the last offset that
+was read. Partitions are sorted, so that equal offsets are equal texts, by which Spark sees that nothing is new.
 """
 
 import json
@@ -46,7 +45,7 @@ def parse_timestamps(option: str, text: str) -> dict[TopicPartition, int]:
 
 
 def parse_offsets(option: str, text: str) -> tuple[dict[TopicPartition, int], dict[str, int]]:
-    """Offsets of partitions; and for topics that are named as a whole, EARLIEST or LATEST."""
+    """Offsets of partitions; and EARLIEST or LATEST for topics that are named as a whole."""
     try:
         by_topic = json.loads(text)
         topics = {topic: SPECIAL_OFFSETS[word.lower()] for topic, word in by_topic.items() if isinstance(word, str)}

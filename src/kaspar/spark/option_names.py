@@ -1,8 +1,8 @@
-"""Options that are nearly right: refused, with the name that was probably meant.
+"""Misspelled options are refused, with the name that was probably meant.
 
-Spark hands a source every option that a query gives, and its own connector ignores those that it does not know. So does
-this one, since a query may carry options of other sources and settings of the Kafka client that have no meaning here.
-But `startingOffset` or `kafka.isolation` is neither: ignored, it would read the wrong records without a word.
+Spark passes a source every option of the query, and its own connector ignores unknown ones. So does this one, since a
+query may carry options of other sources, and Kafka client settings that do not apply here. But `startingOffset` or
+`kafka.isolation` is neither: ignoring it would silently read the wrong records.
 """
 
 import re
@@ -88,21 +88,21 @@ WRITE_OPTIONS: Final = (
 
 _OTHERS: Final = frozenset(
     {
-        # Of other sources and sinks of Spark's, which a query may name for all of them.
+        # Of Spark's other sources and sinks.
         "maxfilespertrigger",
         "maxrowspertrigger",
         "maxrecordsperfile",
         "maxpartitionbytes",
         "numpartitions",
         "batchsize",
-        # Of the Kafka client, without a meaning here.
+        # Kafka client settings that do not apply here.
         "kafka.max.partition.fetch.bytes",
         "kafka.group.instance.id",
         "kafka.group.protocol",
         "kafka.group.remote.assignor",
     }
 )
-"""Names that look like some of ours, and are others'."""
+"""Valid options of others that resemble ours."""
 
 _KNOWN: Final = frozenset(name.lower() for name in (*READ_OPTIONS, *WRITE_OPTIONS)) | _OTHERS
 _SHORT: Final = 8
@@ -110,7 +110,7 @@ _ALIKE: Final = 0.86
 
 
 def refuse_misspelled(given: Iterable[str], meant: Collection[str]) -> None:
-    """InvalidOption for the first of these names that is none of `meant`, but close to one."""
+    """Raises InvalidOption for the first name that is not one of `meant`, but close to one."""
     for name in given:
         if name.lower() not in _KNOWN and (right := _meant_by(name, meant)) is not None:
             raise InvalidOption(f"There is no option '{name}'. Did you mean '{right}'?")
@@ -119,7 +119,7 @@ def refuse_misspelled(given: Iterable[str], meant: Collection[str]) -> None:
 def _meant_by(name: str, meant: Collection[str]) -> str | None:
     letters = _letters(name)
     for right in meant:
-        # Without the prefix, or with one that does not belong there, or with other separators.
+        # The prefix is missing or superfluous, or the separators differ.
         if letters == _letters(right):
             return right
     if name.lower().startswith(PREFIX):
@@ -131,13 +131,13 @@ def _meant_by(name: str, meant: Collection[str]) -> str | None:
 
 
 def _leaves_out_some(words: list[str], right: list[str]) -> bool:
-    """Whether a name has only words of the right one, in their order."""
+    """Whether a name is the right one with some words left out."""
     rest = iter(right)
     return bool(words) and all(word in rest for word in words)
 
 
 def _is_slip(letters: str, right: str) -> bool:
-    """A letter in a short name; two in a longer one, or a few that are missing."""
+    """One wrong letter in a short name; two in a longer one, or a few that are missing."""
     if min(len(letters), len(right)) < _SHORT:
         return len(right) > 3 and _alike(letters, right) >= 1 - 1.01 / len(right)
     return _alike(letters, right) >= _ALIKE

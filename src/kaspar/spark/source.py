@@ -1,9 +1,11 @@
-"""The data source "kaspar": what Spark asks of it, each answered where it is needed.
+"""The data source "kaspar": what Spark calls on it.
 
-Spark makes this object in one Python process, pickles it, and calls each method in another. So it holds the options as
-they were given, and nothing that is open. What a method needs is imported in it: a process that only reads loads
-nothing of writing.
+Spark creates this object in one Python process, pickles it, and calls each method in another. So it holds the options
+as they were given, and nothing that is open. Each method imports what it needs: a process that only reads loads nothing
+of writing.
 """
+
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -14,7 +16,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kaspar.spark.sentences import in_one_sentence
+from kaspar.spark.errors import without_traceback
+
+if TYPE_CHECKING:
+    from kaspar.spark.writing.guarantee import Guarantee
+    from kaspar.spark.writing.options import WriteOptions
 
 
 class KasparDataSource(DataSource):
@@ -22,35 +28,52 @@ class KasparDataSource(DataSource):
     def name(cls) -> str:
         return "kaspar"
 
-    @in_one_sentence()
+    @without_traceback()
     def schema(self) -> StructType:
-        from kaspar.spark.columns import schema_of
-        from kaspar.spark.options import ReadOptions
+        from kaspar.spark.reading.options import ReadOptions
+        from kaspar.spark.reading.schema import schema_of
 
         return schema_of(ReadOptions.of(self.options))
 
-    @in_one_sentence()
+    @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
-        from kaspar.spark.batch_reader import KasparBatchReader
-        from kaspar.spark.options import ReadOptions
+        from kaspar.spark.reading.batch import KasparBatchReader
+        from kaspar.spark.reading.options import ReadOptions
 
         return KasparBatchReader(ReadOptions.of(self.options), schema)
 
-    @in_one_sentence()
+    @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        from kaspar.spark.options import ReadOptions
-        from kaspar.spark.stream_reader import KasparStreamReader
+        from kaspar.spark.reading.options import ReadOptions
+        from kaspar.spark.reading.stream import KasparStreamReader
 
         return KasparStreamReader(ReadOptions.of(self.options), schema)
 
-    @in_one_sentence()
+    @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from kaspar.spark.batch_writer import KasparBatchWriter
+        from kaspar.spark.writing.batch import KasparBatchWriter
+        from kaspar.spark.writing.options import WriteOptions
 
-        return KasparBatchWriter(self.options, schema, overwrite)
+        options = WriteOptions.of(self.options)
+        return KasparBatchWriter(options, _guarantee_of(options, streaming=False), schema, overwrite=overwrite)
 
-    @in_one_sentence()
+    @without_traceback()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        from kaspar.spark.stream_writer import KasparStreamWriter
+        """`overwrite` means complete mode, whose results are appended as well."""
+        from kaspar.spark.writing.options import WriteOptions
+        from kaspar.spark.writing.stream import KasparStreamWriter
 
-        return KasparStreamWriter(self.options, schema, overwrite)
+        options = WriteOptions.of(self.options)
+        return KasparStreamWriter(options, _guarantee_of(options, streaming=True), schema)
+
+
+def _guarantee_of(options: "WriteOptions", *, streaming: bool) -> "Guarantee":
+    from kaspar.spark.writing.options import EXACTLY_ONCE
+
+    if options.guarantee == EXACTLY_ONCE:
+        from kaspar.spark.exactly_once.guarantee import ExactlyOnce
+
+        return ExactlyOnce.of(options, streaming=streaming)
+    from kaspar.spark.writing.at_least_once import AtLeastOnce
+
+    return AtLeastOnce(options)

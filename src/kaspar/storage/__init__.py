@@ -1,25 +1,30 @@
-"""The log on disk. No asyncio here: what may block says so, and the broker calls it from a thread.
+"""The log on disk. There is no asyncio here: methods that may block say so, and the broker calls them from a thread.
 
-- `LogManager`: all log directories of a broker; `Log`: one partition; `prepare`: what a batch must pass before.
-- `segment`, `indexes`, `log_reader`, `recovery`: how a log lies on disk, is read, and is opened after a crash.
-- `producer_state`, `leader_epochs`: what a partition knows of its producers and leaders.
-- `files`: the system calls underneath, which tests replace.
+- `LogManager`: all logs of a broker. `Log`: one partition's; it has a `LocalLog` for the files, and a `DerivedState`
+  for what the records say about leader epochs and producers.
+- `validator`: the checks of a batch before it is appended.
+- `disk`, `segments`, `directories`: files, the segments in them, and the log directories that hold them.
+- `producers`, `reading`, `recovery`, `cleaning`: producer state, reads, startup, and compaction.
+
+`pyproject.toml` has the order in which these may import each other.
 """
 
 from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
-from kaspar.storage.committed_reads import CommittedRead
-from kaspar.storage.directory_lock import DirectoryInUse
-from kaspar.storage.file_slices import FileSlice, aborted_in, try_slice
-from kaspar.storage.files import Files, OsFiles
+from kaspar.storage.directories.directory_lock import DirectoryInUse
+from kaspar.storage.directories.log_directory import LogDirectory
+from kaspar.storage.directories.placement import Expected
+from kaspar.storage.disk.files import Files, OsFiles
+from kaspar.storage.fetched_batches import FetchedBatches
 from kaspar.storage.leader_epochs import EpochEnd
 from kaspar.storage.log import Log
-from kaspar.storage.log_directory import LogDirectory
-from kaspar.storage.log_loader import Loaded
 from kaspar.storage.log_manager import LogManager
-from kaspar.storage.placement import Expected
-from kaspar.storage.producer_state import ProducerEntry
-from kaspar.storage.time_lookup import TimestampAndOffset
-from kaspar.storage.transaction_index import AbortedTransaction
+from kaspar.storage.producers.entry import ProducerEntry
+from kaspar.storage.producers.verification import Verification
+from kaspar.storage.reading.committed_reads import CommittedRead
+from kaspar.storage.reading.file_slices import FileSlice, aborted_in, try_slice
+from kaspar.storage.reading.time_lookup import TimestampAndOffset
+from kaspar.storage.recovery.directory_loader import Loaded
+from kaspar.storage.segments.transaction_index import AbortedTransaction
 from kaspar.storage.validator import (
     RecordError,
     RecordsRefused,
@@ -30,7 +35,6 @@ from kaspar.storage.validator import (
     prepare_inline,
     prepare_plain,
 )
-from kaspar.storage.verification import Verification
 
 __all__ = [
     "WOULD_BLOCK",
@@ -40,6 +44,7 @@ __all__ = [
     "DirectoryInUse",
     "EpochEnd",
     "Expected",
+    "FetchedBatches",
     "FileSlice",
     "Files",
     "Loaded",

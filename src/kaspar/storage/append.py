@@ -1,27 +1,10 @@
-"""What goes into an append, and what comes out of an append or a read."""
+"""The values that go into an append, and that an append or a read returns."""
 
 from enum import Enum
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from kaspar.base.errors import KasparError
-
-
-class PreparedBatch(NamedTuple):
-    """One batch that has passed every check that needs no log: ready to be given its offsets and written.
-
-    `buffer[start:end]` is the batch; the log patches offset and leader epoch in place. The rest is its header's.
-    """
-
-    buffer: bytearray | memoryview
-    start: int
-    end: int
-    last_offset_delta: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    is_transactional: bool
-    log_append_time_ms: int
+from kaspar.records import PreparedBatch as PreparedBatch
 
 
 class Appended(NamedTuple):
@@ -33,7 +16,12 @@ class Appended(NamedTuple):
 
 
 class UnexpectedAppendOffset(KasparError):
-    """A follower was given records that do not go on where its log ends."""
+    """A follower fetched records that do not continue its log. The log's end may be within the first batch."""
+
+    def __init__(self, message: str, first_offset: int, *, continues_after: bool) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.continues_after = continues_after
 
 
 class _ReadOutcome(Enum):

@@ -1,8 +1,8 @@
 """Which leader epoch wrote which offsets of a partition, kept in its `leader-epoch-checkpoint`.
 
-An entry says at which offset an epoch began; both only grow. The cache changes in memory; the file follows when the
-log is flushed or closed, always before the recovery point passes a batch of a new epoch: what the file lacks after a
-crash is found again in the batches that recovery reads.
+An entry is an epoch and the offset at which it began; both only grow. The cache changes in memory; the file follows
+when the log is flushed or closed, always before the recovery point passes a batch of a new epoch: recovery finds what
+the file lacks after a crash in the batches that it reads.
 Changed by the log's owner; `persist` and the look-ups may run in any thread.
 """
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from kaspar.base.ids import NO_EPOCH, LeaderEpoch, Offset
 from kaspar.base.log import get_log
-from kaspar.storage.checkpoints import DamagedCheckpoint, read_lines, write_lines
-from kaspar.storage.file_names import LEADER_EPOCH_CHECKPOINT
-from kaspar.storage.files import Files
+from kaspar.storage.disk.checkpoints import DamagedCheckpoint, read_lines, write_lines
+from kaspar.storage.disk.file_names import LEADER_EPOCH_CHECKPOINT
+from kaspar.storage.disk.files import Files
 
 log = get_log(__name__)
 
@@ -25,7 +25,7 @@ class EpochEntry(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The answer to OffsetForLeaderEpoch: the epoch found, and the offset after its last record."""
+    """The response to OffsetForLeaderEpoch: the epoch found, and the offset after its last record."""
 
     epoch: LeaderEpoch
     end_offset: Offset
@@ -41,14 +41,14 @@ class LeaderEpochCache:
 
     @staticmethod
     def load(files: Files, folder: str) -> "LeaderEpochCache":
-        """What the folder's checkpoint says. A damaged one counts as empty: recovery finds what it can in the log."""
+        """From the folder's checkpoint. A damaged one counts as empty: recovery finds what it can in the log."""
         cache = LeaderEpochCache()
         try:
             for fields in read_lines(files, os.path.join(folder, LEADER_EPOCH_CHECKPOINT)):
                 epoch, start_offset = (int(field) for field in fields)
                 cache.assign(epoch, start_offset)
         except (DamagedCheckpoint, ValueError) as error:
-            log.warning("a leader epoch checkpoint is damaged and is made anew", folder=folder, error=error)
+            log.warning("a leader epoch checkpoint is damaged and is rebuilt", folder=folder, error=error)
             cache = LeaderEpochCache()
             cache.dirty = True
             return cache
@@ -60,7 +60,7 @@ class LeaderEpochCache:
         return self._entries
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`. Entries that this contradicts were of records that are no more: they go."""
+        """`epoch` begins at `start_offset`. Entries that contradict this are of truncated records, and are removed."""
         latest = self._entries[-1] if self._entries else None
         if latest is not None and latest.epoch == epoch and start_offset >= latest.start_offset:
             return
@@ -68,14 +68,14 @@ class LeaderEpochCache:
         self._replace((*kept, EpochEntry(LeaderEpoch(epoch), Offset(start_offset))))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd | None:
-        """Where the largest epoch not above `epoch` ends; None when that is not known."""
+        """Where the largest epoch not above `epoch` ends; None if that is unknown."""
         entries = self._entries
         if epoch == NO_EPOCH or not entries or epoch > entries[-1].epoch:
             return None
         if epoch == entries[-1].epoch:
             return EpochEnd(LeaderEpoch(epoch), Offset(log_end_offset))
         higher = bisect.bisect_right([entry.epoch for entry in entries], epoch)
-        # An epoch older than all that are known: its records are gone, and a follower begins where the log does.
+        # An epoch older than all known ones: its records are deleted, and a follower begins at the log start.
         found = entries[higher - 1].epoch if higher else epoch
         return EpochEnd(LeaderEpoch(found), entries[higher].start_offset)
 
@@ -97,12 +97,17 @@ class LeaderEpochCache:
         if slot > 0 or (slot == 0 and entries[0].start_offset != start_offset):
             self._replace((EpochEntry(entries[slot].epoch, Offset(start_offset)), *entries[slot + 1 :]))
 
+    def take_over(self, other: "LeaderEpochCache") -> None:
+        """Have the same entries as another cache."""
+        if self._entries != other.entries:
+            self._replace(other.entries)
+
     def clear(self) -> None:
         if self._entries:
             self._replace(())
 
     def persist(self, files: Files, folder: str) -> None:
-        """Write the file if memory has moved on. A change that comes meanwhile leaves the cache dirty again."""
+        """Write the file if the cache has changed since. A change meanwhile leaves the cache dirty."""
         if self.dirty:
             self.dirty = False
             entries = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)

@@ -1,95 +1,139 @@
-"""One partition's log: appends, reads, offsets, durability.
+"""One partition's log as the broker sees it: appends, reads, durability, and how it loses records.
+
+It has the role of Kafka's UnifiedLog: a LocalLog for the files, and beside it what the records say about leader epochs
+and producers, which has to stay in step with the files.
 
 Rules:
-- One thread, the owner (the broker's event loop), changes a log. `read`, `flush`, the look-ups by time and `maintain`
-  may run in any thread beside it.
+- One thread, the owner (the broker's event loop), changes a log. `read`, `flush`, the look-ups by time,
+  `retention_start_offset`, `write_snapshots` and `maintain` may run in any thread beside it.
 - Bytes are in the file before their offset is visible, and `recovery_point` passes an offset only after a sync that
-  began when the offset was already written. A failed sync is never tried again: its directory goes offline.
-- No space left is no failure: what was written of a batch is cut off and the append is refused.
+  began when the offset was already written. A failed sync is never retried: its directory goes offline.
+- A full disk is not a failure: what was written of a batch is cut off and the append is refused.
 """
 
-import os
 import uuid
 from collections.abc import Iterator
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import NO_PRODUCER_ID, LeaderEpoch, Offset, TopicPartition
-from kaspar.base.log import get_log
+from kaspar.base.ids import NO_PRODUCER_ID, NO_TIMESTAMP, LeaderEpoch, Offset
+from kaspar.base.named_tuples import new_tuple
 from kaspar.base.patient_clock import Moment
 from kaspar.config import LogConfig
-from kaspar.records import (
-    BatchHeader,
-    ControlType,
-    EndTransactionMarker,
-    build_end_transaction_marker,
-    crc_matches,
-    iter_headers,
-    place_batch,
-)
-from kaspar.storage import committed_reads, log_reader, producer_replay, time_lookup
-from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, UnexpectedAppendOffset, WouldBlock
-from kaspar.storage.batch_scan import OVERHEAD
-from kaspar.storage.committed_reads import CommittedRead
-from kaspar.storage.file_names import SNAPSHOT, numbered
-from kaspar.storage.files import sync_file
-from kaspar.storage.leader_epochs import EpochEnd, LeaderEpochCache
-from kaspar.storage.local_log import jitter_ms
-from kaspar.storage.log_directory import LogDirectory, NotCached
-from kaspar.storage.log_reader import PLACE, SegmentsChanged
-from kaspar.storage.producer_state import ProducerEntry, ProducerState
-from kaspar.storage.segment import CLOSED, Segment
-from kaspar.storage.shrinking_log import ShrinkingLog
-from kaspar.storage.time_lookup import TimestampAndOffset
-
-log = get_log(__name__)
-_new = tuple.__new__  # a named tuple's own constructor takes three times as long, and appending is the hot path
+from kaspar.records import ControlType, EndTransactionMarker, build_end_transaction_marker, build_fence, place_batch
+from kaspar.records.layout import LENGTH_OVERHEAD
+from kaspar.storage.append import WOULD_BLOCK, Appended, PreparedBatch, WouldBlock
+from kaspar.storage.derived_state import DerivedState
+from kaspar.storage.disk.source import NotCached
+from kaspar.storage.fetched_batches import FetchedBatches, batches_to_append, write_batches
+from kaspar.storage.leader_epochs import EpochEnd
+from kaspar.storage.local_log import ColdIndex, LocalLog
+from kaspar.storage.producers.entry import ProducerEntry
+from kaspar.storage.reading import committed_reads, log_reader, time_lookup
+from kaspar.storage.reading.committed_reads import CommittedRead
+from kaspar.storage.reading.time_lookup import TimestampAndOffset
+from kaspar.storage.retention import Retention
+from kaspar.storage.segments.search import PLACE
+from kaspar.storage.segments.segment import CLOSED, Segment
+from kaspar.storage.segments.segment_list import Segments
+from kaspar.storage.swaps import SegmentSwaps
+from kaspar.storage.validator import plain_terms
 
 
-class Log(ShrinkingLog):
-    __slots__ = ()
+class Log:
+    __slots__ = (
+        "_retention",
+        "config",
+        "directory",
+        "folder",
+        "leader_epochs",
+        "local",
+        "log_start_offset",
+        "plain_terms",
+        "producers",
+        "snapshots",
+        "state",
+        "swaps",
+        "topic_id",
+        "topic_partition",
+        "truncating",
+    )
 
-    @staticmethod
-    def create(
-        directory: LogDirectory,
-        folder: str,
-        topic_partition: TopicPartition,
+    def __init__(
+        self,
+        local: LocalLog,
         topic_id: uuid.UUID | None,
-        config: LogConfig,
         *,
-        now_ms: int,
-        log_start_offset: int = 0,
-    ) -> "Log":
-        """A new, empty log in a folder that is there already. Its files are closed until the first append."""
-        segment = Segment.create(
-            directory.files, folder, log_start_offset, now_ms=now_ms, jitter_ms=jitter_ms(config), preallocate=0
-        )
-        segment.close(directory.files)
-        created = Log(
-            directory,
-            folder,
-            topic_partition,
-            topic_id,
-            config,
-            segments=[segment],
-            log_start_offset=log_start_offset,
-            log_end_offset=log_start_offset,
-            recovery_point=log_start_offset,
-            leader_epochs=LeaderEpochCache(),
-            producers=ProducerState(topic_partition),
-            snapshots=set(),
-        )
-        created.sync_with_next_flush([], names=True)
-        return created
+        log_start_offset: int,
+        state: DerivedState,
+    ) -> None:
+        self.local = local
+        self.directory = local.directory
+        self.folder = local.folder
+        self.topic_partition = local.topic_partition
+        self.topic_id = topic_id
+        self.log_start_offset = log_start_offset
+        self.state = state
+        self.leader_epochs = state.leader_epochs
+        self.producers = state.producers
+        self.snapshots = state.snapshots
+        self.swaps = SegmentSwaps(local, self.snapshots)
+        self.truncating = False
+        """Whether a thread truncates the log now. Set by the owner, who leaves the log alone meanwhile."""
+        self.config = local.config
+        self.plain_terms = plain_terms(local.config)
+        self._retention = Retention(local, self.snapshots, self.swaps)
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """The topic's settings have changed. For the owner."""
+        self.config = config
+        self.plain_terms = plain_terms(config)
+        self.local.reconfigure(config)
 
     @property
-    def segment_count(self) -> int:
-        return len(self.segments.all)
+    def log_end_offset(self) -> int:
+        return self.local.log_end_offset
+
+    @property
+    def recovery_point(self) -> int:
+        return self.local.recovery_point
 
     @property
     def unflushed_messages(self) -> int:
-        return self.log_end_offset - self.recovery_point
+        return self.local.log_end_offset - self.local.recovery_point
+
+    @property
+    def unflushed_since_ms(self) -> int:
+        """When the oldest append that no sync has covered came, on the steady clock; -1 if there is none."""
+        return self.local.unflushed_since_ms
+
+    @property
+    def deleted(self) -> bool:
+        return self.local.deleted
+
+    @property
+    def segments(self) -> Segments:
+        return self.local.segments
+
+    @property
+    def segment_count(self) -> int:
+        return len(self.local.segments.all)
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.local.segments.all)
 
     # Appends
+
+    @property
+    def cold(self) -> bool:
+        """Whether an append would have to wait for the disk: `read_cold` in a thread, then `warm_up`, avoid that."""
+        return self.local.cold
+
+    def read_cold(self) -> ColdIndex | None:
+        return self.local.read_cold()
+
+    def warm_up(self, read: ColdIndex | None) -> None:
+        self.local.warm_up(read)
 
     def append_as_leader(self, prepared: PreparedBatch, *, leader_epoch: int, now_ms: int) -> Appended:
         """Give the batch its offsets and write it. Refused leaves the log as it was. This is the hot path."""
@@ -105,7 +149,8 @@ class Log(ShrinkingLog):
             is_transactional,
             log_append_time_ms,
         ) = prepared
-        base_offset = self.log_end_offset
+        local = self.local
+        base_offset = local.log_end_offset
         if producer_id >= 0:
             repeated = self.producers.check(
                 producer_id, producer_epoch, base_sequence, offset_delta, is_transactional, base_offset
@@ -116,7 +161,7 @@ class Log(ShrinkingLog):
                 )
         last_offset = base_offset + offset_delta
         size = end - start
-        segment = self._active
+        segment = local.active
         position = segment.size
         if (
             position + size > segment.byte_limit
@@ -130,30 +175,36 @@ class Log(ShrinkingLog):
         place_batch(buffer, start, base_offset, leader_epoch)
         data = buffer if size == len(buffer) else memoryview(buffer)[start:end]
         try:
-            written = self._pwrite(segment.fd, data, position)
+            written = local.pwrite(segment.fd, data, position)
             if written != size:
-                self._write_rest(segment.fd, memoryview(data), position, written)
+                local.write_rest(segment.fd, memoryview(data), position, written)
         except OSError as error:
-            raise self._write_failed(segment, error) from error
+            raise local.write_failed(segment, error) from error
 
         segment.recent_positions.append(position)
         segment.recent_offsets.append(base_offset)
         if max_timestamp > segment.max_timestamp:
             segment.max_timestamp = max_timestamp
             segment.offset_of_max_timestamp = last_offset
-        if segment.bytes_since_index_entry > self._index_interval_bytes:
-            self._add_index_entry(segment, last_offset, position)
+        if segment.bytes_since_index_entry > local.index_interval_bytes:
+            local.add_index_entry(segment, last_offset, position)
         segment.bytes_since_index_entry += size
         if producer_id >= 0:
             self.producers.remember(
                 producer_id, producer_epoch, base_sequence, offset_delta, last_offset, max_timestamp, is_transactional
             )
         # The end offset before the size: see log_reader. The mark last: a flush takes it away before it reads the end.
-        self.log_end_offset = last_offset + 1
+        local.log_end_offset = last_offset + 1
         segment.size = position + size
-        if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = self.directory.steady_ms()
-        return _new(Appended, (base_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
+        if local.unflushed_since_ms < 0:
+            local.unflushed_since_ms = local.directory.steady_ms()
+        return new_tuple(Appended, (base_offset, last_offset, log_append_time_ms, self.log_start_offset, False))
+
+    def _segment_for(self, size: int, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+        """The segment for a batch, open for writing: the slow path of an append."""
+        if self.local.must_roll(size, last_offset, max_timestamp, now_ms):
+            self._roll(base_offset, now_ms)
+        return self.local.prepare_active(max_timestamp)
 
     def append_marker(
         self,
@@ -166,7 +217,7 @@ class Log(ShrinkingLog):
         now_ms: int,
     ) -> Appended:
         """End a producer's transaction on this partition. Refused leaves the log as it was."""
-        offset = self.log_end_offset
+        offset = self.local.log_end_offset
         producers = self.producers
         producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, transaction_version, offset)
         batch = build_end_transaction_marker(
@@ -177,102 +228,99 @@ class Log(ShrinkingLog):
         decided = producers.decided_by(producer_id, offset, aborted=aborted)
         try:
             if decided is not None and (entry := decided.index_entry) is not None:
-                self._add_aborted(segment, entry)
-            # To the log it is a batch like any other that no producer sent.
+                self.local.add_aborted(segment, entry)
+            # It is appended as a batch without a producer: the state of its producer is updated below.
             plain = PreparedBatch(batch, 0, len(batch), 0, now_ms, NO_PRODUCER_ID, -1, -1, False, -1)
             appended = self.append_as_leader(plain, leader_epoch=leader_epoch, now_ms=now_ms)
         except Refused:
-            self._drop_aborted(segment, offset)
+            self.local.drop_aborted(segment, offset)
             raise
         producers.remember_marker(
             producer_id, producer_epoch, marker.coordinator_epoch, offset, now_ms, aborted=aborted
         )
         return appended
 
+    def append_fence(
+        self, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, leader_epoch: int, now_ms: int
+    ) -> Appended | None:
+        """Raise a producer's epoch within its transaction, so that nobody with an older one writes to it any more. None
+        if it is raised already. Refused leaves the log as it was.
+        """
+        producers = self.producers
+        if not producers.check_fence(producer_id, producer_epoch, coordinator_epoch):
+            return None
+        batch = build_fence(producer_id=producer_id, producer_epoch=producer_epoch)
+        # As with a marker: the state of its producer is updated below.
+        plain = PreparedBatch(batch, 0, len(batch), 0, NO_TIMESTAMP, NO_PRODUCER_ID, -1, -1, False, -1)
+        appended = self.append_as_leader(plain, leader_epoch=leader_epoch, now_ms=now_ms)
+        producers.remember_fence(producer_id, producer_epoch, appended.base_offset, now_ms)
+        return appended
+
     def append_as_follower(
         self, buffer: bytes | bytearray | memoryview, *, leader_epoch: int, now_ms: int
     ) -> Appended | None:
-        """Append batches as a leader sent them. A cut-off last one is left for the next fetch; None if nothing is left.
+        """Append batches as a leader sent them; None if no batch is complete. See `check_fetched`."""
+        fetched = self.check_fetched(buffer, leader_epoch=leader_epoch)
+        return self.append_fetched(fetched, now_ms=now_ms) if fetched.batches else None
 
-        Batches of a later leader epoch than the one this replica follows are left out too, with all after them.
+    def check_fetched(self, buffer: bytes | bytearray | memoryview, *, leader_epoch: int) -> FetchedBatches:
+        """The batches of what a leader sent that continue this log. An incomplete last one is left for the next fetch.
+        Batches of a later leader epoch than `leader_epoch`, and all after them, are left out too. Any thread, as long
+        as nothing else is appended.
         """
-        view = memoryview(buffer)
-        batches = list(self._batches_to_follow(view, leader_epoch))
-        if not batches:
-            return None
-        first = batches[0][1]
-        last_begin, last = batches[-1]
-        end = last_begin + last.size
-        segment = self._active
+        return batches_to_append(memoryview(buffer), leader_epoch, self.local.log_end_offset, self.topic_partition)
+
+    def append_fetched(self, fetched: FetchedBatches, *, now_ms: int) -> Appended:
+        """Append what `check_fetched` found, at least one batch."""
+        view, batches = fetched
+        first, last = batches[0][1], batches[-1][1]
+        end = fetched.size
+        segment = self.local.active
         if (
             segment.size + end <= segment.byte_limit
             and max(header.max_timestamp for _, header in batches) <= segment.roll_after_timestamp
             and last.last_offset <= segment.largest_offset
         ):
-            self._write_followed(segment, view[:end], 0, batches, now_ms)
+            write_batches(self.local, self.state, segment, view[:end], 0, batches)
         else:
             for begin, header in batches:
                 segment = self._segment_for(
                     header.size, header.base_offset, header.last_offset, header.max_timestamp, now_ms
                 )
-                self._write_followed(segment, view[begin : begin + header.size], begin, [(begin, header)], now_ms)
+                part = view[begin : begin + header.size]
+                write_batches(self.local, self.state, segment, part, begin, [(begin, header)])
         return Appended(first.base_offset, last.last_offset, -1, self.log_start_offset, False)
 
-    def _batches_to_follow(self, view: memoryview, leader_epoch: int) -> Iterator[tuple[int, BatchHeader]]:
-        expected = self.log_end_offset
-        for position, header in iter_headers(view, 0, len(view)):
-            if header.leader_epoch > leader_epoch:
-                return
-            if header.base_offset < expected:
-                raise UnexpectedAppendOffset(
-                    f"{self.topic_partition} ends at {expected}, and a batch to append begins at {header.base_offset}"
-                )
-            if not crc_matches(view, position, header):
-                raise Refused(
-                    ErrorCode.CORRUPT_MESSAGE,
-                    f"a batch for {self.topic_partition} at offset {header.base_offset} has a wrong checksum",
-                )
-            expected = header.next_offset
-            yield position, header
+    def roll(self, *, now_ms: int) -> None:
+        """Start a new segment at the log end offset, unless the active one is still empty."""
+        if self.local.active.size:
+            self._roll(self.local.log_end_offset, now_ms)
 
-    def _write_followed(
-        self, segment: Segment, data: memoryview, origin: int, batches: list[tuple[int, BatchHeader]], now_ms: int
-    ) -> None:
-        """Write whole batches in one go; `origin` is where `data` begins in the buffer that positions count in."""
-        at = segment.size
-        try:
-            self._write_rest(segment.fd, data, at, 0)
-        except OSError as error:
-            raise self._write_failed(segment, error) from error
-        for begin, header in batches:
-            if header.leader_epoch >= 0 and header.leader_epoch != self.leader_epochs.latest_epoch:
-                self.leader_epochs.assign(header.leader_epoch, header.base_offset)
-            position = at + begin - origin
-            segment.appended(header.base_offset, header.last_offset, position, header.max_timestamp)
-            if segment.bytes_since_index_entry > self._index_interval_bytes:
-                self._add_index_entry(segment, header.last_offset, position)
-            segment.bytes_since_index_entry += header.size
-            batch = data[begin - origin : begin - origin + header.size]
-            decided = producer_replay.remember_batch(self.producers, header, batch)
-            if decided is not None and (entry := decided.index_entry) is not None:
-                self._add_aborted(segment, entry)
-        self.log_end_offset = batches[-1][1].next_offset
-        segment.size = at + len(data)
-        if self.unflushed_since_ms < 0:
-            self.unflushed_since_ms = self.directory.steady_ms()
+    def roll_if_overdue(self, *, now_ms: int) -> bool:
+        """Roll the active segment of a compacted topic, so that its records are cleaned in time without appends too."""
+        overdue = self.local.is_overdue(now_ms)
+        if overdue:
+            self.roll(now_ms=now_ms)
+        return overdue
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        self.local.roll(base_offset, now_ms)
+        self.state.rolled(base_offset)
 
     # Reads
 
     def try_read(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> bytes | bytearray | WouldBlock:
-        """Like `read`, for the owner only, and never waits for the disk: WOULD_BLOCK says to ask in a thread."""
-        active = self._active
-        log_end_offset = self.log_end_offset
+        """As `read`, for the owner only, without waiting for the disk: WOULD_BLOCK means to `read` in a thread."""
+        local = self.local
+        active = local.active
+        log_end_offset = local.log_end_offset
         if upper_offset > log_end_offset:
             upper_offset = log_end_offset
         if offset >= upper_offset or offset < self.log_start_offset:
-            log_reader.check_range(self, offset)
+            if not self.log_start_offset <= offset <= log_end_offset:
+                raise log_reader.out_of_range(self, offset)
             return b""
         if not whole_first_batch and active.recent_batch_size(offset) > max_bytes:
             return b""
@@ -284,18 +332,23 @@ class Log(ShrinkingLog):
                 if wanted > max_bytes:
                     wanted = max_bytes
                 if wanted >= PLACE.size:
-                    data = self.directory.pread_now(active.fd, wanted, position)
+                    data = local.directory.pread_now(active.fd, wanted, position)
                     if len(data) >= PLACE.size:
                         base_offset, length, _, delta = PLACE.unpack_from(data)
-                        if len(data) >= length + OVERHEAD and base_offset + delta >= offset:
+                        if len(data) >= length + LENGTH_OVERHEAD and base_offset + delta >= offset:
                             return data
             return log_reader.read(
-                self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch, source=self.directory.cached
+                self,
+                offset,
+                max_bytes,
+                upper_offset,
+                whole_first_batch=whole_first_batch,
+                source=local.directory.cached,
             )
         except NotCached:
             return WOULD_BLOCK
         except OSError as error:
-            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+            raise log_reader.read_failed(local, error) from error
 
     def read(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
@@ -305,64 +358,45 @@ class Log(ShrinkingLog):
         With `whole_first_batch` the first batch comes whole even if it is larger; without, nothing comes then.
         Refused(OFFSET_OUT_OF_RANGE) outside the log; nothing at its end. May wait for the disk: call it in a thread.
         """
-        source = self.directory.waiting
-        while True:
-            try:
-                return log_reader.read(
-                    self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch, source=source
-                )
-            except SegmentsChanged:
-                continue
-            except OSError as error:
-                raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+        return log_reader.read_waiting(self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
 
     def try_read_committed(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> CommittedRead | WouldBlock:
-        """Like `try_read`, with the aborted transactions that the bytes may hold records of."""
+        """As `try_read`, with the aborted transactions that the bytes may hold records of."""
         records = self.try_read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
         if records is WOULD_BLOCK:
             return WOULD_BLOCK
         try:
-            return committed_reads.with_aborted(self, offset, records, self.directory.cached)
+            return committed_reads.with_aborted(self.local, offset, records, self.directory.cached)
         except NotCached:
             return WOULD_BLOCK
         except OSError as error:
-            raise self.directory.fail(error, f"reading {self.topic_partition}") from error
+            raise log_reader.read_failed(self.local, error) from error
 
     def read_committed(
         self, offset: int, max_bytes: int, upper_offset: int, *, whole_first_batch: bool = True
     ) -> CommittedRead:
-        """Like `read`, with the aborted transactions that the bytes may hold records of."""
-        while True:
-            swaps = self.swaps
-            records = self.read(offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch)
-            try:
-                committed = committed_reads.with_aborted(self, offset, records, self.directory.waiting)
-            except SegmentsChanged:
-                continue
-            except OSError as error:
-                raise self.directory.fail(error, f"reading {self.topic_partition}") from error
-            # A cleaned segment knows nothing of the aborted records that were read from the ones before it.
-            if self.completed_swaps() == swaps:
-                return committed
+        """As `read`, with the aborted transactions that the bytes may hold records of."""
+        return committed_reads.read_committed_waiting(
+            self, offset, max_bytes, upper_offset, whole_first_batch=whole_first_batch
+        )
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record that is not older than `timestamp`. In a thread: it reads and may inflate."""
-        try:
-            return time_lookup.first_at_or_after(self, timestamp)
-        except OSError as error:
-            raise self.directory.fail(error, f"searching {self.topic_partition}") from error
+        """The first record that is not older than `timestamp`. In a thread: it reads and may decompress."""
+        return time_lookup.first_at_or_after(self, timestamp)
 
     def offset_of_max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp. In a thread: it reads and may inflate."""
-        try:
-            return time_lookup.with_max_timestamp(self)
-        except OSError as error:
-            raise self.directory.fail(error, f"searching {self.topic_partition}") from error
+        """The first record with the largest timestamp. In a thread: it reads and may decompress."""
+        return time_lookup.with_max_timestamp(self)
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch that wrote here; -1 if none is known."""
+        return self.leader_epochs.latest_epoch
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd | None:
-        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+        return self.leader_epochs.end_offset_for(epoch, self.local.log_end_offset)
 
     def epoch_for_offset(self, offset: int) -> LeaderEpoch | None:
         return self.leader_epochs.epoch_for_offset(offset)
@@ -376,63 +410,138 @@ class Log(ShrinkingLog):
         """The bytes of the batches from `begin` up to `end`, both where a batch begins or the log ends, if they are
         among the last ones; otherwise 0. For the owner.
         """
-        active = self._active
+        active = self.local.active
         first = active.recent_position(begin)
-        last = active.size if end >= self.log_end_offset else active.recent_position(end)
+        last = active.size if end >= self.local.log_end_offset else active.recent_position(end)
         return last - first if first >= 0 else 0
+
+    # Producers
 
     def active_producers(self) -> list[ProducerEntry]:
         return list(self.producers.entries.values())
 
     def expire_producers(self, now: Moment, expiration_ms: int, at_most: int | None = None) -> Iterator[int]:
-        """Forget producers idle for `producer.id.expiration.ms`: how many, each time that `at_most` were looked at."""
+        """Forget producers idle for `producer.id.expiration.ms`: how many, after every `at_most` of them."""
         return self.producers.expire(now, expiration_ms, at_most)
+
+    def write_snapshots(self) -> None:
+        """Write the producer snapshots that were taken. In a thread."""
+        self.snapshots.write()
+
+    # Deletion at the beginning: DeleteRecords and retention
+
+    def advance_log_start_offset(self, offset: int) -> bool:
+        """Records below `offset` are deleted, and so are segments that hold nothing else.
+
+        False if nothing changes. Refused beyond the log end offset; the caller refuses it beyond the high watermark.
+        """
+        moved = self.move_log_start_offset(offset)
+        if moved:
+            self._retention.delete_below(offset)
+        return moved
+
+    def move_log_start_offset(self, offset: int) -> bool:
+        """The same, but the segments stay until `drop_old_segments`: deleting many takes a while."""
+        if offset > self.local.log_end_offset:
+            raise Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
+                f"larger than the log end offset {self.local.log_end_offset}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.leader_epochs.truncate_from_start(offset)
+        return True
+
+    def drop_old_segments(self, most: int) -> int:
+        """Delete up to `most` segments that hold nothing from the log start offset on, the oldest first: how many. A
+        segment has to wait, with those after it, while the producer snapshot of its successor is not written yet.
+        """
+        later = self.local.segments.base_offsets[most:]
+        return self._retention.delete_below(min(self.log_start_offset, later[0]) if later else self.log_start_offset)
+
+    @property
+    def waits_for_snapshots(self) -> bool:
+        """Whether segments below the log start offset stay until a producer snapshot is written."""
+        return self._retention.waits_for_snapshot(self.log_start_offset)
+
+    def retention_start_offset(self, now_ms: int, high_watermark: int) -> Offset:
+        """Where the log should begin by `retention.ms` and `retention.bytes`. Reads indexes: in a thread."""
+        return self._retention.start_offset(self.log_start_offset, now_ms, high_watermark)
+
+    def delete_old_segments(self, start_offset: int, *, now_ms: int) -> int:
+        """Apply what `retention_start_offset` found: how many segments went. If all did, an empty one follows."""
+        if start_offset >= self.local.log_end_offset and self.local.active.size:
+            self.roll(now_ms=now_ms)
+        start_offset = min(start_offset, self.local.log_end_offset)
+        self.move_log_start_offset(start_offset)
+        return self._retention.delete_below(start_offset)
 
     # Durability
 
     def flush(self, up_to: int | None = None) -> Offset:
-        """Sync everything appended so far; returns the new recovery point. Blocks: in a thread. With `up_to`, where a
-        segment begins, later segments are left alone.
+        """Sync everything appended so far; returns the new recovery point. Blocks: in a thread. With `up_to`, the base
+        offset of a segment, later segments are not synced.
 
-        Many appends share one sync: what is appended while it runs is for the next one.
+        Many appends share one sync; those that come while it runs are covered by the next.
         """
-        with self._flushing:
-            self.directory.check_online()
-            truncations = self._truncations
-            if up_to is None:
-                self.unflushed_since_ms = -1
-            target = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-            try:
-                self._sync_segments(self.recovery_point, target)
-                self._persist_leader_epochs()
-            except OSError as error:
-                if self.deleted:
-                    return Offset(self.recovery_point)  # the folder has another name by now, and nobody waits for it
-                # The kernel may have dropped the pages it could not write: another sync would succeed and mean nothing.
-                raise self.directory.take_offline(f"{error} while syncing {self.topic_partition}") from error
-            with self._recovering:
-                if truncations == self._truncations and target > self.recovery_point:
-                    self.recovery_point = target
-                return Offset(self.recovery_point)
+        return self.local.flush(up_to, self.state.persist_leader_epochs)
+
+    def maintain(self, now_ms: int) -> int:
+        """Write producer snapshots, and remove files whose `file.delete.delay.ms` is over, by the steady clock: how
+        many. Any thread.
+        """
+        if self.local.deleted:
+            return 0
+        self.snapshots.write()
+        return self.local.delete_due_files(now_ms)
 
     def close(self) -> None:
-        """A clean end: indexes complete, a producer snapshot written, everything synced."""
+        """A clean shutdown: indexes complete, a producer snapshot written, everything synced."""
         self.directory.check_online()
-        files = self.directory.files
+        local = self.local
         try:
-            self._active.complete_indexes(files)
-            end = self.log_end_offset
-            if end > 0 and end not in self.snapshots.written:
-                self.snapshots.take(end, self.producers.taken())
-                self._folder_dirty = True
-            self.write_snapshots()
-            if self._folder_dirty and end in self.snapshots.written:
-                sync_file(files, os.path.join(self.folder, numbered(end, SNAPSHOT)))
-            dirty = self._unsynced_indexes or self._unsynced_aborted or self._folder_dirty
-            if self.recovery_point < self.log_end_offset or dirty:
-                self._unsynced_indexes.append(self._active)
+            local.active.complete_indexes(self.directory.files)
+            end = local.log_end_offset
+            if self.state.write_final_snapshot(end):
+                local.unsynced.names = True
+            if local.unsynced.names:
+                self.snapshots.sync(end)
+            if local.recovery_point < end or local.unsynced:
+                local.unsynced.add_indexes(local.active)
                 self.flush()
-            self._persist_leader_epochs()
+            self.state.persist_leader_epochs()
         except OSError as error:
             raise self.directory.fail(error, f"closing {self.topic_partition}") from error
-        self.abandon()
+        local.abandon()
+
+    def delete(self) -> None:
+        """The partition is deleted: nothing is written any more. The folder is the caller's to remove."""
+        self.local.deleted = True
+        self.snapshots.stop()  # a new log may soon have the folder's name
+        self.local.abandon()
+
+    def abandon(self) -> None:
+        """Close every file and write nothing, for the log's directory is offline."""
+        self.local.abandon()
+
+    # Moves to another directory
+
+    def rename_folder(self, folder: str) -> None:
+        """Give the folder another name. The next flush makes that durable. OSError leaves everything as it was."""
+        self.directory.files.rename(self.folder, folder)
+        self.folder_renamed(folder)
+
+    def folder_renamed(self, folder: str) -> None:
+        """The folder has another name: reads that begin from now on find its files there."""
+        self.folder = folder
+        self.local.folder_renamed(folder)
+        self.state.folder_renamed(folder)
+
+    def take_over(self, other: "Log") -> None:
+        """This log has the same records as another, whose place it takes. What is known beside the records, such as
+        verifications under way and a leader epoch without a record, is taken from that one. For the owner of both.
+        """
+        self.producers = self.state.producers = other.producers
+        self.leader_epochs.take_over(other.leader_epochs)

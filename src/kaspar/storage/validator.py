@@ -1,6 +1,7 @@
-"""Checks a batch that a producer sent, and makes of it what the topic's settings ask for, as Kafka's LogValidator does.
+"""Checks a batch that a producer sent, and converts it as the topic's settings require, as Kafka's LogValidator does.
 
-Pure and thread-safe: nothing here knows a log. What depends on one (sequences, offsets, rolling) comes at the append.
+Pure and thread-safe: nothing here knows a log. What depends on one (sequences, offsets, rolling) is checked by the
+append.
 """
 
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.named_tuples import new_tuple
 from kaspar.config import LogConfig
 from kaspar.config.kinds import MAX_LONG
 from kaspar.records import (
@@ -29,19 +31,14 @@ from kaspar.records import (
     recompress,
     set_max_timestamp,
 )
+from kaspar.records.layout import CODEC_MASK, CONTROL_FLAG, LOG_APPEND_TIME_FLAG, LOW_ATTRIBUTES_AT, TRANSACTIONAL_FLAG
 from kaspar.storage.append import PreparedBatch
 
-_new = tuple.__new__  # a named tuple's own constructor takes three times as long, and this is the hot path
-_CODEC_MASK = 0x07
-_LOG_APPEND_TIME = 0x08
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
 _NO_TIMESTAMP = -1
-_CODEC_POSITION = 22
 _SURELY_QUICK_BYTES = 16 << 10
 _PLAIN_BYTES = 4 << 20
-_GIVE_UP_NS = INLINE_CHECK_NS * 8 // 10  # the last piece goes on a little
-_REFUSED_INLINE = 500  # records, each of which has to be read to say which of them are refused, and why
+_GIVE_UP_NS = INLINE_CHECK_NS * 8 // 10  # the check looks at the clock only between parts of a batch
+_REFUSED_INLINE = 500  # records: each has to be read to list those that are refused
 _CODECS = {
     "none": Codec.NONE,
     "uncompressed": Codec.NONE,
@@ -60,7 +57,7 @@ class RecordError(NamedTuple):
 
 
 class RecordsRefused(Refused):
-    """A batch refused because of some of its records, as a Produce answer names them."""
+    """A batch refused because of some of its records, which the Produce response lists."""
 
     def __init__(
         self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...], *, keyless_count: int
@@ -68,23 +65,23 @@ class RecordsRefused(Refused):
         super().__init__(code, message)
         self.record_errors = record_errors
         self.keyless_count = keyless_count
-        """How many of them have no key, and their topic is compacted."""
+        """How many of them were refused for having no key in a compacted topic."""
 
 
 class WrongChecksum(Refused):
-    """A batch with other bytes than its CRC says."""
+    """A batch whose CRC does not match its bytes."""
 
 
 class WrongOffsetOrSequence(Refused):
-    """A batch whose offsets do not go with the number of its records, or with a sequence number that cannot be."""
+    """A batch whose offsets contradict the number of its records, or with an invalid sequence number."""
 
 
 def prepare_inline(
     buffer: bytearray | memoryview, start: int, end: int, config: LogConfig, now_ms: int
 ) -> PreparedBatch | None:
-    """The same as `prepare` if that takes less than about a millisecond, so that an event loop may do it itself.
+    """The same as `prepare` if that takes less than about a millisecond, so that the event loop may call it.
 
-    None if it takes longer, and then nothing has happened: `prepare` is to be called in a thread.
+    None if it takes longer, with no side effects: call `prepare` in a thread.
     """
     if not _may_run_inline(buffer, start, end, config):
         return None
@@ -104,7 +101,7 @@ def prepare_inline(
 def _may_run_inline(buffer: bytes | bytearray | memoryview, start: int, end: int, config: LogConfig) -> bool:
     if end - start < HEADER_SIZE:
         return True
-    codec = buffer[start + _CODEC_POSITION] & _CODEC_MASK
+    codec = buffer[start + LOW_ATTRIBUTES_AT] & CODEC_MASK
     target = config.compression_type
     if target != "producer" and _CODECS[target] != codec:
         return False
@@ -112,20 +109,20 @@ def _may_run_inline(buffer: bytes | bytearray | memoryview, start: int, end: int
 
 
 def is_surely_quick(buffer: bytes | bytearray | memoryview, start: int, end: int) -> bool:
-    """Whether the check of a batch takes so little that many of them may be checked at once."""
+    """Whether a batch is checked so quickly that many of them may be checked at once."""
     size = end - start
-    return size < HEADER_SIZE or (size <= _SURELY_QUICK_BYTES and not buffer[start + _CODEC_POSITION] & _CODEC_MASK)
+    return size < HEADER_SIZE or (size <= _SURELY_QUICK_BYTES and not buffer[start + LOW_ATTRIBUTES_AT] & CODEC_MASK)
 
 
 def plain_terms(config: LogConfig) -> PlainTerms | None:
-    """The terms on which a topic takes a batch as it comes. None if it never does: it changes batches or syncs them."""
+    """The limits within which a topic takes a batch unchanged. None if it never does: it converts or syncs batches."""
     if (
         config.compression_type not in ("producer", "uncompressed")
         or config.message_timestamp_type != "CreateTime"
         or config.flush_messages < MAX_LONG
     ):
         return None
-    return (
+    return PlainTerms(
         min(config.max_message_bytes, _PLAIN_BYTES),
         QUICK_RECORDS,
         config.message_timestamp_before_max_ms,
@@ -137,15 +134,14 @@ def plain_terms(config: LogConfig) -> PlainTerms | None:
 def prepare_plain(
     buffer: bytearray | memoryview, start: int, end: int, terms: PlainTerms, now_ms: int
 ) -> PreparedBatch | None:
-    """What `prepare_inline` says about the batches that come most often, at a third of its cost: not compressed, soon
-    checked, in no transaction, and such as need no change. None for all others, good or bad, and then nothing has
-    happened: `prepare_inline` says what is to be done with them.
+    """The same as `prepare_inline`, at a third of its cost, for the most common batches: not compressed, quickly
+    checked, in no transaction, and in need of no change. None for all others, valid or not, with no side effects: they
+    are for `prepare_inline`.
     """
     try:
-        plain = check_plain_batch(buffer, start, end, terms, now_ms)
+        return check_plain_batch(buffer, start, end, terms, now_ms)
     except Refused:
         return None
-    return None if plain is None else _new(PreparedBatch, plain)
 
 
 def prepare(
@@ -156,9 +152,9 @@ def prepare(
     now_ms: int,
     out_of_time: Callable[[], bool] | None = None,
 ) -> PreparedBatch:
-    """Check the one batch in `buffer[start:end]`. Only its timestamps may be patched in place.
+    """Check the one batch in `buffer[start:end]`. Only its timestamps may be changed in place.
 
-    Raises TakesTooLong, with nothing done, when `out_of_time` says so.
+    Raises TakesTooLong, with no side effects, if `out_of_time` returns True.
     """
     if end - start > config.max_message_bytes:
         _check_size(buffer, start, end, config)
@@ -177,7 +173,7 @@ def prepare(
             ErrorCode.INVALID_RECORD,
             f"The baseOffset of the record batch in the append should be 0, but it is {checked.base_offset}",
         )
-    if attributes & _CONTROL:
+    if attributes & CONTROL_FLAG:
         raise WrongOffsetOrSequence(ErrorCode.INVALID_RECORD, "Clients are not allowed to write control records")
     producer_id = checked.producer_id
     if producer_id >= 0 and checked.base_sequence < 0:
@@ -188,14 +184,14 @@ def prepare(
     create_time = config.message_timestamp_type == "CreateTime"
     if (
         (checked.has_keyless and "compact" in config.cleanup_policy)
-        or (attributes & _LOG_APPEND_TIME)
+        or (attributes & LOG_APPEND_TIME_FLAG)
         or (create_time and _has_wrong_time(checked, config, now_ms))
     ):
         if out_of_time is not None and checked.count > _REFUSED_INLINE:
             raise TakesTooLong
         _refuse_records(buffer, checked, config, now_ms)
 
-    if config.compression_type != "producer" and _CODECS[config.compression_type] != attributes & _CODEC_MASK:
+    if config.compression_type != "producer" and _CODECS[config.compression_type] != attributes & CODEC_MASK:
         buffer = _recompressed(buffer, checked, config)
         start, end = 0, len(buffer)
         if end > config.max_message_bytes:
@@ -204,12 +200,12 @@ def prepare(
         end = checked.end
     if create_time:
         max_timestamp, log_append_time_ms = checked.max_timestamp, _NO_TIMESTAMP
-        if max_timestamp != checked.header_max_timestamp or attributes & _LOG_APPEND_TIME:
+        if max_timestamp != checked.header_max_timestamp or attributes & LOG_APPEND_TIME_FLAG:
             set_max_timestamp(buffer, start, TimestampType.CREATE_TIME, max_timestamp)
     else:
         max_timestamp = log_append_time_ms = now_ms
         set_max_timestamp(buffer, start, TimestampType.LOG_APPEND_TIME, now_ms)
-    return _new(
+    return new_tuple(
         PreparedBatch,
         (
             buffer,
@@ -220,14 +216,14 @@ def prepare(
             producer_id,
             checked.producer_epoch,
             checked.base_sequence,
-            attributes & _TRANSACTIONAL != 0,
+            attributes & TRANSACTIONAL_FLAG != 0,
             log_append_time_ms,
         ),
     )
 
 
 def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> Refused | None:
-    """The same refusal as one of a kind of its own, where Kafka counts it as such."""
+    """The same refusal as the more specific error that Kafka's metrics count it as, if there is one."""
     code, message = refusal.code, refusal.message
     if code not in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD):
         return None
@@ -243,13 +239,13 @@ def _specific(refusal: Refused, buffer: bytearray | memoryview, start: int) -> R
 
 
 def _check_size(buffer: bytearray | memoryview, start: int, end: int, config: LogConfig) -> None:
-    """Before the walk: a batch that is too large is not even inflated."""
+    """Before the records are read: a batch that is too large is not even decompressed."""
     size = end - start
     try:
-        # What comes after the batch is left out, so its own length counts.
+        # Bytes after the batch are dropped, so its own length counts.
         size = min(size, read_header(buffer, start).size)
     except MalformedBytes:
-        return  # the walk finds the same, and says with which code it is refused
+        return  # check_batch finds the same, and knows the error code
     if size > config.max_message_bytes:
         raise _too_large(size, config)
 
@@ -268,7 +264,7 @@ def _has_wrong_time(checked: CheckedBatch, config: LogConfig, now_ms: int) -> bo
 
 
 def _refuse_records(buffer: bytearray | memoryview, checked: CheckedBatch, config: LogConfig, now_ms: int) -> None:
-    """Name the records that the topic does not take, if there are any: a timestamp of -1 is none and always passes."""
+    """Raise with the records that the topic refuses, if any. A timestamp of -1 means none, and is accepted."""
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     create_time = config.message_timestamp_type == "CreateTime"

@@ -1,13 +1,17 @@
-"""A broker for your tests: on a free port, ready in a fraction of a second, gone when the test is.
+"""Brokers for your tests: on free ports, removed after the test.
 
-    from kaspar.testing import Broker
+    from kaspar.testing import Broker, Cluster
 
-    with Broker() as broker:
+    with Broker() as broker:  # ready in a fraction of a second
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
-`kaspar_broker` is a pytest fixture that does the same.
+    with Cluster(brokers=3) as cluster:  # needs Java and kaspar[spark]
+        cluster.kill(cluster.controller_id())
+
+`kaspar_broker` is a pytest fixture of a `Broker`.
 """
 
 from kaspar.testing.broker import Broker
+from kaspar.testing.cluster import Cluster
 
-__all__ = ["Broker"]
+__all__ = ["Broker", "Cluster"]

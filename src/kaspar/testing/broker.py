@@ -1,7 +1,7 @@
-"""`Broker`: a context manager that runs a broker in this process (a thread with its own loop) or in another.
+"""`Broker`: a context manager that runs a broker in this process (a thread with its own event loop) or in another.
 
-Rules: no signal handlers, several at once, safe to close twice. A broken invariant of an in-process broker is raised by
-`close()` (so it fails the test) and never ends the process.
+It sets no signal handlers, several can run at once, and it is safe to close twice. `close()` raises a broken invariant
+of an in-process broker, which fails the test; it never ends the process.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ STOP_TIMEOUT_S = 30.0
 class Broker:
     """A running broker; `bootstrap_servers` is what clients connect to.
 
-    `data_dir`: keeps the data there (and leaves it there); without it a temporary folder is used and removed.
-    `process=True` runs it as a process of its own, which can be killed. `overrides` are settings, with Kafka's names.
+    `data_dir` keeps the data; by default a temporary directory is used and removed. `process=True` runs the broker in a
+    process of its own, which can be killed. `overrides` are settings with Kafka's names.
     """
 
     def __init__(
@@ -64,9 +64,7 @@ class Broker:
         self.close()
 
     def start(self) -> None:
-        """Start, and return when clients can connect. After `stop()` it starts again on the same data and the same
-        port.
-        """
+        """Return when clients can connect. After `stop()` it starts again with the same data and port."""
         if self._running is not None:
             return
         values = {
@@ -99,7 +97,7 @@ class Broker:
             running.stop()
 
     def kill(self) -> None:
-        """End the broker's process at once, as a power cut to it would (only with `process=True`)."""
+        """Kill the broker's process with SIGKILL (only with `process=True`)."""
         if not isinstance(self._running, _InProcess):
             raise KasparError("only a broker with process=True can be killed")
         running, self._running = self._running, None
@@ -118,14 +116,14 @@ class _InThread:
         self._started = threading.Event()
         self._problem: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop_asked: asyncio.Event | None = None
+        self._stop_requested: asyncio.Event | None = None
         self.port = 0
         self._thread = threading.Thread(
             target=self._run, args=(BrokerSettings.of(values),), name="kaspar-broker", daemon=True
         )
         self._thread.start()
         if not self._started.wait(START_TIMEOUT_S):
-            self._ask_to_stop()
+            self._request_stop()
             raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
         self._raise_problem()
 
@@ -147,28 +145,28 @@ class _InThread:
         from kaspar.broker.server import Broker as Server
 
         self._loop = asyncio.get_running_loop()
-        self._stop_asked = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         server = Server(settings)
         try:
             await server.start()
             self.port = server.port
             self._started.set()
-            stop_asked = self._loop.create_task(self._stop_asked.wait())
-            await asyncio.wait((stop_asked, server.failure), return_when=asyncio.FIRST_COMPLETED)
-            stop_asked.cancel()
+            stop_requested = self._loop.create_task(self._stop_requested.wait())
+            await asyncio.wait((stop_requested, server.failure), return_when=asyncio.FIRST_COMPLETED)
+            stop_requested.cancel()
             if server.failure.done():
                 problem = server.failure.result()
                 raise AssertionError(f"the broker failed: {problem}") from problem
         finally:
             await server.stop()
 
-    def _ask_to_stop(self) -> None:
-        if self._loop is not None and self._stop_asked is not None and self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the broker has ended by itself
-                self._loop.call_soon_threadsafe(self._stop_asked.set)
+    def _request_stop(self) -> None:
+        if self._loop is not None and self._stop_requested is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the broker has already ended
+                self._loop.call_soon_threadsafe(self._stop_requested.set)
 
     def stop(self) -> None:
-        self._ask_to_stop()
+        self._request_stop()
         self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():
             raise KasparError(f"the broker did not stop within {STOP_TIMEOUT_S:.0f} s")
@@ -194,7 +192,7 @@ class _InProcess:
         with os.fdopen(read_end, "rb") as ready:
             if not select.select((ready,), (), (), START_TIMEOUT_S)[0]:
                 raise KasparError(f"the broker did not start within {START_TIMEOUT_S:.0f} s")
-            port = ready.read()  # ends when the broker has told it, or when it is gone
+            port = ready.read()  # returns when the broker has written it, or has ended
         if not port:
             code = self._process.wait(STOP_TIMEOUT_S)
             raise KasparError(f"the broker ended with exit code {code} before it was ready")

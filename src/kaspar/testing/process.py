@@ -1,4 +1,4 @@
-"""The process behind `Broker(process=True)`: runs a broker and says on a pipe, when it is ready, which port it has."""
+"""The process of `Broker(process=True)`: runs a broker and writes its port to a pipe when it is ready."""
 
 import os
 import sys

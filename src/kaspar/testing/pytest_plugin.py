@@ -1,4 +1,4 @@
-"""Pytest fixtures, found by pytest as soon as kaspar is installed."""
+"""Pytest fixtures; pytest finds them once kaspar is installed."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kaspar_broker() -> "Iterator[Broker]":
-    """A broker of this test's own, in this process, with an empty data folder that is removed afterwards."""
+    """A broker for one test, in this process, with an empty data directory that is removed afterwards."""
     from kaspar.testing import Broker
 
     with Broker() as broker:

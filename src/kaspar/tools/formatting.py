@@ -1,21 +1,35 @@
-"""What `kafka-storage format` does: directories get their ids, and the metadata store is made and knows them."""
+"""What `kafka-storage format` does: gives directories their ids and registers them in the metadata store."""
 
 import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaspar.base.clock import SystemClock
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, uuid_from_text
 from kaspar.broker.log_places import claim_directories
 from kaspar.config import BrokerConfig
-from kaspar.metadata import SqliteMetadata
+from kaspar.metadata import ClusterImage, SqliteMetadata, Store, layout
 from kaspar.metadata.directories import store_folder
 from kaspar.metadata.loading import load_image, prepare_store
+from kaspar.metadata.moving import refuse_unmoved
 from kaspar.metadata.sqlite import FILE_NAME
+from kaspar.metadata.store import Put
 from kaspar.storage import LogManager
+from kaspar.tools.scram_arguments import NewScramUser
+
+if TYPE_CHECKING:
+    from kaspar.metadata.zookeeper import ZooKeeperMetadata
 
 
-async def format_directories(config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: bool) -> list[str]:
-    """What was done, in sentences. KasparError where it cannot be."""
+async def format_directories(
+    config: BrokerConfig,
+    cluster_id: str | None,
+    *,
+    ignore_formatted: bool,
+    scram_users: Sequence[NewScramUser] = (),
+) -> list[str]:
+    """Returns sentences about what was done. Raises KasparError if it cannot be done."""
     if cluster_id is not None:
         _check_id(cluster_id)
     logs = LogManager(config, SystemClock())
@@ -28,11 +42,11 @@ async def format_directories(config: BrokerConfig, cluster_id: str | None, *, ig
                 "format the others."
             )
         if cluster_id is not None and found is not None and cluster_id != found:
-            raise KasparError(f"{before[0]} belongs to the cluster {found}, and the cluster id given is {cluster_id}")
-        cluster, made_store = await _claim(config, logs, cluster_id or found)
+            raise KasparError(f"{before[0]} belongs to the cluster {found}, not to {cluster_id}")
+        cluster, made_store = await _claim(config, logs, cluster_id or found, scram_users)
         _refuse_unusable(logs)
         done = [
-            f"Formatted {directory.path} for the cluster {cluster}."
+            f"Formatted {directory.path} for cluster {cluster}."
             for directory in logs.directories
             if directory.path not in before
         ]
@@ -45,27 +59,71 @@ def _check_id(cluster_id: str) -> None:
     try:
         uuid_from_text(cluster_id)
     except ValueError:
+        raise KasparError(f"{cluster_id} is not a cluster id: 'kafka-storage random-uuid' prints one") from None
+
+
+async def _claim(
+    config: BrokerConfig, logs: LogManager, cluster_id: str | None, scram_users: Sequence[NewScramUser]
+) -> tuple[str, list[str]]:
+    metadata, done = await _open_store(config, cluster_id)
+    try:
+        store = metadata.connect()
+        await prepare_store(store, cluster_id, min_insync_replicas=config.min_insync_replicas)
+        image = await load_image(store)
+        if cluster_id is not None and cluster_id != image.cluster_id:
+            raise KasparError(f"the metadata store belongs to the cluster {image.cluster_id}, not to {cluster_id}")
+        await claim_directories(store, image, logs, BrokerId(config.node_id), trusted=True)
+        if scram_users:
+            await _add_scram_users(store, image, scram_users)
+        return image.cluster_id, done
+    finally:
+        await metadata.close()
+
+
+async def _add_scram_users(store: Store, image: ClusterImage, users: Sequence[NewScramUser]) -> None:
+    """Only while there is no controller, which would not know of them."""
+    if await store.get(layout.CONTROLLER_SEAT) is not None:
         raise KasparError(
-            f"{cluster_id} is not a cluster id: take one that 'kafka-storage random-uuid' gives"
-        ) from None
+            "a broker of the cluster is running: add the users with kafka-configs --alter --entity-type users"
+        )
+    fence = await store.get(layout.FENCE)
+    assert fence is not None, "a prepared store has a fence"
+    credentials = {name: dict(each) for name, each in image.scram_credentials.items()}
+    for user in users:
+        credentials.setdefault(user.name, {})[user.mechanism] = user.credential
+    operations = [
+        operation
+        for name in dict.fromkeys(user.name for user in users)
+        for operation in layout.scram_change(name, image.scram_credentials.get(name, {}), credentials[name])
+    ]
+    await store.transact([Put(layout.FENCE, fence.value), *operations])
 
 
-async def _claim(config: BrokerConfig, logs: LogManager, cluster_id: str | None) -> tuple[str, list[str]]:
-    # An operator who formats knows that there is no store yet, or no longer: nothing needs to be formatted before.
+async def _open_store(
+    config: BrokerConfig, cluster_id: str | None
+) -> tuple["SqliteMetadata | ZooKeeperMetadata", list[str]]:
+    """The store that the broker will use, and a sentence if it was created."""
+    if config.zookeeper_connect is not None:
+        return await _open_zookeeper(config, cluster_id), []
+    # An operator who formats knows that the store does not exist, or no longer: it needs no formatted directory.
     folder = store_folder(config.metadata_log_dir, config.log_dirs, formatted=())
     folder.mkdir(parents=True, exist_ok=True)
     had_store = (folder / FILE_NAME).exists()
     metadata = await SqliteMetadata.open(folder)
+    return metadata, [] if had_store else [f"Created an empty metadata store in {folder}."]
+
+
+async def _open_zookeeper(config: BrokerConfig, cluster_id: str | None) -> "ZooKeeperMetadata":
+    from kaspar.metadata.zookeeper import ZooKeeperMetadata
+
+    metadata = await ZooKeeperMetadata.configured(config)
     try:
-        store = metadata.connect()
-        await prepare_store(store, cluster_id)
-        image = await load_image(store)
-        if cluster_id is not None and cluster_id != image.cluster_id:
-            raise KasparError(f"the metadata store is of the cluster {image.cluster_id}, and not of {cluster_id}")
-        await claim_directories(store, image, logs, BrokerId(config.node_id), trusted=True)
-        return image.cluster_id, [] if had_store else [f"Made an empty metadata store in {folder}."]
-    finally:
+        folders = {config.metadata_log_dir or config.log_dirs[0], *config.log_dirs}
+        await refuse_unmoved(metadata.connect(), folders, cluster_id=cluster_id, connect=str(metadata.address))
+    except BaseException:
         await metadata.close()
+        raise
+    return metadata
 
 
 def _refuse_unusable(logs: LogManager) -> None:

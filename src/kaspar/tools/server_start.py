@@ -12,27 +12,27 @@ from kaspar.base.errors import KasparError
 def parser(program: str, *, file_required: bool) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Run a broker until it is told to stop (SIGTERM or Ctrl-C).",
+        description="Run a broker until SIGTERM or Ctrl-C.",
         epilog=f"Example: {program} server.properties --override listeners=PLAINTEXT://127.0.0.1:9092",
     )
-    parser.add_argument("-daemon", "--daemon", action="store_true", help="go on in the background")
+    parser.add_argument("-daemon", "--daemon", action="store_true", help="run in the background")
     parser.add_argument(
         "properties",
         nargs=None if file_required else "?",
-        help="a file of settings with Kafka's names (docs/reference/broker-settings.md)",
+        help="the settings file, with Kafka's names (docs/reference/broker-settings.md)",
     )
     parser.add_argument(
         "--override",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting that wins over the file; may be given several times",
+        help="a setting that takes precedence over the file; may be repeated",
     )
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    # Imported here so that --help answers at once.
+    # Imported here so that --help is fast.
     from kaspar.broker.run import run_broker
     from kaspar.config import BrokerSettings, load_settings
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _detach() -> None:
-    """Go on as a child of no terminal; what the broker says goes to its log file."""
+    """Detach from the terminal: the broker only writes to its log file (kaspar.log.file)."""
     if os.fork() > 0:
         os._exit(0)
     os.setsid()

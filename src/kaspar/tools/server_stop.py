@@ -1,4 +1,4 @@
-"""kafka-server-stop: ask the brokers of this machine to stop cleanly."""
+"""kafka-server-stop: sends SIGTERM to the brokers of this machine, which stop cleanly."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ INTERPRETER_OPTIONS_WITH_A_VALUE = ("-X", "-W")
 
 
 def running_brokers() -> Iterator[tuple[int, list[str]]]:
-    """The process ids of the brokers this user may see, and the arguments they were started with."""
+    """The process ids of the brokers visible to this user, and the arguments they were started with."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
@@ -27,9 +27,8 @@ def running_brokers() -> Iterator[tuple[int, list[str]]]:
 
 
 def broker_arguments(words: Sequence[str]) -> list[str] | None:
-    """What a broker was started with, if this is the command line of one: the command, or Python that runs it. A
-    program that only names the command, as an editor or `timeout` does, is none.
-    """
+    """The arguments of a broker, if this is its command line: the command itself, or Python that runs it. A program
+    that only mentions the command, such as an editor or `timeout`, is not a broker."""
     rest = list(words)
     if rest and Path(rest[0]).name.startswith("python"):
         rest.pop(0)
@@ -60,8 +59,16 @@ def node_id_of(arguments: Sequence[str], folder: Path) -> int | None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="kafka-server-stop", description="Stop the brokers that run on this machine.")
-    parser.add_argument("--process-role", choices=("broker", "controller"), help="accepted as Kafka's script does")
+    parser = argparse.ArgumentParser(
+        prog="kafka-server-stop",
+        description="Stop the brokers that run on this machine, cleanly. Returns before they have stopped.",
+        epilog="Example: kafka-server-stop --node-id 1",
+    )
+    parser.add_argument(
+        "--process-role",
+        choices=("broker", "controller"),
+        help="accepted for compatibility; every process is broker and controller",
+    )
     parser.add_argument("--node-id", type=int, help="stop only the broker with this node.id")
     chosen = parser.parse_args(argv)
     stopped, refused = 0, 0
@@ -72,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.kill(pid, signal.SIGTERM)
             stopped += 1
         except ProcessLookupError:
-            continue  # it has just ended by itself
+            continue  # it has just ended
         except PermissionError:
             print(f"kafka-server-stop: the broker with process id {pid} belongs to another user", file=sys.stderr)
             refused += 1

@@ -1,7 +1,7 @@
-"""kafka-storage: format log directories, and say what is in them.
+"""kafka-storage: formats log directories and shows what is in them.
 
-A broker formats the directories of a new cluster by itself. This command is for what it must not decide: that an empty
-directory is a new one, and no volume that is not mounted; that a directory which the cluster does not know may be used.
+A broker formats the directories of a new cluster by itself. This command is for what only an operator can know: that an
+empty directory is new, and not a volume that failed to mount; that a directory unknown to the cluster may be used.
 """
 
 import argparse
@@ -15,26 +15,42 @@ from kaspar.base.ids import random_uuid, uuid_to_text
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="kafka-storage", description="Format log directories, or look at them.")
+    parser = argparse.ArgumentParser(
+        prog="kafka-storage",
+        description="Format log directories, or show what is in them. A new cluster needs no formatting.",
+        epilog="Example: kafka-storage format --ignore-formatted -c server.properties",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    info = commands.add_parser("info", help="say what is in the log directories")
+    info = commands.add_parser("info", help="show what is in the log directories")
     formatting = commands.add_parser(
         "format",
-        help="make every directory of log.dirs one that the cluster knows",
-        description="Make every directory of log.dirs one that the cluster knows. The broker must not be running.",
+        help="give every directory of log.dirs an id and register it with the cluster",
+        description="Give every directory of log.dirs an id and register it with the cluster, so that the broker uses "
+        "it. The broker must be stopped.",
     )
     for command in (info, formatting):
         command.add_argument("-c", "--config", required=True, metavar="FILE", help="the broker's settings file")
     formatting.add_argument(
-        "-t", "--cluster-id", metavar="ID", help="the id of a new cluster (default: a random one, see random-uuid)"
+        "-t",
+        "--cluster-id",
+        metavar="ID",
+        help="the id of a new cluster (default: a random one, as random-uuid prints)",
     )
     formatting.add_argument(
-        "-g", "--ignore-formatted", action="store_true", help="leave directories as they are that are formatted already"
+        "-g", "--ignore-formatted", action="store_true", help="skip directories that are already formatted"
     )
     formatting.add_argument(
-        "-s", "--standalone", action="store_true", help="accepted for Kafka's sake; there is no Raft quorum to set up"
+        "-s", "--standalone", action="store_true", help="accepted for compatibility; there is no Raft quorum to set up"
     )
-    commands.add_parser("random-uuid", help="print a new id for a cluster")
+    formatting.add_argument(
+        "-S",
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="CREDENTIAL",
+        help="a user that can log in by SCRAM: 'SCRAM-SHA-256=[name=alice,password=alice-secret]'; may be repeated",
+    )
+    commands.add_parser("random-uuid", help="print a random cluster id")
     return parser
 
 
@@ -43,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "random-uuid":
         print(uuid_to_text(random_uuid()))
         return 0
-    # Imported here so that --help answers at once.
+    # Imported here so that --help is fast.
     from kaspar.config import BrokerConfig, load_settings
     from kaspar.storage import DirectoryInUse
 
@@ -52,9 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command == "info":
             return _info(config.log_dirs)
         from kaspar.tools.formatting import format_directories
+        from kaspar.tools.scram_arguments import parse_scram_arguments
 
         for sentence in asyncio.run(
-            format_directories(config, arguments.cluster_id, ignore_formatted=arguments.ignore_formatted)
+            format_directories(
+                config,
+                arguments.cluster_id,
+                ignore_formatted=arguments.ignore_formatted,
+                scram_users=parse_scram_arguments(arguments.add_scram),
+            )
         ):
             print(sentence)
     except DirectoryInUse as problem:
@@ -67,9 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _info(log_dirs: Sequence[str]) -> int:
-    """Without a lock, so that it also answers beside a running broker. 1 if something is wrong."""
+    """Takes no lock, so that it also works while a broker runs. Returns 1 if something is wrong."""
     from kaspar.storage import OsFiles
-    from kaspar.storage.folder_metadata import read_meta_properties
+    from kaspar.storage.directories.folder_metadata import read_meta_properties
 
     problems = []
     print("Found log directories:" if len(log_dirs) > 1 else "Found log directory:")

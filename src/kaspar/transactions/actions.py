@@ -7,7 +7,7 @@ from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers:
-    """Write a marker to each of the partitions, and tell the shard when all of them have it (`markers_written`)."""
+    """Write a marker to each of the partitions, and report when all of them have it (`markers_written`)."""
 
     transactional_id: str
     producer: ProducerIdAndEpoch
@@ -18,7 +18,19 @@ class WriteMarkers:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteFences:
+    """Write the fence of a prepared transaction to each of its partitions. Nobody is told that it is prepared before
+    all of them have it.
+    """
+
+    transactional_id: str
+    producer: ProducerIdAndEpoch
+    coordinator_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionCompleted:
-    """The next transaction of this id may begin: whoever waits for that can go on."""
+    """The next transaction of this id may begin."""
 
     transactional_id: str

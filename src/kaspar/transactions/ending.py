@@ -1,8 +1,7 @@
 """EndTxn: whether a client may end its transaction so, by the rules of the version it speaks.
 
-Under transactions v2 (EndTxn 5, KIP-890) the epoch tells a request from its repetition and from what was meant for the
-transaction before, since every end raises it. "Now" is who names the pair it was told last, "again" who names the one
-before that:
+Under transactions v2 (EndTxn 5, KIP-890) a request is told from a retry, and from one for the previous transaction, by
+its epoch, since every end bumps it. "Now" has the current id and epoch of the producer, "again" the previous ones:
 
     |                | aborts now | aborts again      | commits now       | commits again     |
     | Ongoing        | aborted    | PRODUCER_FENCED   | committed         | PRODUCER_FENCED   |
@@ -48,8 +47,8 @@ def end(transaction: Transaction, producer: ProducerIdAndEpoch, *, committed: bo
 
 def _check_v2(transaction: Transaction, producer: ProducerIdAndEpoch, committed: bool) -> bool:
     _check_not_ending(transaction)
-    told = transaction.client_producer
-    if producer == told:
+    current = transaction.client_producer
+    if producer == current:
         if committed and transaction.state not in OPEN_STATES:
             raise _cannot_end(transaction, committed)
         return False
@@ -73,7 +72,7 @@ def _check_v1(transaction: Transaction, producer: ProducerIdAndEpoch, committed:
 
 def _check_not_ending(transaction: Transaction) -> None:
     if transaction.state in ENDING_STATES:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction is being completed")
+        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "The transaction is being completed.")
 
 
 def _has_ended_so(transaction: Transaction, committed: bool) -> bool:
@@ -82,21 +81,19 @@ def _has_ended_so(transaction: Transaction, committed: bool) -> bool:
 
 
 def _cannot_end(transaction: Transaction, committed: bool) -> Refused:
-    return Refused(
-        ErrorCode.INVALID_TXN_STATE,
-        f"{transaction.transactional_id} is {transaction.state.value}: there is nothing to "
-        f"{'commit' if committed else 'abort'}",
-    )
+    end = "commit" if committed else "abort"
+    message = f"Cannot {end} {transaction.transactional_id} in state {transaction.state.value}."
+    return Refused(ErrorCode.INVALID_TXN_STATE, message)
 
 
 def not_its_producer(transaction: Transaction, producer: ProducerIdAndEpoch) -> Refused:
-    told = transaction.client_producer
-    if producer.producer_id != told.producer_id:
+    current = transaction.client_producer
+    if producer.producer_id != current.producer_id:
         return Refused(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            f"{transaction.transactional_id} belongs to producer {told.producer_id}, not {producer.producer_id}",
+            f"{transaction.transactional_id} belongs to producer id {current.producer_id}, not {producer.producer_id}.",
         )
     return Refused(
         ErrorCode.PRODUCER_FENCED,
-        f"producer {told.producer_id} is at epoch {told.producer_epoch}, not {producer.producer_epoch}",
+        f"Producer id {current.producer_id} is at epoch {current.producer_epoch}, not {producer.producer_epoch}.",
     )

@@ -1,12 +1,13 @@
 """InitProducerId for a transactional id: who writes from now on, and what becomes of the transaction before.
 
 Rules:
-- Who asks without naming a pair is a new producer: the epoch is raised, and everyone before it is fenced.
-- Who names the pair it has goes on under the next epoch (KIP-360). If the answer was lost and it asks again, it gets
-  the same answer: the coordinator remembers the epoch before, until somebody else asks or until it is restarted.
-- A transaction that is open is aborted first; the client is told to come back (CONCURRENT_TRANSACTIONS).
+- A producer that names no id and epoch is a new one: the epoch is bumped, and all before it are fenced.
+- A producer that names its id and epoch goes on with the next epoch (KIP-360). If the response was lost and it asks
+  again, it gets the same one: the coordinator remembers the epoch before, until another asks or it is restarted.
+- An open transaction is aborted first; the client has to retry (CONCURRENT_TRANSACTIONS).
 - Unless it asks to keep it (KIP-939): then the transaction stays as it is, nothing can be added to it, and only the new
-  pair ends it. With `enable2Pc` its timeout is lifted too: it is prepared, and waits for its owner's decision.
+  pair ends it. With `enable2Pc` its timeout is lifted too: it is prepared, and waits for its owner's decision. Before
+  anybody hears of it, every partition has its fence (`Transaction.fence`, broker/coordination/fences.py).
 - An epoch that is exhausted is followed by a new producer id at epoch 0.
 """
 
@@ -19,6 +20,7 @@ from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, Ini
 from kaspar.transactions.settings import CoordinatorSettings
 from kaspar.transactions.state import (
     ENDING_STATES,
+    EPOCHS_TO_PREPARE,
     LAST_EPOCH,
     NO_EPOCH,
     NO_PRODUCER_ID,
@@ -40,17 +42,17 @@ class Terms(NamedTuple):
 
 def check_request(request: InitProducerIdRequest, settings: CoordinatorSettings) -> None:
     if not request.transactional_id:
-        raise Refused(ErrorCode.INVALID_REQUEST, "a transactional id may be absent, but not empty")
+        raise Refused(ErrorCode.INVALID_REQUEST, "The transactional id is empty.")
     if (request.enable_2pc or request.keep_prepared_txn) and not settings.two_phase_commit:
         raise Refused(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            "prepared transactions are allowed with transaction.two.phase.commit.enable",
+            "Prepared transactions require transaction.two.phase.commit.enable.",
         )
     timeout_ms = request.transaction_timeout_ms
     if timeout_ms <= 0 or (timeout_ms > settings.max_timeout_ms and not request.enable_2pc):
         raise Refused(
             ErrorCode.INVALID_TRANSACTION_TIMEOUT,
-            f"a timeout of {timeout_ms} ms is not within transaction.max.timeout.ms",
+            f"The transaction timeout {timeout_ms} ms is not between 1 and transaction.max.timeout.ms.",
         )
 
 
@@ -65,7 +67,7 @@ def initialise(
     if transaction is None:
         transaction = _new(request, terms)
     elif transaction.state in ENDING_STATES:
-        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")
+        raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "The previous transaction is being completed.")
     elif expected.producer_id != NO_PRODUCER_ID:
         _check_expected(transaction, expected)
     if transaction.state in OPEN_STATES:
@@ -76,16 +78,16 @@ def initialise(
 
 
 def response(transaction: Transaction) -> InitProducerIdResponse:
-    """The answer after `initialise`. An abort is under way where another transaction was open."""
+    """The response after `initialise`. An abort is under way where another transaction was open."""
     if transaction.state in ENDING_STATES:
         return InitProducerIdResponse(
             error_code=ErrorCode.CONCURRENT_TRANSACTIONS, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH
         )
-    told = transaction.client_producer
+    current = transaction.client_producer
     kept = transaction.state is TransactionState.PREPARED
     return InitProducerIdResponse(
-        producer_id=told.producer_id,
-        producer_epoch=told.producer_epoch,
+        producer_id=current.producer_id,
+        producer_epoch=current.producer_epoch,
         ongoing_txn_producer_id=transaction.producer.producer_id if kept else NO_PRODUCER_ID,
         ongoing_txn_producer_epoch=transaction.producer.producer_epoch if kept else NO_EPOCH,
     )
@@ -104,7 +106,7 @@ def _new(request: InitProducerIdRequest, terms: Terms) -> Transaction:
 
 def _check_expected(transaction: Transaction, expected: ProducerIdAndEpoch) -> None:
     """The producer id is the one its client has, or the one before it, whose epochs were exhausted."""
-    if expected.producer_id == transaction.client_producer.producer_id:
+    if expected.producer_id == transaction.client_producer.producer_id or transaction.was_prepared_by(expected):
         return
     if expected.producer_id == transaction.previous_producer_id and expected.producer_epoch >= LAST_EPOCH:
         return
@@ -118,9 +120,9 @@ def _raise_epoch(
     last_epoch: int,
     terms: Terms,
 ) -> Transaction:
-    told = transaction.client_producer
-    is_new = expected.producer_id == NO_PRODUCER_ID or told.producer_epoch == NO_EPOCH
-    if not is_new and expected != told:
+    current = transaction.client_producer
+    is_new = expected.producer_id == NO_PRODUCER_ID or current.producer_epoch == NO_EPOCH
+    if not is_new and expected != current:
         if expected.producer_epoch == last_epoch:
             return transaction
         raise _fenced(transaction, expected)
@@ -131,28 +133,26 @@ def _keep(
     transaction: Transaction, request: InitProducerIdRequest, expected: ProducerIdAndEpoch, terms: Terms
 ) -> Transaction:
     if expected.producer_id != NO_PRODUCER_ID and expected != transaction.client_producer:
-        if (
-            transaction.state is TransactionState.PREPARED
-            and expected == transaction.producer
-            and transaction.directly_follows(expected)
-        ):
-            return transaction  # its answer was lost, and nobody else has asked since
+        if transaction.was_prepared_by(expected):
+            return transaction  # its response was lost, and no other has asked since
         raise _fenced(transaction, expected)
-    return transaction.kept(_next_pair(transaction, terms), _timeout_ms(transaction, request), terms.now_ms)
+    epochs = 1 if transaction.state is TransactionState.PREPARED else EPOCHS_TO_PREPARE
+    pair = _next_pair(transaction, terms, epochs)
+    return transaction.kept(pair, _timeout_ms(transaction, request), terms.now_ms)
 
 
 def _abort(transaction: Transaction, expected: ProducerIdAndEpoch, terms: Terms) -> Transaction:
-    """Kafka lets a fenced producer abort what a newer one has open, and tells it only then that it is fenced."""
+    """Kafka lets a fenced producer abort the transaction of a newer one, and fences it only then."""
     if expected.producer_id != NO_PRODUCER_ID and expected != transaction.client_producer:
         raise _fenced(transaction, expected)
     return transaction.fenced(version=terms.version, now_ms=terms.now_ms, next_producer_id=terms.next_producer_id)
 
 
-def _next_pair(transaction: Transaction, terms: Terms) -> ProducerIdAndEpoch:
-    if transaction.is_epoch_exhausted:
+def _next_pair(transaction: Transaction, terms: Terms, epochs: int = 1) -> ProducerIdAndEpoch:
+    current = transaction.client_producer
+    if current.producer_epoch + epochs > LAST_EPOCH:
         return ProducerIdAndEpoch(terms.next_producer_id(), 0)
-    told = transaction.client_producer
-    return ProducerIdAndEpoch(told.producer_id, told.producer_epoch + 1)
+    return ProducerIdAndEpoch(current.producer_id, current.producer_epoch + epochs)
 
 
 def _timeout_ms(transaction: Transaction, request: InitProducerIdRequest) -> int:
@@ -162,9 +162,9 @@ def _timeout_ms(transaction: Transaction, request: InitProducerIdRequest) -> int
 
 
 def _fenced(transaction: Transaction, expected: ProducerIdAndEpoch) -> Refused:
-    told = transaction.client_producer
+    current = transaction.client_producer
     return Refused(
         ErrorCode.PRODUCER_FENCED,
-        f"{transaction.transactional_id} belongs to producer {told.producer_id} at epoch {told.producer_epoch} now, "
-        f"not to {expected.producer_id} at {expected.producer_epoch}",
+        f"{transaction.transactional_id} belongs to producer id {current.producer_id} at epoch "
+        f"{current.producer_epoch}, not to {expected.producer_id} at {expected.producer_epoch}.",
     )

@@ -23,7 +23,7 @@ def add_partitions(
 ) -> Transaction:
     """What becomes of it; the same object if all of them belong to it already.
 
-    Who has been told a new id and epoch must wait for the transaction before like anybody else. So that comes first.
+    A producer with a new id and epoch must wait for the previous transaction like any other: so this comes first.
     """
     if transaction.state in ENDING_STATES:
         raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS, "the transaction before is being completed")

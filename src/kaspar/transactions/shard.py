@@ -7,9 +7,11 @@ last one (`LastEpochs`).
 Rules:
 - A transaction is ended in two steps. First the decision is in the log (PrepareCommit, PrepareAbort); when that is
   committed the client is answered and markers are written; when every partition has its marker, the end is in the log
-  too. A coordinator that is loaded anew writes the markers of every transaction it finds in between.
+  too. A coordinator that is loaded writes the markers of every transaction that it finds in between.
 - Whatever is reported of markers counts only for the pair they were written under: a late report of one transaction
   completes no other.
+- A transaction is prepared in two steps as well: first that is in the log, then its partitions get their fences. A
+  coordinator that is loaded does not know how far that got, and writes the fences of all that are prepared again.
 - A transaction that is open for longer than its timeout is aborted, its producer fenced. One that waits for its owner's
   decision has no timeout; it is aborted when it is older than the broker allows, but not right after a start.
 - An id that no transaction uses is forgotten when it was idle for long.
@@ -22,7 +24,7 @@ from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.coordination import Decision, Now, Reply, StoredRecord, Ticket, Timer
+from kaspar.coordination import Decision, Now, StoredRecord, Timer
 from kaspar.protocol.messages.describe_transactions import TransactionState as DescribedTransaction
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -30,7 +32,7 @@ from kaspar.protocol.messages.list_transactions import ListTransactionsRequest
 from kaspar.protocol.messages.list_transactions import TransactionState as ListedTransaction
 from kaspar.protocol.schema import Message
 from kaspar.transactions import init, listing, stored
-from kaspar.transactions.actions import TransactionCompleted, WriteMarkers
+from kaspar.transactions.actions import TransactionCompleted, WriteFences, WriteMarkers
 from kaspar.transactions.ending import end
 from kaspar.transactions.init import Terms
 from kaspar.transactions.partitions import add_partitions, result_of, verify_partitions
@@ -143,14 +145,16 @@ class TransactionShard:
         self._watches.loaded(now)
         for transaction in self._unfinished.values():
             if transaction.state in OPEN_STATES:
-                decision.timers += self._watch(transaction, now)
-            else:
-                decision.actions.append(self._markers_of(transaction))
+                decision.add_timers(self._watch(transaction, now))
+            if transaction.state is TransactionState.PREPARED:
+                decision.add_action(self._fences_of(transaction))
+            elif transaction.state in ENDING_STATES:
+                decision.add_action(self._markers_of(transaction))
         return decision
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def init_producer_id(self, request: InitProducerIdRequest, ticket: Ticket, now: Now) -> Decision:
+    def init_producer_id(self, request: InitProducerIdRequest, now: Now) -> Decision:
         init.check_request(request, self._settings)
         transactional_id = request.transactional_id
         assert transactional_id is not None
@@ -162,31 +166,30 @@ class TransactionShard:
             terms=self._terms(now, self._transaction_version()),
         )
         if after is before:
-            return Decision(replies=[Reply(ticket, init.response(after))])
+            return Decision(response=init.response(after))
         self._last_epochs.forget(transactional_id)
         if before is not None and after.state is TransactionState.EMPTY and request.producer_id >= 0:
             self._last_epochs.raised(before, after)
-        return self._change(before, after, now, Reply(ticket, init.response(after)))
+        return self._change(before, after, now, init.response(after))
 
     def add_partitions(
         self,
         transactional_id: str,
         producer: ProducerIdAndEpoch,
         partitions: frozenset[TopicPartition],
-        ticket: Ticket,
         now: Now,
         *,
         version: int,
     ) -> Decision:
-        """The reply is an AddPartitionsToTxnResult: one of those that a request of several transactions is answered by.
+        """The response is an AddPartitionsToTxnResult, of which a request for several transactions gets one each.
         `version` is the transaction.version that the client speaks.
         """
         before = self._known(transactional_id)
         after = add_partitions(before, producer, partitions, terms=self._terms(now, version))
-        reply = Reply(ticket, result_of(transactional_id, dict.fromkeys(sorted(partitions), ErrorCode.NONE)))
+        response = result_of(transactional_id, dict.fromkeys(sorted(partitions), ErrorCode.NONE))
         if after is before:
-            return Decision(replies=[reply])
-        return self._change(before, after, now, reply)
+            return Decision(response=response)
+        return self._change(before, after, now, response)
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: frozenset[TopicPartition], now: Now
@@ -194,14 +197,7 @@ class TransactionShard:
         codes = verify_partitions(self._known(transactional_id), producer, sorted(partitions))
         return result_of(transactional_id, codes)
 
-    def is_fenced(self, transactional_id: str, producer: ProducerIdAndEpoch) -> bool:
-        """Whether another pair has taken this one's place. A partition knows that from the marker of the transaction
-        before; while a transaction is prepared, or being completed, only its coordinator does.
-        """
-        transaction = self.transactions.get(transactional_id)
-        return transaction is not None and transaction.client_producer != producer
-
-    def end(self, request: EndTxnRequest, ticket: Ticket, now: Now, *, version: int) -> Decision:
+    def end(self, request: EndTxnRequest, now: Now, *, version: int) -> Decision:
         """`version` is the transaction.version that the client speaks."""
         before = self._known(request.transactional_id)
         after = end(
@@ -210,20 +206,20 @@ class TransactionShard:
             committed=request.committed,
             terms=self._terms(now, version),
         )
-        told = after.client_producer
+        current = after.client_producer
         response = EndTxnResponse()
         if version >= TRANSACTIONS_V2:
-            response = EndTxnResponse(producer_id=told.producer_id, producer_epoch=told.producer_epoch)
+            response = EndTxnResponse(producer_id=current.producer_id, producer_epoch=current.producer_epoch)
         if after is before:
-            return Decision(replies=[Reply(ticket, response)])
-        return self._change(before, after, now, Reply(ticket, response))
+            return Decision(response=response)
+        return self._change(before, after, now, response)
 
     def describe(self, transactional_id: str, now: Now) -> DescribedTransaction:
         if not transactional_id:
-            raise Refused(ErrorCode.INVALID_REQUEST, "a transactional id may not be empty")
+            raise Refused(ErrorCode.INVALID_REQUEST, "The transactional id is empty.")
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is not known")
+            raise Refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"Transactional id {transactional_id} is unknown.")
         return listing.describe(transaction)
 
     def list_transactions(
@@ -311,29 +307,38 @@ class TransactionShard:
 
     def _known(self, transactional_id: str) -> Transaction:
         if not transactional_id:
-            raise Refused(ErrorCode.INVALID_REQUEST, "a transactional id may not be empty")
+            raise Refused(ErrorCode.INVALID_REQUEST, "The transactional id is empty.")
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not known")
+            raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"Transactional id {transactional_id} is unknown.")
         return transaction
 
     def _terms(self, now: Now, version: int) -> Terms:
         return Terms(version, now.wall_ms, self._next_producer_id)
 
-    def _change(self, before: Transaction | None, after: Transaction, now: Now, *replies: Reply) -> Decision:
+    def _change(
+        self, before: Transaction | None, after: Transaction, now: Now, response: Message | None = None
+    ) -> Decision:
         transactional_id = after.transactional_id
         self._watches.touched(transactional_id, now)
-        decision = Decision(records=[stored.to_record(after)], replies=list(replies))
+        decision = Decision((stored.to_record(after),), response)
         if after.state in OPEN_STATES:
             if before is None or before.state not in OPEN_STATES:
                 self._watches.started(transactional_id, now)
-            decision.timers += self._watch(after, now)
+            decision.add_timers(self._watch(after, now))
+            if after.state is TransactionState.PREPARED:
+                decision.add_action(self._fences_of(after))
         elif after.state in ENDING_STATES:
             assert before is not None
             if after.client_version >= TRANSACTIONS_V2:
                 self._last_epochs.raised(before, after)
-            decision.actions.append(self._markers_of(after))
+            decision.add_action(self._markers_of(after))
         return decision
+
+    def _fences_of(self, transaction: Transaction) -> WriteFences:
+        return WriteFences(
+            transaction.transactional_id, transaction.fence, self._coordinator_epoch, transaction.partitions
+        )
 
     def _markers_of(self, transaction: Transaction) -> WriteMarkers:
         return WriteMarkers(

@@ -7,8 +7,9 @@ Rules:
 - `TRANSITIONS` is the only place that says what may follow what.
 - Every end of a transaction under transactions v2 (KIP-890), and every end that its client did not ask for, raises the
   epoch: what was sent for one transaction can never reach the next.
-- Epochs end at 32766. The last of all, 32767, only ever stands in markers: whoever holds an exhausted epoch can still
-  be fenced, and goes on with a new producer id at epoch 0.
+- Epochs end at 32766. The maximum, 32767, appears only in markers and fences: a producer with an exhausted epoch can
+  still be fenced, and continues with a new producer id at epoch 0.
+- A transaction that is prepared leaves out an epoch, which no client ever has: the one of its `fence`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +24,10 @@ NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 LAST_EPOCH: Final = 32766
 """The highest epoch a client ever has."""
+MARKER_EPOCH: Final = 32767
+"""The epoch of the last marker of a producer id that is not used any more."""
+EPOCHS_TO_PREPARE: Final = 2
+"""So much higher than the epoch of the records is that of who prepares the transaction: one is for the fence."""
 NO_TIMEOUT_MS: Final = 2**31 - 1
 """The timeout of those who take part in a two-phase commit (KIP-939): none. It waits for its owner's decision."""
 TRANSACTIONS_V2: Final = 2
@@ -116,7 +121,7 @@ class Transaction:
 
     @property
     def client_producer(self) -> ProducerIdAndEpoch:
-        """The pair that its client was told last: who names another one is fenced."""
+        """The id and epoch that its client has: a producer with others is fenced."""
         if self.next_producer_id == NO_PRODUCER_ID:
             return self.producer
         return ProducerIdAndEpoch(self.next_producer_id, max(self.next_producer_epoch, 0))
@@ -132,14 +137,30 @@ class Transaction:
 
     def directly_follows(self, producer: ProducerIdAndEpoch) -> bool:
         """Whether `producer` is the pair its client had before its last EndTxn: who names it, repeats that."""
-        told = self.client_producer
-        if told.producer_id == producer.producer_id:
-            return told.producer_epoch == producer.producer_epoch + 1
+        current = self.client_producer
+        if current.producer_id == producer.producer_id:
+            return current.producer_epoch == producer.producer_epoch + 1
         return (
             self.previous_producer_id == producer.producer_id
             and producer.producer_epoch == LAST_EPOCH
-            and told.producer_epoch == 0
+            and current.producer_epoch == 0
         )
+
+    @property
+    def fence(self) -> ProducerIdAndEpoch:
+        """The pair that a prepared transaction has at its partitions: above that of its records, which nobody can write
+        with any more, and below that of its owner, who has to ask the coordinator, and is refused.
+        """
+        return ProducerIdAndEpoch(self.producer.producer_id, min(self.producer.producer_epoch + 1, MARKER_EPOCH))
+
+    def was_prepared_by(self, producer: ProducerIdAndEpoch) -> bool:
+        """Whether this pair of its records has prepared it, and nobody has taken it over since."""
+        if self.state is not TransactionState.PREPARED or producer != self.producer:
+            return False
+        current = self.client_producer
+        if current.producer_id == producer.producer_id:
+            return current.producer_epoch == producer.producer_epoch + EPOCHS_TO_PREPARE
+        return current.producer_epoch == 0 and producer.producer_epoch + EPOCHS_TO_PREPARE > LAST_EPOCH
 
     # -- what events make of it --------------------------------------------------------------------------------------
 
@@ -178,11 +199,10 @@ class Transaction:
     def ended(
         self, *, committed: bool, version: int, now_ms: int, next_producer_id: Callable[[], int]
     ) -> "Transaction":
-        """As its client asked for. By the rules before transactions v2 no epoch changes."""
+        """As its client asked for. By the rules before transactions v2 its client's epoch stays."""
         event = TransactionEvent.COMMIT if committed else TransactionEvent.ABORT
-        pairs: dict[str, Any] = {}
-        if version >= TRANSACTIONS_V2:
-            pairs = self._raised(next_producer_id)
+        raised = version >= TRANSACTIONS_V2
+        pairs = self._raised(next_producer_id) if raised else self._ends_with(self.client_producer)
         return self._after(event, **pairs, **self._end(version, now_ms))
 
     def fenced(self, *, version: int, now_ms: int, next_producer_id: Callable[[], int]) -> "Transaction":
@@ -213,21 +233,24 @@ class Transaction:
         }
 
     def _raised(self, next_producer_id: Callable[[], int] | None) -> dict[str, Any]:
-        """The markers get the epoch after that of the records, the client the one after its own. A client that has no
-        epoch left gets a new id, if there is a way to get one: otherwise with its next InitProducerId.
+        """The epoch after its client's. A client that has no epoch left gets a new id, if there is a way to get one:
+        otherwise with its next InitProducerId.
         """
-        told = self.client_producer
-        marker = _next_epoch(self.producer)
         if self.is_epoch_exhausted and next_producer_id is not None:
-            after = ProducerIdAndEpoch(next_producer_id(), 0)
-        else:
-            after = _next_epoch(told)
-        pairs: dict[str, Any] = {"producer": marker}
-        if self.state is TransactionState.PREPARED:
-            pairs |= {"next_producer_id": after.producer_id, "next_producer_epoch": after.producer_epoch}
-        elif after != marker:
-            pairs |= {"next_producer_id": after.producer_id}
-        return pairs
+            return self._ends_with(ProducerIdAndEpoch(next_producer_id(), 0))
+        return self._ends_with(_next_epoch(self.client_producer))
+
+    def _ends_with(self, after: ProducerIdAndEpoch) -> dict[str, Any]:
+        """Its client goes on with that pair. Markers have it too, unless it has another id than the records: then they
+        have the last epoch of theirs.
+        """
+        if after.producer_id == self.producer.producer_id:
+            return {"producer": after, "next_producer_id": NO_PRODUCER_ID, "next_producer_epoch": NO_EPOCH}
+        return {
+            "producer": ProducerIdAndEpoch(self.producer.producer_id, MARKER_EPOCH),
+            "next_producer_id": after.producer_id,
+            "next_producer_epoch": after.producer_epoch or NO_EPOCH,
+        }
 
     def _after(self, event: TransactionEvent, **changes: Any) -> "Transaction":
         following = TRANSITIONS[self.state].get(event)

@@ -65,8 +65,8 @@ class Watches:
 
 
 class LastEpochs:
-    """The epoch that a client had before the one it was told last, which it names when that answer was lost. Kafka
-    keeps it beside the log too: after a restart such a client is fenced, and starts anew.
+    """The epoch that a client had before its current one, which it names when a response was lost. Kafka keeps it
+    beside the log too: after a restart such a client is fenced, and starts again.
 
     It counts for one pair only. So what is remembered of a step that the log then refused does no harm.
     """
@@ -75,12 +75,12 @@ class LastEpochs:
         self._by_id: dict[str, tuple[ProducerIdAndEpoch, int]] = {}
 
     def raised(self, before: Transaction, after: Transaction) -> None:
-        told, tells = before.client_producer, after.client_producer
-        self._by_id[after.transactional_id] = (tells, told.producer_epoch)
+        old, new = before.client_producer, after.client_producer
+        self._by_id[after.transactional_id] = (new, old.producer_epoch)
 
     def of(self, transaction: Transaction) -> int:
-        tells, epoch = self._by_id.get(transaction.transactional_id, (None, NO_EPOCH))
-        return epoch if tells == transaction.client_producer else NO_EPOCH
+        known, epoch = self._by_id.get(transaction.transactional_id, (None, NO_EPOCH))
+        return epoch if known == transaction.client_producer else NO_EPOCH
 
     def forget(self, transactional_id: str) -> None:
         self._by_id.pop(transactional_id, None)

@@ -1,4 +1,4 @@
-"""An idempotent producer that writes numbered records to every partition of a topic until it is told to stop."""
+"""An idempotent producer that writes numbered records to every partition of a topic until it is stopped."""
 
 import time
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Feeder:
     def __init__(self, settings: FeederSettings) -> None:
         self.settings = settings
         self.journal = settings.journal()
-        self._told: list[Event] = []
+        self._acknowledged: list[Event] = []
         self._producer = Producer(
             {
                 "bootstrap.servers": settings.bootstrap,
@@ -31,6 +31,7 @@ class Feeder:
                 "enable.idempotence": True,
                 "linger.ms": 1,
                 "message.timeout.ms": 90_000,
+                **settings.client,
             }
         )
 
@@ -57,9 +58,9 @@ class Feeder:
             self._note()
 
     def _note(self) -> None:
-        told, self._told = self._told, []
-        if told:
-            self.journal.note(*told)
+        acknowledged, self._acknowledged = self._acknowledged, []
+        if acknowledged:
+            self.journal.note(*acknowledged)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -69,7 +70,7 @@ class Feeder:
         assert partition is not None
         assert offset is not None
         assert isinstance(value, bytes)
-        self._told.append(
+        self._acknowledged.append(
             Acknowledged(
                 actor=self.settings.actor, topic=topic, partition=partition, offset=offset, value=value.decode()
             )

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,10 +26,13 @@ IMPATIENT: dict[str, str | int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """`client`: settings of its Kafka clients beside those that all actors share."""
+
     actor: str
     journals: str
     bootstrap: str
     seed: int
+    client: dict[str, str | int] = field(default_factory=dict)
 
     def journal(self) -> Journal:
         return Journal(Path(self.journals), self.actor)
@@ -51,7 +54,7 @@ def read_settings(kind: type[AnySettings]) -> AnySettings:
 
 
 def stop_at_sigterm() -> threading.Event:
-    """Set when the actor is told to end."""
+    """Set when the actor is asked to stop."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: stop.set())
     return stop

@@ -34,7 +34,7 @@ class CommittingMember:
     def __init__(self, settings: MemberSettings) -> None:
         self.settings = settings
         self.journal = settings.journal()
-        self.chance = random.Random(f"{settings.seed} {settings.actor}")
+        self.rng = random.Random(f"{settings.seed} {settings.actor}")
         self.stop = stop_at_sigterm()
         self.read_up_to: dict[tuple[str, int], int] = {}  # and not committed yet
         self.member = Member(
@@ -45,12 +45,13 @@ class CommittingMember:
             after_assign=self._ask_where_the_group_is,
             before_revoke=self._commit,
             after_loss=self.read_up_to.clear,
+            client=settings.client,
         )
 
     def run(self) -> int:
         self.member.subscribe(self.settings.topic)
         while not self.stop.is_set():
-            for _ in range(self.chance.randint(1, MOST_RECORDS)):
+            for _ in range(self.rng.randint(1, MOST_RECORDS)):
                 message = self.member.consumer.poll(POLL_SECONDS)
                 if message is None:
                     break
@@ -83,7 +84,7 @@ class CommittingMember:
         offsets = [TopicPartition(*where, offset) for where, offset in read.items()]
         while True:
             try:
-                answers = self.member.consumer.commit(offsets=offsets, asynchronous=False)
+                responses = self.member.consumer.commit(offsets=offsets, asynchronous=False)
             except KafkaException as exception:
                 if exception.args[0].name() in NO_LONGER_A_MEMBER:
                     return
@@ -94,7 +95,7 @@ class CommittingMember:
                 CommitAcknowledged(
                     actor=actor, group=group, topic=each.topic, partition=each.partition, offset=each.offset
                 )
-                for each in answers or ()
+                for each in responses or ()
                 if each.error is None
             )
         )
@@ -106,9 +107,9 @@ class CommittingMember:
         held = [TopicPartition(*where) for where in self.member.owned]
         asked_ns = time.monotonic_ns()
         try:
-            answers = self.member.consumer.committed(held, timeout=10) if held else []
+            responses = self.member.consumer.committed(held, timeout=10) if held else []
         except KafkaException:
-            return  # nothing was told
+            return  # nothing was reported
         self.journal.note(
             *(
                 OffsetFetched(
@@ -119,7 +120,7 @@ class CommittingMember:
                     partition=each.partition,
                     offset=max(each.offset, -1),
                 )
-                for each in answers
+                for each in responses
                 if each.error is None
             )
         )

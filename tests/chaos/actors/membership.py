@@ -1,7 +1,8 @@
 """A consumer that notes which partitions it holds, in which generation, as a member of its group."""
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -12,6 +13,7 @@ GENERATION_AT = 7  # in librdkafka's group metadata, behind its name and version
 CONSUMER_PROTOCOL = "consumer"
 COOPERATIVE = "cooperative-sticky"
 SESSION_TIMEOUT_MS = 2000
+NO_SETTINGS: Mapping[str, str | int] = MappingProxyType({})
 HEARTBEAT_INTERVAL_MS = 200
 
 
@@ -29,6 +31,7 @@ class Member:
         before_revoke: Callable[[], None],
         after_loss: Callable[[], None],
         instance_id: str | None = None,
+        client: Mapping[str, str | int] = NO_SETTINGS,
     ) -> None:
         self.owned: set[tuple[str, int]] = set()
         self._journal = journal
@@ -49,6 +52,7 @@ class Member:
                 "fetch.wait.max.ms": 20,
                 **_protocol(strategy),
                 **({"group.instance.id": instance_id} if instance_id else {}),
+                **client,
             }
         )
 
@@ -56,7 +60,7 @@ class Member:
         self.consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def epoch(self) -> int:
-        """The generation, or the member's epoch. librdkafka tells it to nobody but itself."""
+        """The generation, or the member's epoch. librdkafka does not expose it."""
         metadata = bytes(self.consumer.consumer_group_metadata())
         epoch: int = struct.unpack_from("=i", metadata, GENERATION_AT)[0]
         return epoch

@@ -4,6 +4,7 @@ A record becomes one of the target topic, in the partition of the same number, t
 transactions are aborted on purpose. A processor that is fenced ends with exit code FENCED.
 """
 
+import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Processor:
     def __init__(self, settings: ProcessorSettings) -> None:
         self.settings = settings
         self.journal = settings.journal()
-        self.chance = random.Random(f"{settings.seed} {settings.actor}")
+        self.rng = random.Random(f"{settings.seed} {settings.actor}")
         self.transaction = -1
         self.positions: dict[tuple[str, int], int] = {}  # of the open transaction; empty: none is open
         self.expected: dict[tuple[str, int], int] = {}  # which offset comes next, once a partition has been read
@@ -55,6 +56,7 @@ class Processor:
             after_assign=self.expected.clear,
             before_revoke=self.finish,
             after_loss=self.abort,
+            client=settings.client,
         )
         self.producer = Producer(
             {
@@ -63,6 +65,7 @@ class Processor:
                 "transactional.id": settings.transactional_id,
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 1,
+                **settings.client,
             }
         )
 
@@ -76,14 +79,13 @@ class Processor:
             self.finish()
             self.member.consumer.close()
         except Fenced:
-            # The client leaves the group as it goes, so from here on the partitions may be another's.
             self.journal.note(Killed(actor=self.settings.actor))
-            return FENCED
+            os._exit(FENCED)  # at once: librdkafka would first leave the group, and waits for that in vain at times
         return 0
 
     def _process_some(self) -> None:
         """One transaction, or part of one that a rebalance ends."""
-        for _ in range(self.chance.randint(1, MOST_RECORDS)):
+        for _ in range(self.rng.randint(1, MOST_RECORDS)):
             if self.rewind_due:
                 self._rewind()
             message = self.member.consumer.poll(POLL_SECONDS)
@@ -95,7 +97,7 @@ class Processor:
             elif error.fatal():
                 raise AssertionError(f"the consumer cannot go on: {error}")
         if self.positions:
-            self.finish(self.chance.random() >= ABORTED_SHARE)
+            self.finish(self.rng.random() >= ABORTED_SHARE)
 
     def _process(self, message: Message) -> None:
         topic, partition, offset, value = message.topic(), message.partition(), message.offset(), message.value()

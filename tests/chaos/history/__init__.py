@@ -1,4 +1,4 @@
-"""A checker of whole histories: what every client did and was told, and what is in the logs in the end.
+"""A checker of whole histories: what every client did and what responses it got, and what the logs hold in the end.
 
     journal = Journal(folder, "feeder-1")                 each client notes its events
     events = read_journals(folder)

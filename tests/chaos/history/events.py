@@ -1,8 +1,8 @@
-"""What clients did and were told, each with the moment: the part of a history that no broker can write.
+"""What clients did and what was reported to them, each with its time: the part of a history that no broker can write.
 
 Every process writes a journal of its own, one line for an event, by one write: what a killed process had noted is
 there. Times are of the machine's monotonic clock, which all its processes share. A client notes what it is about to
-ask before it asks, and what it was told after it was told: so between two clients "asked after told" is a fact.
+ask before it asks, and a response after it came: so "asked after the response" holds between two clients.
 """
 
 import json
@@ -24,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged(Event):
-    """A producer was told that its record is at this offset."""
+    """A producer got an acknowledgement with this offset for its record."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class EndAsked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended(Event):
-    """A producer was told that its transaction has ended so."""
+    """The outcome of a transaction was reported to its producer."""
 
     transaction: int
     committed: bool
@@ -72,19 +72,19 @@ class Owns(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost(Event):
-    """A member was told that it is no longer one: what it held may have been another's for a while."""
+    """A member was fenced or removed: its partitions may have been another's for a while."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(Event):
-    """The actor stands still (SIGSTOP), and knows nothing of it. Noted by whoever stops it."""
+    """The actor stands still (SIGSTOP), and knows nothing of it. Noted by the process that stops it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Killed(Event):
-    """The actor does nothing more. Noted by whoever ends it, before."""
+    """The actor does nothing more. Noted by the process that ends it, beforehand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class CommitAcknowledged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetFetched(Event):
-    """Somebody asked at `asked_ns` where the group is, and was told; -1: nowhere."""
+    """The committed offset of the group, fetched at `asked_ns`; -1: none."""
 
     asked_ns: int
     group: str

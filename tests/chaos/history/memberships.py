@@ -1,4 +1,4 @@
-"""Who was in a group when a member came to an epoch, as `__consumer_offsets` has it.
+"""The members of a group when one of them reached an epoch, as `__consumer_offsets` has it.
 
 A client learns late that it has been put out, or never: librdkafka sends no heartbeat while it closes, and what it
 gives up then is revoked, and not lost, however long its callbacks take. The log knows.
@@ -12,7 +12,7 @@ from collections import defaultdict
 from tests.chaos.history.logs import OFFSETS_TOPIC, Logs, PartitionLog, read_string
 
 Memberships = dict[tuple[str, str, int], frozenset[str]]
-"""By group, member and epoch: all who were members when this one came to it. Of a classic group an epoch is a
+"""By group, member and epoch: all members when this one reached it. Of a classic group an epoch is a
 generation.
 """
 

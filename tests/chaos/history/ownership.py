@@ -1,4 +1,4 @@
-"""Who held which partition: in no generation, and at no moment, two members of a group."""
+"""The owner of each partition: never two members of a group, in any generation or at any moment."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ Partition = tuple[str, int]
 
 
 class Holding(NamedTuple):
-    """`until_ns` is None where the member was put out or stood still meanwhile: it learned too late to tell the end."""
+    """`until_ns` is None where the member was put out or stood still meanwhile: it learned too late to know the end."""
 
     actor: str
     member_id: str
@@ -38,7 +38,7 @@ def one_owner_per_epoch(events: Sequence[Event]) -> Iterator[str]:
 
 def one_owner_at_a_time(events: Sequence[Event], memberships: Memberships) -> Iterator[str]:
     """A member that runs and is in the group gives a partition up before another has it. One that was put out may not
-    know it: whether it was a member when the other came to its epoch is told by the log.
+    know it: whether it was a member when the other came to its epoch is in the log.
     """
     for (group, partition), holdings in _holdings(events).items():
         last: Holding | None = None

@@ -39,7 +39,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`ended`: everybody was given the time to finish, so what is undone is a violation, too."""
+    """`ended`: every actor had time to finish, so unfinished work is a violation, too."""
 
     events: list[Event]
     logs: Logs
@@ -92,7 +92,7 @@ def whole_logs(history: History) -> Iterator[str]:
 
 
 def acknowledged_is_there(history: History) -> Iterator[str]:
-    """A record is at the offset that its producer was told."""
+    """A record is at the offset that its acknowledgement named."""
     by_place = {
         (topic, partition, record.offset): record.text
         for (topic, partition), log in history.logs.items()
@@ -154,11 +154,11 @@ def readers_skip_nothing(history: History) -> Iterator[str]:
 
 
 def transactions_are_whole(history: History) -> Iterator[str]:
-    """All records of a transaction have one fate, and it is the one that its producer was told or asked for."""
+    """All records of a transaction have one outcome, the one that was reported to its producer or that it asked for."""
     fates: dict[Transaction, set[Fate]] = defaultdict(set)
     for _, record, derived in history.derived():
         fates[derived.actor, derived.transaction].add(record.fate)
-    told = {(event.actor, event.transaction): event for event in history.events if isinstance(event, Ended)}
+    reported = {(event.actor, event.transaction): event for event in history.events if isinstance(event, Ended)}
     asked: dict[Transaction, set[bool]] = defaultdict(set)
     for event in history.events:
         if isinstance(event, EndAsked):
@@ -168,9 +168,9 @@ def transactions_are_whole(history: History) -> Iterator[str]:
         is_now = " and partly ".join(sorted(fate.value for fate in seen))
         if len(seen) > 1:
             yield f"transaction {number} of {actor} is partly {is_now}"
-        ended = told.get(transaction)
+        ended = reported.get(transaction)
         if ended is not None and seen != {Fate.COMMITTED if ended.committed else Fate.ABORTED}:
-            yield f"transaction {number} of {actor} was told to be {_outcome(ended.committed)}, and is {is_now}"
+            yield f"transaction {number} of {actor} was reported as {_outcome(ended.committed)}, and is {is_now}"
         if Fate.COMMITTED in seen and True not in asked[transaction]:
             yield f"transaction {number} of {actor} is committed, and nobody asked for that"
 
@@ -237,8 +237,8 @@ def commits_go_forward(history: History) -> Iterator[str]:
         reached[where] = -1 if commit.offset is None else commit.offset
 
 
-def committed_offsets_are_told(history: History) -> Iterator[str]:
-    """Whoever asks after a commit was acknowledged is told that offset or a later one, and never one that nobody
+def committed_offsets_are_reported(history: History) -> Iterator[str]:
+    """A fetch after an acknowledged commit returns that offset or a later one, and never one that nobody
     committed.
     """
     asked_for: dict[tuple[str, str, int], set[int]] = defaultdict(set)
@@ -255,7 +255,7 @@ def committed_offsets_are_told(history: History) -> Iterator[str]:
         if not isinstance(event, OffsetFetched):
             continue
         where = (event.group, event.topic, event.partition)
-        who = f"{event.actor} was told {event.offset} for {event.group} on {event.topic}-{event.partition}"
+        who = f"{event.actor} got {event.offset} for {event.group} on {event.topic}-{event.partition}"
         if where in asked_for and event.offset not in asked_for[where] | {-1}:
             yield f"{who}, which nobody committed"
         known = [commit.offset for commit in acknowledged[where] if commit.at_ns < event.asked_ns]
@@ -287,5 +287,5 @@ RULES: dict[str, Callable[[History], Iterator[str]]] = {
     "one owner per epoch": lambda history: one_owner_per_epoch(history.events),
     "one owner at a time": lambda history: one_owner_at_a_time(history.events, stored_memberships(history.logs)),
     "commits go forward": commits_go_forward,
-    "committed offsets are told": committed_offsets_are_told,
+    "committed offsets are reported": committed_offsets_are_reported,
 }

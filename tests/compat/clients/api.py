@@ -4,7 +4,7 @@
     consumer.look()                                                     what it has seen: assignment, records, error
     producer = client.producer("transactional-id")                      ready to begin
     transformer = client.transformer("group", "from", "to", "id")       consume, transform, produce, again and again
-    client.groups()                                                     what the admin client tells
+    client.groups()                                                     what the admin client reports
 
 All clients speak these words over JSON lines, so this is the only face. Settings are the client's own defaults, apart
 from what the words say and from intervals, which are short so that tests are. An offset is (topic, partition, offset,
@@ -33,14 +33,14 @@ TRANSFORMER_TIMEOUT_MS = 10_000
 class Feature(Enum):
     """What some client cannot do."""
 
-    COMMIT = "commit when it is told to"
+    COMMIT = "commit on request"
     COMMIT_METADATA = "commit words beside an offset"
     ASYNC_COMMIT = "commit without waiting"
     SEEK = "move its position while it is a member"
     RESET_NONE = "end with an error where nothing is committed"
     RESET_BY_DURATION = "start at an age"
     STATIC_MEMBER = "be a static member"
-    FENCED_INSTANCE = "tell that another has its instance id"
+    FENCED_INSTANCE = "report that another member has its instance id"
     RELEASED_INSTANCE = "let go of its instance id under KIP-848"
     NEW_PATTERN_TOPICS = "find a topic made after it subscribed to a pattern"
     CONSUMER_PROTOCOL = "the protocol of KIP-848"
@@ -247,7 +247,7 @@ class Client:
         return Transformer(self._process, {**asdict(options), **words})
 
     def groups(self) -> dict[str, str | None]:
-        """The state of every group, where the client tells it."""
+        """The state of every group, where the client reports it."""
         return dict(self._process.call("group_list"))
 
     def describe_group(self, group: str) -> GroupDescription:

@@ -4,7 +4,7 @@
     def test_a_rule(stage: Stage) -> None: ...
 
 is one test for each client that can do what the rule needs. Most of a scenario's time is waiting, so when the first of
-these tests runs, the scenario is played for all chosen clients side by side, and each test tells its own client's
+these tests runs, the scenario is played for all chosen clients side by side, and each test reports its own client's
 outcome. A stage keeps what its scenario opened and closes it.
 """
 
@@ -21,8 +21,8 @@ from tests.compat.clients.api import Client, ClientKind, Consumer, Feature, Prod
 from tests.compat.clients.registry import CLIENTS, JAVA
 from tests.compat.drivers.api import Driver, Record
 from tests.compat.scenario import wait_for_leaders
+from tests.peers.brokers import Brokers
 from tests.peers.missing import unless_missing
-from tests.peers.process import BrokerProcess
 
 _NO_VARIANT = ""
 
@@ -46,7 +46,7 @@ def for_every_client(*features: Feature, variants: Variants | None = None) -> Ca
             for variant in (variants(kind) if variants is not None else [_NO_VARIANT])
         ]
 
-        def test(broker: BrokerProcess, crew: "Crew", client: str, variant: str) -> None:
+        def test(broker: Brokers, crew: "Crew", client: str, variant: str) -> None:
             crew.outcome(scenario, client, variant)
 
         test.__name__ = scenario.__name__
@@ -74,7 +74,7 @@ class Stage(contextlib.ExitStack):
 
     @property
     def admin(self) -> Client:
-        """A client that can tell all about groups."""
+        """A client that can describe groups in full."""
         return self._crew.client(JAVA)
 
     def spare(self, kind: ClientKind | None = None) -> Client:
@@ -119,7 +119,7 @@ class Crew:
     """The clients of one test session, started when first asked for. `chosen` are the cases of each scenario."""
 
     def __init__(
-        self, broker: BrokerProcess, reference: Driver, chosen: Mapping[tuple[str, str], list[tuple[str, str]]]
+        self, broker: Brokers, reference: Driver, chosen: Mapping[tuple[str, str], list[tuple[str, str]]]
     ) -> None:
         self.broker = broker
         self.reference = reference

@@ -42,6 +42,7 @@ class AiokafkaDriver:
 
     def create_topic(self, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         async def call() -> None:
+            # This client does not let the broker choose (KIP-464): one replica, also in a cluster.
             new = NewTopic(topic, partitions, 1, topic_configs=dict(config or {}))
             async with self._admin() as admin:
                 response = await admin.create_topics([new])

@@ -35,7 +35,7 @@ class Ability(Enum):
     CREATE_PARTITIONS = "add partitions"
     DELETE_RECORDS = "delete records"
     CONFIGS = "describe and alter settings"
-    CONFIG_ERRORS = "tell why settings could not be described"
+    CONFIG_ERRORS = "report why settings could not be described"
     OFFSETS_BY_TIMESTAMP = "list offsets by timestamp"
     MAX_TIMESTAMP = "list the offset of the largest timestamp"
     REFUSE_RESET = "end with an error when the offset is out of range"

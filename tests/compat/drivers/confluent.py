@@ -50,7 +50,7 @@ class ConfluentDriver:
         self._admin = AdminClient(self._base)
 
     def create_topic(self, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
         self._done(lambda: self._admin.create_topics([new]))
 
     def delete_topic(self, topic: str) -> None:

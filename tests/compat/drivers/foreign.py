@@ -1,13 +1,14 @@
 """The clients of other languages. Each has a small program beside this file, built once and kept in the cache."""
 
+import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from tests.compat.drivers.api import Ability
 from tests.compat.drivers.json_lines import JsonLinesDriver
-from tests.peers.downloads import BuildError, cached, require_tool, run_step
+from tests.peers.downloads import BuildError, DownloadError, ToolMissingError, cached, require_tool, run_step
 from tests.peers.kafka import LIGHT_JVM, POM, classpath
 
 _HERE = Path(__file__).parent
@@ -42,6 +43,18 @@ class KafkaJsDriver(JsonLinesDriver):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(kafkajs_command(bootstrap))
+
+
+def build(names: Collection[str]) -> None:
+    """Build the programs of these clients now, as far as that is possible: a test that needs one says why not."""
+    for name, program in (
+        (JavaDriver.name, _java_classes),
+        (FranzGoDriver.name, _franz_program),
+        (KafkaJsDriver.name, _kafkajs_folder),
+    ):
+        if name in names:
+            with contextlib.suppress(ToolMissingError, DownloadError, BuildError):
+                program()
 
 
 def java_command(bootstrap: str) -> list[str]:

@@ -48,7 +48,7 @@ class KafkaPythonDriver:
         self._admin = KafkaAdminClient(bootstrap_servers=bootstrap)
 
     def create_topic(self, topic: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        new = {"num_partitions": partitions, "replication_factor": 1, "configs": dict(config or {})}
+        new = {"num_partitions": partitions, "replication_factor": -1, "configs": dict(config or {})}
         with _errors():
             self._admin.create_topics({topic: new})
 

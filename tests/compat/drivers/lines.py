@@ -1,4 +1,4 @@
-"""A program that takes one JSON command a line on its standard input and answers each with one line.
+"""A program that takes one JSON command per line on its standard input and writes one response line for each.
 
     {"call": "produce", "topic": ..., ...}    ->    {"result": ...}    or    {"error": "INVALID_CONFIG", "message": ...}
 
@@ -34,8 +34,8 @@ class LinesProcess:
             start_new_session=True,  # so that what the program starts is killed with it
         )
         self._lock = threading.Lock()  # one command at a time
-        self._answers: queue.Queue[str] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, name=f"{name}-answers", daemon=True)
+        self._responses: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, name=f"{name}-responses", daemon=True)
         self._reader.start()
 
     @property
@@ -45,25 +45,25 @@ class LinesProcess:
     def call(self, call: str, **arguments: Any) -> Any:
         command = {"call": call, "timeout_ms": int(CALL_TIMEOUT_SECONDS * 1000), **arguments}
         with self._lock:
-            answer = self._ask(json.dumps(command) + "\n", call)
-        if not answer:
+            response = self._ask(json.dumps(command) + "\n", call)
+        if not response:
             raise ClientError("DRIVER_ENDED", f"{self.name} ended at {call}: {self._printed()}")
-        if "error" in answer:
-            raise ClientError(answer["error"], answer.get("message", ""))
-        return answer["result"]
+        if "error" in response:
+            raise ClientError(response["error"], response.get("message", ""))
+        return response["result"]
 
     def _ask(self, line: str, call: str) -> dict[str, Any]:
-        """The answer; empty if the process has ended."""
+        """The response; empty if the process has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line)
             self._process.stdin.flush()
-            return dict(json.loads(self._answers.get(timeout=CALL_TIMEOUT_SECONDS + _SLACK_SECONDS) or "{}"))
+            return dict(json.loads(self._responses.get(timeout=CALL_TIMEOUT_SECONDS + _SLACK_SECONDS) or "{}"))
         except BrokenPipeError:
             return {}
         except queue.Empty:
             self.kill()
-            raise ClientError("DRIVER_STUCK", f"{self.name} did not answer {call}: {self._printed()}") from None
+            raise ClientError("DRIVER_STUCK", f"{self.name} did not respond to {call}: {self._printed()}") from None
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -77,7 +77,7 @@ class LinesProcess:
         self._errors.close()
 
     def kill(self) -> None:
-        """SIGKILL: the client says goodbye to nobody. Safe to call twice."""
+        """SIGKILL: the client closes nothing itself. Safe to call twice."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -86,8 +86,8 @@ class LinesProcess:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
-                self._answers.put(line)
-        self._answers.put("")
+                self._responses.put(line)
+        self._responses.put("")
 
     def _printed(self) -> str:
         self._errors.seek(0)

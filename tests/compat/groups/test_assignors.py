@@ -1,4 +1,4 @@
-"""Who gets what: the assignors of the clients under the classic protocol, those of the broker under the new one."""
+"""Assignments: the assignors of the clients under the classic protocol, those of the broker under the new one."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tests.compat.clients.registry import CLIENTS, CONFLUENT
 from tests.compat.clients.stage import Crew, Stage, for_every_client
 from tests.compat.clients.words import healthy, partitions_of, wait_until_shared
 from tests.compat.scenario import eventually
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers
 
 STICKY = ("sticky", "cooperative-sticky")
 OF_THE_BROKER = ("uniform", "range")
@@ -57,7 +57,7 @@ def check_assignor(stage: Stage, assignor: str, *, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
-def test_different_clients_share_one_group(broker: BrokerProcess, crew: Crew, assignor: str) -> None:
+def test_different_clients_share_one_group(broker: Brokers, crew: Crew, assignor: str) -> None:
     """Each leads in turn, since the oldest member leads and is the first to leave."""
     kinds = [kind for kind in CLIENTS.values() if assignor in kind.assignors]
     with Stage(crew, CONFLUENT) as stage:

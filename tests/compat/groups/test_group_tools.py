@@ -7,13 +7,13 @@ from tests.compat.clients.registry import CONFLUENT
 from tests.compat.clients.stage import Crew, Stage
 from tests.compat.clients.words import partitions_of, wait_for_offsets, wait_until_shared
 from tests.compat.scenario import eventually
+from tests.peers.brokers import Brokers
 from tests.peers.kafka import run_tool
-from tests.peers.process import BrokerProcess
 
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
-def tool(broker: BrokerProcess, *arguments: str) -> list[list[str]]:
+def tool(broker: Brokers, *arguments: str) -> list[list[str]]:
     """The words of each line that the tool printed."""
     done = run_tool(TOOL, "--bootstrap-server", broker.bootstrap, *arguments)
     return [line.split() for line in done.stdout.splitlines() if line.strip()]
@@ -24,7 +24,7 @@ def said(lines: list[list[str]], *words: str) -> bool:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_the_tool_shows_a_group_in_use(broker: BrokerProcess, crew: Crew, protocol: Protocol) -> None:
+def test_the_tool_shows_a_group_in_use(broker: Brokers, crew: Crew, protocol: Protocol) -> None:
     with Stage(crew, CONFLUENT) as stage:
         topic, group = stage.new_topic(partitions=2), stage.new_name("group")
         for partition in range(2):
@@ -44,7 +44,7 @@ def test_the_tool_shows_a_group_in_use(broker: BrokerProcess, crew: Crew, protoc
         assert shown[3:] == ["range", "Stable", "1"]
 
 
-def test_the_tool_changes_a_group_that_is_not_in_use(broker: BrokerProcess, crew: Crew) -> None:
+def test_the_tool_changes_a_group_that_is_not_in_use(broker: Brokers, crew: Crew) -> None:
     with Stage(crew, CONFLUENT) as stage:
         topic, group = stage.new_topic(partitions=2), stage.new_name("group")
         reset = ("--reset-offsets", "--group", group, "--topic")

@@ -11,7 +11,7 @@ from tests.compat.clients.registry import CLIENTS, CONFLUENT
 from tests.compat.clients.stage import Crew, Stage, for_every_client, protocols
 from tests.compat.clients.words import partitions_of, wait_until_shared
 from tests.compat.scenario import eventually
-from tests.peers.process import BrokerProcess
+from tests.peers.brokers import Brokers
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -33,7 +33,7 @@ def test_a_group_settles_after_every_change(stage: Stage, protocol: Protocol) ->
     churn(stage, topic, group, [join], random.Random(f"{stage.kind.name} {protocol}"))
 
 
-def test_a_group_of_all_clients_settles_after_every_change(broker: BrokerProcess, crew: Crew) -> None:
+def test_a_group_of_all_clients_settles_after_every_change(broker: Brokers, crew: Crew) -> None:
     with Stage(crew, CONFLUENT) as stage:
         topic, group = stage.new_topic(partitions=PARTITIONS), stage.new_name("group")
 
@@ -48,23 +48,23 @@ def test_a_group_of_all_clients_settles_after_every_change(broker: BrokerProcess
         churn(stage, topic, group, [joining(name) for name in names], random.Random("all"))
 
 
-def churn(stage: Stage, topic: str, group: str, joins: Sequence[Join], chance: random.Random) -> None:
+def churn(stage: Stage, topic: str, group: str, joins: Sequence[Join], rng: random.Random) -> None:
     """After each change all partitions are shared, and at the end everything is consumed and committed."""
-    members: list[tuple[Client, Consumer]] = [chance.choice(joins)()]
+    members: list[tuple[Client, Consumer]] = [rng.choice(joins)()]
     ends: dict[Partition, int] = {}
     for _ in range(ROUNDS):
-        partition = chance.randrange(PARTITIONS)
+        partition = rng.randrange(PARTITIONS)
         stage.write(topic, *(f"{number}" for number in range(20)), partition=partition)
         ends[topic, partition] = ends.get((topic, partition), 0) + 20
-        change = chance.choice(["join", "leave", "die"])
+        change = rng.choice(["join", "leave", "die"])
         if len(members) == 1 or (change == "join" and len(members) < MOST_MEMBERS):
-            members.append(chance.choice(joins)())
+            members.append(rng.choice(joins)())
         else:
-            process, consumer = members.pop(chance.randrange(len(members)))
+            process, consumer = members.pop(rng.randrange(len(members)))
             if change != "die":
                 consumer.close()
             process.kill()
-        time.sleep(chance.uniform(0, 1))  # not waiting for anything: some changes meet a rebalance under way
+        time.sleep(rng.uniform(0, 1))  # not waiting for anything: some changes meet a rebalance under way
         wait_until_shared([consumer for _, consumer in members], partitions_of(topic, PARTITIONS), seconds=60.0)
 
     def committed() -> dict[Partition, int]:

@@ -1,4 +1,4 @@
-"""Members of a group share its partitions, whoever joins, leaves or dies; under both protocols."""
+"""Members of a group share its partitions as members join, leave or die, under both protocols."""
 
 from tests.compat.clients.api import Protocol
 from tests.compat.clients.stage import Stage, for_every_client, protocols

@@ -30,5 +30,5 @@ def test_a_topic_made_later_is_found(stage: Stage, protocol: Protocol) -> None:
 @for_every_client(Feature.CONSUMER_PROTOCOL, Feature.UNCHECKED_PATTERN)
 def test_a_pattern_that_is_none_is_refused_by_the_broker(stage: Stage) -> None:
     member = stage.consumer(stage.new_name("group"), pattern="^(unclosed", protocol="consumer")
-    eventually(lambda: member.look().error is not None, "the member is told")
+    eventually(lambda: member.look().error is not None, "the member gets an error")
     assert member.look().error == "INVALID_REGULAR_EXPRESSION"

@@ -44,7 +44,7 @@ def test_a_newer_holder_of_an_instance_id_fences_the_older(stage: Stage) -> None
     wait_until_shared([older], partitions_of(topic, 2))
     newer = stage.spare().consumer(group, topic, instance_id="one")
     wait_until_shared([newer], partitions_of(topic, 2))
-    eventually(lambda: older.look().error is not None, "the older is told")
+    eventually(lambda: older.look().error is not None, "the older member gets an error")
     assert older.look().error == "FENCED_INSTANCE_ID"
 
 

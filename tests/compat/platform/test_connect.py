@@ -11,9 +11,10 @@ import pytest
 
 from tests.compat.platform.reading import read_committed
 from tests.compat.scenario import NewTopic, eventually
+from tests.peers.brokers import Brokers
 from tests.peers.java_program import JavaProgram, platform_jars
 from tests.peers.missing import unless_missing
-from tests.peers.process import BrokerProcess, write_properties
+from tests.peers.process import write_properties
 from tests.peers.wire import free_port
 
 STANDALONE = "org.apache.kafka.connect.cli.ConnectStandalone"
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def test_a_standalone_worker_copies_a_file_through_a_topic_and_goes_on_after_a_restart(
-    broker: BrokerProcess, new_topic: NewTopic, tmp_path: Path
+    broker: Brokers, new_topic: NewTopic, tmp_path: Path
 ) -> None:
     unless_missing(platform_jars)
     topic = new_topic()
@@ -50,7 +51,7 @@ def test_a_standalone_worker_copies_a_file_through_a_topic_and_goes_on_after_a_r
 
 
 def test_a_distributed_worker_runs_an_exactly_once_source_and_a_sink(
-    broker: BrokerProcess, new_topic: NewTopic, tmp_path: Path
+    broker: Brokers, new_topic: NewTopic, tmp_path: Path
 ) -> None:
     unless_missing(platform_jars)
     topic = new_topic()
@@ -77,7 +78,7 @@ def test_a_distributed_worker_runs_an_exactly_once_source_and_a_sink(
 
 @pytest.mark.long
 def test_tasks_move_to_the_other_worker_when_one_is_killed(
-    broker: BrokerProcess, new_topic: NewTopic, tmp_path: Path
+    broker: Brokers, new_topic: NewTopic, tmp_path: Path
 ) -> None:
     unless_missing(platform_jars)
     topic = new_topic()
@@ -102,19 +103,19 @@ def test_tasks_move_to_the_other_worker_when_one_is_killed(
 
 
 def wait_for_workers(program: JavaProgram, port: int) -> None:
-    """A worker that has come back answers, and so is in the group again."""
+    """A restarted worker responds, so it is in the group again."""
 
-    def answers() -> bool:
+    def responds() -> bool:
         assert program.running, program.log_text()[-5000:]
         try:
             return {"two-source", "two-sink"} <= set(request(port, "GET", "/connectors"))
         except OSError:
             return False
 
-    eventually(answers, program.log_text, seconds=START_SECONDS)
+    eventually(responds, program.log_text, seconds=START_SECONDS)
 
 
-def distributed_worker(broker: BrokerProcess, port: int, cluster: str, folder: Path) -> JavaProgram:
+def distributed_worker(broker: Brokers, port: int, cluster: str, folder: Path) -> JavaProgram:
     settings = worker_settings(broker, port) | {
         "group.id": cluster,
         "exactly.once.source.support": "enabled",
@@ -125,13 +126,13 @@ def distributed_worker(broker: BrokerProcess, port: int, cluster: str, folder: P
         "status.storage.partitions": "1",
     }
     for purpose in ("config", "offset", "status"):
-        settings |= {f"{purpose}.storage.topic": f"{cluster}-{purpose}", f"{purpose}.storage.replication.factor": "1"}
+        settings |= {f"{purpose}.storage.topic": f"{cluster}-{purpose}", f"{purpose}.storage.replication.factor": "-1"}
     folder.mkdir(exist_ok=True)
     write_properties(folder / "worker.properties", settings)
     return JavaProgram(folder, DISTRIBUTED, folder / "worker.properties")
 
 
-def worker_settings(broker: BrokerProcess, port: int) -> dict[str, str]:
+def worker_settings(broker: Brokers, port: int) -> dict[str, str]:
     text = "org.apache.kafka.connect.storage.StringConverter"
     return {
         "bootstrap.servers": broker.bootstrap,
@@ -175,10 +176,10 @@ def wait_for_lines(program: JavaProgram, file: Path, lines: list[str], *, tail: 
         assert program.running, program.log_text()[-5000:]
         return file.read_text().splitlines() if file.exists() else []
 
-    def told() -> str:
+    def progress() -> str:
         return f"{lines}, but {written()}\n{program.log_text()[-3000:]}"
 
-    eventually(lambda: written()[-len(lines) :] == lines, told, seconds=START_SECONDS)
+    eventually(lambda: written()[-len(lines) :] == lines, progress, seconds=START_SECONDS)
     assert tail or written() == lines
 
 
@@ -202,8 +203,8 @@ def request(port: int, method: str, path: str, body: object = None) -> Any:
         headers={"Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(asked, timeout=30) as response:
+            return json.load(response)
     except urllib.error.HTTPError as error:
         with error:
             raise OSError(error.read().decode(errors="replace")) from error

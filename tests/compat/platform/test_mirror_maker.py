@@ -13,6 +13,7 @@ from tests.compat.drivers.api import EARLIEST, Record
 from tests.compat.drivers.confluent import ConfluentDriver
 from tests.compat.scenario import came, eventually, sent
 from tests.peers.against import broker_to_test
+from tests.peers.brokers import Brokers
 from tests.peers.java_program import JavaProgram, platform_jars
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess, write_properties
@@ -31,7 +32,7 @@ def target_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Br
 
 @pytest.mark.timeout(240)
 def test_records_and_committed_offsets_arrive_at_the_other_broker(
-    broker: BrokerProcess, target_broker: BrokerProcess, tmp_path: Path
+    broker: Brokers, target_broker: BrokerProcess, tmp_path: Path
 ) -> None:
     unless_missing(platform_jars)
     source, target = ConfluentDriver(broker.bootstrap), ConfluentDriver(target_broker.bootstrap)
@@ -56,7 +57,7 @@ def test_records_and_committed_offsets_arrive_at_the_other_broker(
         assert mirror.running
 
 
-def mirror_settings(source: BrokerProcess, target: BrokerProcess) -> dict[str, str]:
+def mirror_settings(source: Brokers, target: Brokers) -> dict[str, str]:
     settings = {
         "clusters": "source, target",
         "source.bootstrap.servers": source.bootstrap,

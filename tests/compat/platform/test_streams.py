@@ -9,9 +9,9 @@ import pytest
 from tests.compat.drivers.api import EARLIEST, LATEST, Driver, Record
 from tests.compat.platform.reading import read_committed
 from tests.compat.scenario import NewTopic, eventually
+from tests.peers.brokers import Brokers
 from tests.peers.java_program import JavaProgram, compiled, platform_jars
 from tests.peers.missing import unless_missing
-from tests.peers.process import BrokerProcess
 
 SOURCE = Path(__file__).with_name("WordCount.java")
 LINES = ["the quick brown fox", "jumps over the lazy dog", "the end"]
@@ -19,7 +19,7 @@ LINES = ["the quick brown fox", "jumps over the lazy dog", "the end"]
 
 @pytest.mark.timeout(240)
 def test_every_word_is_counted_once_although_the_program_is_killed(
-    broker: BrokerProcess, reference: Driver, new_topic: NewTopic, tmp_path: Path
+    broker: Brokers, reference: Driver, new_topic: NewTopic, tmp_path: Path
 ) -> None:
     unless_missing(platform_jars)
     lines, counts = new_topic(partitions=2), new_topic(partitions=2)
@@ -40,7 +40,7 @@ def test_every_word_is_counted_once_although_the_program_is_killed(
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_two_instances_that_are_killed_in_turn_count_every_word_once(
-    broker: BrokerProcess, reference: Driver, new_topic: NewTopic, tmp_path: Path
+    broker: Brokers, reference: Driver, new_topic: NewTopic, tmp_path: Path
 ) -> None:
     unless_missing(platform_jars)
     lines, counts = new_topic(partitions=4), new_topic(partitions=2)
@@ -61,7 +61,7 @@ def test_two_instances_that_are_killed_in_turn_count_every_word_once(
             instance.stop()
 
 
-def word_count(broker: BrokerProcess, application: str, folder: Path, lines: str, counts: str) -> JavaProgram:
+def word_count(broker: Brokers, application: str, folder: Path, lines: str, counts: str) -> JavaProgram:
     arguments = ("WordCount", broker.bootstrap, application, folder / "state", lines, counts)
     return JavaProgram(folder, *arguments, classes=compiled("word-count", [SOURCE]))
 
@@ -87,18 +87,18 @@ def wait_for_more(reference: Driver, topic: str) -> None:
     eventually(lambda: records_in(reference, topic) > before, f"more records in {topic}", seconds=60)
 
 
-def wait_for_counts(program: JavaProgram, broker: BrokerProcess, topic: str, lines: Sequence[str]) -> None:
+def wait_for_counts(program: JavaProgram, broker: Brokers, topic: str, lines: Sequence[str]) -> None:
     """Each word has been counted 1, 2, 3... up to how often it was said, and no count was written twice."""
     wanted = counted(lines)
 
-    def told() -> str:
+    def progress() -> str:
         return f"{wanted}\n{program.log_text()[-3000:]}"
 
     def reached() -> bool:
         assert program.running, program.log_text()[-5000:]
         return len(read_committed(broker.bootstrap, topic, 2)) >= sum(wanted.values())
 
-    eventually(reached, told, seconds=90)
+    eventually(reached, progress, seconds=90)
     seen: dict[str, list[int]] = {}
     for word, count in read_committed(broker.bootstrap, topic, 2):
         seen.setdefault(word, []).append(int(count))

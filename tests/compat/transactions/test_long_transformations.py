@@ -1,4 +1,4 @@
-"""Exactly once for minutes: transformers of one group are killed again and again, at moments of chance."""
+"""Exactly once for minutes: transformers of one group are killed again and again, at random moments."""
 
 import random
 import time
@@ -19,7 +19,7 @@ WORDS_A_ROUND = 400
 
 @for_every_client(Feature.TRANSACTIONS, variants=protocols)
 def test_no_word_is_lost_or_repeated_by_transformers_that_are_killed(stage: Stage, protocol: Protocol) -> None:
-    chance = random.Random(f"{stage.kind.name} {protocol}")
+    rng = random.Random(f"{stage.kind.name} {protocol}")
     source, target = stage.new_topic(partitions=PARTITIONS), stage.new_topic(partitions=PARTITIONS)
     group = stage.new_name("group")
     running: dict[str, tuple[Client, Transformer]] = {}
@@ -38,8 +38,8 @@ def test_no_word_is_lost_or_repeated_by_transformers_that_are_killed(stage: Stag
             fresh = [f"word-{number}-{partition}-{each}" for each in range(WORDS_A_ROUND // PARTITIONS)]
             stage.write(source, *fresh, partition=partition)
             words += fresh
-        doomed = chance.choice(ids)
-        time.sleep(chance.uniform(0, 1.5))  # not waiting for anything: the moment of the kill is chance
+        doomed = rng.choice(ids)
+        time.sleep(rng.uniform(0, 1.5))  # not waiting for anything: the moment of the kill is random
         running[doomed][0].kill()
         start(doomed)
     reader = stage.consumer(stage.new_name("reader"), target, isolation="read_committed")

@@ -5,20 +5,20 @@ from tests.compat.clients.stage import Crew, Stage
 from tests.compat.clients.words import wait_for_values
 from tests.compat.scenario import refusal
 from tests.compat.transactions.test_transactions import FENCED
+from tests.peers.brokers import Brokers
 from tests.peers.kafka import run_tool
-from tests.peers.process import BrokerProcess
 
 TOOL = "org.apache.kafka.tools.TransactionsCommand"
 
 
-def tool(broker: BrokerProcess, *arguments: str) -> list[dict[str, str]]:
+def tool(broker: Brokers, *arguments: str) -> list[dict[str, str]]:
     """The lines of the table that the tool printed, by the names of its columns."""
     done = run_tool(TOOL, "--bootstrap-server", broker.bootstrap, *arguments)
     head, *lines = ([word.strip() for word in line.split("\t")] for line in done.stdout.splitlines())
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
-def test_the_tool_shows_an_open_transaction_and_ends_it(broker: BrokerProcess, crew: Crew) -> None:
+def test_the_tool_shows_an_open_transaction_and_ends_it(broker: Brokers, crew: Crew) -> None:
     with Stage(crew, CONFLUENT) as stage:
         topic, transactional_id = stage.new_topic(partitions=2), stage.new_name("id")
         stage.write(topic, "plain")

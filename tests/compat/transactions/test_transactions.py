@@ -1,4 +1,4 @@
-"""Transactions through every client: what readers see, who may still write, and what an end by itself does."""
+"""Transactions through every client: what readers see, which producers may write, and what a timeout does."""
 
 import re
 
@@ -10,13 +10,13 @@ from tests.compat.clients.words import healthy, wait_for_values
 from tests.compat.drivers.api import ClientError
 from tests.compat.scenario import refusal
 
-# What a broker may answer to a producer whose epoch is no longer the newest, depending on what it was asked.
+# The errors for a producer whose epoch is no longer the newest, depending on the request.
 FENCED = {"PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
 DAY_MS = 86_400_000
 
 
 @for_every_client(Feature.TRANSACTIONS)
-def test_only_what_was_committed_is_seen_by_those_who_ask_for_that(stage: Stage) -> None:
+def test_read_committed_consumers_see_only_committed_records(stage: Stage) -> None:
     topic = stage.new_topic(partitions=2)
     producer = stage.producer(stage.new_name("id"))
     producer.begin()
@@ -117,7 +117,7 @@ def test_a_transaction_of_nothing_can_be_ended(stage: Stage) -> None:
 def test_a_timeout_above_the_limit_of_the_broker_is_refused(stage: Stage) -> None:
     with pytest.raises(ClientError) as caught:
         stage.producer(stage.new_name("id"), timeout_ms=DAY_MS)
-    assert re.search("transaction.?timeout", str(caught.value), re.IGNORECASE)  # not every client tells the code
+    assert re.search("transaction.?timeout", str(caught.value), re.IGNORECASE)  # not every client exposes the code
 
 
 @for_every_client(Feature.TRANSACTIONS)

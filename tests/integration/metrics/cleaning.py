@@ -34,8 +34,8 @@ def cleaner_limit(client: RawClient, bytes_per_second: int) -> Iterator[None]:
         change = AlterableConfig(name=name, config_operation=operation, value=value)
         resource = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configs=(change,))
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        (answer,) = client.call(request, IncrementalAlterConfigsResponse).responses
-        assert answer.error_code == 0, answer.error_message
+        (response,) = client.call(request, IncrementalAlterConfigsResponse).responses
+        assert response.error_code == 0, response.error_message
 
     alter(0, str(bytes_per_second))
     yield

@@ -33,6 +33,13 @@ def an_idle_connection(stage: Stage) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def a_stranger_that_says_nothing(stage: Stage) -> Iterator[None]:
+    with stage.client() as stranger:
+        assert stranger.is_closed_by_broker()
+        yield
+
+
+@contextlib.contextmanager
 def a_connection_too_many(stage: Stage) -> Iterator[None]:
     with socket.create_connection(
         (stage.broker.host, stage.broker.port), timeout=30, source_address=(OTHER_ADDRESS, 0)

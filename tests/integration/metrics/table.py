@@ -1,6 +1,6 @@
 """Which scenario moves which metric, and which metrics nothing moves on one broker."""
 
-from tests.integration.metrics import cleaning, connections, groups, traffic, transactions, upheavals
+from tests.integration.metrics import cleaning, connections, groups, quotas, traffic, transactions, upheavals
 from tests.integration.metrics.stage import ONE_PARTITION_EACH, Scenario
 
 _TOPICS = "kafka_server_brokertopicmetrics_"
@@ -55,6 +55,14 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
     Scenario(connections.an_idle_connection, settings={"connections.max.idle.ms": "500"}): (
         "kafka_server_socket_server_metrics_expired_connections_killed_count",
     ),
+    Scenario(connections.a_stranger_that_says_nothing, settings={"kaspar.unauthenticated.timeout.ms": "500"}): (
+        "kaspar_connections_of_strangers_closed_total",
+    ),
+    Scenario(quotas.a_client_over_every_quota, settings=quotas.QUICK): (
+        *(f"kafka_server_{kind}_{name}" for kind in ("produce", "fetch") for name in ("byte_rate", "throttle_time")),
+        *(f"kafka_server_request_{name}" for name in ("request_time", "throttle_time")),
+        *(f"kafka_server_controllermutation_{name}" for name in ("mutation_rate", "tokens", "throttle_time")),
+    ),
     Scenario(connections.a_connection_too_many): ("kaspar_connections_rejected_total",),
     Scenario(connections.bytes_that_are_no_request): ("kaspar_malformed_requests_total",),
     Scenario(connections.a_fetch_that_waits): (
@@ -78,6 +86,7 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         *(f"kaspar_loop_{name}_seconds" for name in ("longest_stall", "longest_recent_stall", "silent")),
         "kaspar_loop_stalls_total",
     ),
+    Scenario(traffic.a_replica_that_moves): ("kafka_server_replicaalterlogdirsmanager_maxlag",),
     Scenario(cleaning.a_log_to_clean): (
         "kafka_log_logcleaner_max_compaction_delay_secs",
         "kafka_log_logcleanermanager_max_dirty_percent",
@@ -158,6 +167,24 @@ ALWAYS_0 = frozenset(
         "kafka_server_replicamanager_underminisrpartitioncount",
         "kafka_cluster_partition_underreplicated",
         "kafka_cluster_partition_underminisr",
+        *(
+            f"kafka_server_replicamanager_{name}"
+            for name in ("isrshrinks_total", "isrexpands_total", "failedisrupdates_total", "reassigningpartitions")
+        ),
+        *(f"{_TOPICS}{name}_total" for name in ("replicationbytesin", "replicationbytesout")),
+        *(f"{_TOPICS}{name}_total" for name in ("reassignmentbytesin", "reassignmentbytesout")),
+        *(f"kafka_server_replicafetchermanager_{name}" for name in ("maxlag", "minfetchrate")),
+        "kafka_controller_kafkacontroller_fencedbrokercount",
     }
 )
 """What nothing moves on one broker. The reference page says why."""
+
+NEVER_MOVED = frozenset(
+    {
+        f"{_TOPICS}invalidmagicnumberrecords_total",
+        f"{_GROUPS}numgroupsdead",
+        "kafka_log_logcleaner_deadthreadcount",
+        "kafka_server_replicamanager_failedisrupdates_total",
+    }
+)
+"""Of these, what nothing moves in a cluster either, or only a race that a test cannot bring about. Unit tests do."""

@@ -4,9 +4,25 @@ import contextlib
 from collections.abc import Iterator
 
 from kaspar.base.errors import ErrorCode
+from kaspar.config.alterations import AlterOperation
+from kaspar.controller.events import ResourceType
+from kaspar.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
 from kaspar.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kaspar.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kaspar.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from kaspar.records import Record
 from tests.integration.metrics.stage import Stage, batch_of, now_ms
+from tests.peers.raw_client import RawClient
 
 
 @contextlib.contextmanager
@@ -26,8 +42,8 @@ def a_write_and_a_read(stage: Stage) -> Iterator[None]:
 @contextlib.contextmanager
 def a_batch_that_is_too_large(stage: Stage) -> Iterator[None]:
     with stage.topic({"max.message.bytes": "100"}) as (client, topic):
-        answer = client.produce_batch(topic, batch_of(Record(now_ms(), b"key", bytes(200))))
-        assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+        response = client.produce_batch(topic, batch_of(Record(now_ms(), b"key", bytes(200))))
+        assert response.error_code == ErrorCode.MESSAGE_TOO_LARGE
         yield
 
 
@@ -86,3 +102,29 @@ def deleted_records(stage: Stage) -> Iterator[None]:
             DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=(until,)),), timeout_ms=30_000)
         )
         yield
+
+
+@contextlib.contextmanager
+def a_replica_that_moves(stage: Stage) -> Iterator[None]:
+    """To another log directory, so slowly that it is seen."""
+    rate = "replica.alter.log.dirs.io.max.bytes.per.second"
+    with stage.topic() as (client, topic):
+        for _ in range(3):
+            assert client.produce_batch(topic, batch_of(Record(now_ms(), b"key", bytes(900_000)))).error_code == 0
+        _set_broker_setting(client, rate, "1000")
+        directories = client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+        target = next(each.log_dir for each in directories if topic not in {found.name for found in each.topics})
+        wanted = AlterReplicaLogDir(path=target, topics=(AlterReplicaLogDirTopic(name=topic, partitions=(0,)),))
+        (result,) = client.call(AlterReplicaLogDirsRequest(dirs=(wanted,)), AlterReplicaLogDirsResponse).results
+        assert result.partitions[0].error_code == ErrorCode.NONE
+        yield
+        _set_broker_setting(client, rate, None)
+
+
+def _set_broker_setting(client: RawClient, name: str, value: str | None) -> None:
+    operation = AlterOperation.DELETE if value is None else AlterOperation.SET
+    config = AlterableConfig(name=name, config_operation=operation, value=value)
+    resource = AlterConfigsResource(resource_type=ResourceType.BROKER, resource_name="1", configs=(config,))
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    (response,) = client.call(request, IncrementalAlterConfigsResponse).responses
+    assert response.error_code == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""The judge: everything that went in has come out once, and nothing else has.
+"""The check: everything that went in has come out once, and nothing else has.
 
 Values are compared as multisets, by records that readers apart from the data source were given.
 """
@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kaspar.client import Client
-from tests.chaos.readers import READ_COMMITTED, committed_records
+from kaspar.protocol.isolation_level import READ_COMMITTED
+from tests.chaos.readers import committed_records
 from tests.spark.topics import TIMEOUT_SECONDS, Topics, wait_until
 
 Multiset = Counter[bytes]
@@ -40,10 +41,10 @@ def raw_reading(topics: Topics, names: Iterable[str]) -> Multiset:
             for partition in range(topics.partition_count(name)):
                 position, stable = 0, 1
                 while position < stable:
-                    answer = client.fetch(name, partition, position, max_wait_ms=50, isolation_level=READ_COMMITTED)
-                    records, position = committed_records(answer, position)
+                    response = client.fetch(name, partition, position, max_wait_ms=50, isolation_level=READ_COMMITTED)
+                    records, position = committed_records(response, position)
                     found.update(record.value for record in records if record.value is not None)
-                    stable = answer.last_stable_offset
+                    stable = response.last_stable_offset
     return found
 
 

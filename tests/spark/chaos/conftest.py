@@ -1,4 +1,4 @@
-"""Seeds and rounds: `CHAOS_SEED` repeats a run, `CHAOS_ROUNDS` makes it longer (`make chaos-spark`)."""
+"""Seeds and rounds: `CHAOS_SEED` repeats a run; `--long` and `CHAOS_ROUNDS` (`make chaos-spark`) make it longer."""
 
 import os
 from collections.abc import Iterator
@@ -10,11 +10,14 @@ from tests.peers.kaspar import KasparProcess
 from tests.spark.conftest import SETTINGS
 
 ROUNDS = 4  # what `make test` has time for
+LONG_ROUNDS = 24
 
 
-@pytest.fixture
-def rounds() -> int:
-    return int(os.environ.get("CHAOS_ROUNDS", ROUNDS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "rounds" in metafunc.fixturenames:
+        short = int(os.environ.get("CHAOS_ROUNDS", ROUNDS))
+        long = pytest.param(LONG_ROUNDS, marks=pytest.mark.long)
+        metafunc.parametrize("rounds", [short, long])
 
 
 @pytest.fixture

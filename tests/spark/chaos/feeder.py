@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from tests.chaos.actors.launch import IMPATIENT
 
-_AT_ONCE = 25
+_AT_ONCE = 10
 _PAUSE_SECONDS = 0.1
 _FLUSH_SECONDS = 60.0
 
@@ -22,6 +22,8 @@ class Feeder:
         self._partitions = partitions
         self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, **IMPATIENT})
         self._stop = threading.Event()
+        self.count = 0
+        """How many records it has made."""
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
@@ -30,6 +32,7 @@ class Feeder:
                 return
             key = None if number % 3 else f"key {number % 7}".encode()
             self._producer.produce(self._topic, f"{number}".encode(), key, partition=number % self._partitions)
+            self.count += 1
             self._producer.poll(0)
 
     def __enter__(self) -> Self:

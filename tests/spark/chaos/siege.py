@@ -1,30 +1,29 @@
-"""A query at work, fed steadily, and struck down again and again; a supervisor starts it anew on its checkpoint.
+"""A query at work, fed steadily, and killed again and again; a supervisor restarts it on its checkpoint.
 
-with Siege(broker, folder, chance, way=SINK) as siege:
+with Siege(broker, folder, rng, way=SINK) as siege:
     siege.wait_for_progress()
     siege.strike(Strike.DRIVER)
     siege.finish()
 assert check(siege.topics, siege.source, siege.targets) == []
 """
 
-import dataclasses
 import enum
+import json
 import random
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from tests.peers.process import BrokerProcess
 from tests.spark.chaos.feeder import Feeder
 from tests.spark.chaos.processes import Process, Program, processes_of
 from tests.spark.chaos.program import ProgramSettings
 from tests.spark.topics import Topics, wait_until
 
 PROGRESS_SECONDS = 300.0
-ALL_OF_IT = 10_000_000  # rows, in the last batch
 A_FEW_BATCHES_SECONDS = 1.0
 A_START_SECONDS = 12.0
 IN_WORK_SHARE = 0.7
@@ -44,14 +43,25 @@ class Strike(enum.Enum):
     BROKER_AND_DRIVER = "the broker and the driver"
 
 
+class Mortal(Protocol):
+    """What is killed with Strike.BROKER: a broker, or one of a cluster."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    def kill(self) -> object: ...
+
+    def start(self) -> object: ...
+
+
 class Siege:
     """`cluster_sessions`: the system's sessions of a standalone cluster's processes, where its executors are found."""
 
     def __init__(
         self,
-        broker: BrokerProcess,
+        broker: Mortal,
         folder: Path,
-        chance: random.Random,
+        rng: random.Random,
         *,
         way: str,
         master: str = "local[2]",
@@ -69,7 +79,7 @@ class Siege:
         self.lives = 0
         self._broker = broker
         self._folder = folder
-        self._chance = chance
+        self._rng = rng
         self._to_come: list[Strike] = []
         self._cluster_sessions = cluster_sessions
         self._settings = ProgramSettings(
@@ -84,7 +94,6 @@ class Siege:
         self._feeder = Feeder(broker.bootstrap, self.source, SOURCE_PARTITIONS)
         self._program: Program | None = None
         self._usurped: list[Program] = []
-        self._seen_batch = -1
 
     def __enter__(self) -> Self:
         self._start()
@@ -109,37 +118,42 @@ class Siege:
 
     def wait_for_progress(self) -> None:
         """Until a batch is done that was not before. A program that has ended, as a failed query does, is restarted."""
-        self._seen_batch = self.last_batch
+        seen = self.last_batch
+        self._wait_for(lambda: self.last_batch > seen, "another batch is done")
 
+    def _wait_for(self, condition: Callable[[], bool], what: str) -> None:
         def looked_after() -> bool:
             assert self._program is not None
             if self._program.exit_code is not None:
                 self._restart()
-            return self.last_batch > self._seen_batch
+            return condition()
 
         try:
-            wait_until(looked_after, "another batch is done", seconds=PROGRESS_SECONDS)
+            wait_until(looked_after, what, seconds=PROGRESS_SECONDS)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.end_of_log()}") from None
 
     def finish(self) -> None:
-        """Feed no more, and let the query read to the end."""
+        """Feed no more, and let the query read to the end. A program that has ended is restarted."""
         self._feeder.finish()
+        count = self._feeder.count
+        self._wait_for(lambda: self._records_done() >= count, f"all {count} records are done")
         self._close_program()
-        settings = dataclasses.replace(self._settings, drain=True, rows_in_a_batch=ALL_OF_IT)
-        with self._launch(settings) as last:
-            code = last.wait(PROGRESS_SECONDS)
-            assert code == 0, f"the query ended with code {code}:\n{last.end_of_log()}"
+
+    def _records_done(self) -> int:
+        """As the checkpoint has it."""
+        offsets = self._folder / "checkpoint" / "offsets" / str(self.last_batch)
+        if not offsets.exists():
+            return 0
+        (by_topic,) = json.loads(offsets.read_text().splitlines()[2]).values()
+        return sum(by_topic.values())
 
     def end_of_log(self) -> str:
         return self._program.end_of_log() if self._program is not None else ""
 
     def _start(self) -> None:
-        self._program = self._launch(self._settings)
-
-    def _launch(self, settings: ProgramSettings) -> Program:
         self.lives += 1
-        return Program(settings.command(), self._folder / f"program-{self.lives}.log")
+        self._program = Program(self._settings.command(), self._folder / f"program-{self.lives}.log")
 
     def _close_program(self) -> None:
         if self._program is not None:
@@ -154,20 +168,20 @@ class Siege:
     def strike_at_random(self, kinds: tuple[Strike, ...]) -> None:
         """In the midst of its work, or now and then in the midst of what it does first after the last strike.
 
-        The kinds come in an order of chance, each once before one comes again.
+        The kinds come in an order of rng, each once before one comes again.
         """
-        if self._chance.random() < IN_WORK_SHARE:
+        if self._rng.random() < IN_WORK_SHARE:
             self.wait_for_progress()
             longest = A_FEW_BATCHES_SECONDS
         else:
             longest = A_START_SECONDS
-        threading.Event().wait(self._chance.uniform(0.0, longest))
+        threading.Event().wait(self._rng.uniform(0.0, longest))
         if not self._to_come:
-            self._to_come = self._chance.sample(kinds, len(kinds))
+            self._to_come = self._rng.sample(kinds, len(kinds))
         self.strike(self._to_come.pop())
 
-    def tell(self, number: int) -> None:
-        """A line for whoever watches the long form."""
+    def report(self, number: int) -> None:
+        """A progress line for the long form."""
         struck = ", ".join(f"{kind.name.lower()} {count}" for kind, count in self.strikes.items())
         print(f"round {number + 1}: batch {self.last_batch}, {self.lives} lives of the program; {struck}", flush=True)
 
@@ -208,7 +222,7 @@ class Siege:
         self.wait_for_progress()
         for each in paused:
             each.send(signal.SIGCONT)
-        # It goes by who came last: a driver that was paused before it had begun takes the place of the other one.
+        # The last one to start wins: a driver that was paused before it had begun takes the place of the other one.
         wait_until(lambda: self._one_has_given_up(old), "one of two drivers gives up", seconds=PROGRESS_SECONDS)
 
     def _one_has_given_up(self, old: Program) -> bool:
@@ -230,4 +244,4 @@ class Siege:
     def _kill_one(self, victims: list[Process]) -> None:
         """Between two tasks there may be none."""
         if victims:
-            self._chance.choice(victims).send(signal.SIGKILL)
+            self._rng.choice(victims).send(signal.SIGKILL)

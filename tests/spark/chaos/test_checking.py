@@ -1,4 +1,4 @@
-"""The counter-proof: the judge finds what is lost, doubled or foreign, and a sink that promises less is found out."""
+"""The check itself is checked: it finds lost, doubled and foreign records, and a sink that is only at least once."""
 
 from collections import Counter
 from pathlib import Path

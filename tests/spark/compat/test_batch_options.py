@@ -89,8 +89,29 @@ READS: dict[str, Options] = {
     "small fetches": {"subscribe": MIXED, "kafka.max.partition.fetch.bytes": "500", "kafka.fetch.max.bytes": "500"},
 }
 EMPTY = {"an empty topic", "no record so late, strategy latest"}
+ABOUT_OPTIONS = (
+    "several topics",
+    "a pattern of a part of the name",
+    "headers",
+    "from earliest to latest",
+    "from offsets",
+    "to offsets",
+    "between timestamps",
+    "to timestamps of partitions",
+    "timestamps go before offsets",
+    "no record so late, strategy latest",
+    "more tasks than partitions",
+    "fewer tasks than partitions",
+    "so many records a task",
+    "an empty topic",
+    "uncommitted",
+    "uncommitted by default",
+    "a compacted topic in pieces",
+)
+"""What both kinds of broker respond alike to: ranges of offsets, and how they are split into tasks."""
 
 
+@pytest.mark.long_on_kafka(*ABOUT_OPTIONS)
 @pytest.mark.parametrize("case", READS)
 def test_rows_are_those_of_sparks_own_connector(
     spark: SparkSession, side: BrokerProcess, menagerie: Menagerie, case: str
@@ -126,7 +147,7 @@ def test_an_open_transaction_ends_what_is_read(spark: SparkSession, side: Broker
 def test_a_data_frame_that_is_used_again_has_what_came_and_not_what_went_meanwhile(
     spark: SparkSession, broker: KasparProcess, topics: Topics
 ) -> None:
-    """Spark plans its tasks once: they look anew where the topic begins and ends, if the options say no offsets."""
+    """Spark plans its tasks once: they look up again where the topic begins and ends if the options give no offsets."""
     name = topics.create(partitions=3)
     topics.produce(name, [b"one", b"two"])
     to_offsets = {"subscribe": name, "endingOffsets": by_partition(name, 2, 0, 0)}

@@ -48,6 +48,7 @@ def without_time(records: list[Stored]) -> list[tuple[object, ...]]:
     return [(each.partition, each.offset, each.key, each.value, each.headers) for each in records]
 
 
+@pytest.mark.long_on_kafka("nothing", "empty", "partitions", "no rows", "gzip", "snappy", "lz4")
 @pytest.mark.parametrize("case", FRAMES)
 def test_a_batch_becomes_the_records_of_sparks_own_connector(
     spark: SparkSession, side: BrokerProcess, side_topics: Topics, two_topics: dict[str, str], case: str
@@ -77,11 +78,16 @@ def test_rows_choose_their_topic(
     assert len(side_topics.values(second)) == 15
 
 
-@pytest.mark.parametrize(("source", "sink"), [(OURS, OURS), (THEIRS, OURS), (OURS, THEIRS), (THEIRS, THEIRS)])
+WAYS = {"ours": (OURS, OURS), "to ours": (THEIRS, OURS), "from ours": (OURS, THEIRS), "theirs": (THEIRS, THEIRS)}
+
+
+@pytest.mark.long_on_kafka("to ours", "from ours", "theirs")
+@pytest.mark.parametrize("case", WAYS)
 def test_a_stream_from_topic_to_topic(
-    spark: SparkSession, side: BrokerProcess, side_topics: Topics, tmp_path: Path, source: str, sink: str
+    spark: SparkSession, side: BrokerProcess, side_topics: Topics, tmp_path: Path, case: str
 ) -> None:
     """Any source with any sink; twice, with what came in between."""
+    source, sink = WAYS[case]
     taken, given = side_topics.create(partitions=2), side_topics.create(partitions=2)
     for values in ([b"1", b"2"], [b"3"]):
         side_topics.produce(taken, values)

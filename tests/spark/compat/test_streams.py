@@ -36,6 +36,7 @@ STREAMS: dict[str, Options] = {
 }
 
 
+@pytest.mark.long_on_kafka("from latest", "from offsets", "at least so many offsets", "headers")
 @pytest.mark.parametrize("case", STREAMS)
 def test_rows_and_batches_are_those_of_sparks_own_connector(
     spark: SparkSession, side: BrokerProcess, menagerie: Menagerie, tmp_path: Path, case: str
@@ -50,7 +51,7 @@ def test_rows_and_batches_are_those_of_sparks_own_connector(
 def test_a_checkpoint_goes_on_where_it_was(
     spark: SparkSession, side: BrokerProcess, side_topics: Topics, tmp_path: Path, first: str
 ) -> None:
-    """Whoever wrote it: a query that said format("kafka") yesterday keeps its place."""
+    """Written by either source: a query that used format("kafka") before keeps its place."""
     name = side_topics.create(partitions=2)
     options = {"subscribe": name, "startingOffsets": "earliest"}
     side_topics.produce(name, [Message(b"old", partition=number % 2) for number in range(5)])

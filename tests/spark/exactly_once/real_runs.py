@@ -10,14 +10,14 @@ from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client import Client
 from kaspar.client.producing import RawProducer
 from kaspar.client.transactions import ANY_AGE, DescribedTransaction, Ending
+from kaspar.exactly_once.attempt import Attempt, Slots
+from kaspar.exactly_once.coordinator import BrokerCoordinator
+from kaspar.exactly_once.decision_log import DecisionLog
+from kaspar.exactly_once.decisions import DecidedTransaction, LogRecord, QueryState
+from kaspar.exactly_once.names import BatchName
+from kaspar.exactly_once.participants import Participants
+from kaspar.exactly_once.publishing import publish
 from kaspar.records import Record, build_batch
-from kaspar.spark.exactly_once.attempt import Attempt, Slots
-from kaspar.spark.exactly_once.coordinator import BrokerCoordinator
-from kaspar.spark.exactly_once.decision_log import DecisionLog
-from kaspar.spark.exactly_once.decisions import DecidedTransaction, LogRecord, QueryState
-from kaspar.spark.exactly_once.names import BatchName
-from kaspar.spark.exactly_once.parties import Parties
-from kaspar.spark.exactly_once.publishing import publish
 from tests.property.exactly_once_model import Fuse, Killed
 
 TASKS = 2
@@ -29,7 +29,7 @@ class _FusedLog:
         self._log = log
         self._fuse = fuse
         self.state = log.state
-        self.look = log.look
+        self.read_to_end = log.read_to_end
         self.pending = log.pending
 
     def append(self, query: str, records: Sequence[LogRecord]) -> QueryState:
@@ -87,7 +87,7 @@ class RealProcess:
         self.slots = Slots(worker)
         log = _FusedLog(DecisionLog(self.client), self.fuse)
         self.coordinator = _FusedCoordinator(BrokerCoordinator(self.client, timeout_ms=timeout_ms), self.fuse)
-        self.parties = Parties(log, self.coordinator, worker)
+        self.participants = Participants(log, self.coordinator, worker)
 
 
 class RealRun:
@@ -104,7 +104,7 @@ class RealRun:
         return BatchName(self.query, self.name, batch_id)
 
     def begin(self, batch_id: int, task: int) -> Attempt | None:
-        attempt = Attempt.begin(self.worker.parties, self.worker.slots, self.batch(batch_id))
+        attempt = Attempt.begin(self.worker.participants, self.worker.slots, self.batch(batch_id))
         if attempt is not None:
             value = f"{self.query}/{batch_id}/{task}".encode()
             rows = memoryview(build_batch([Record(NOW_MS, None, value)]))
@@ -126,7 +126,7 @@ class RealRun:
         return written
 
     def commit(self, batch_id: int, written: list[DecidedTransaction]) -> None:
-        publish(self.committer.parties, self.batch(batch_id), written)
+        publish(self.committer.participants, self.batch(batch_id), written)
 
     def go(self, *batch_ids: int) -> None:
         for batch_id in batch_ids:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kaspar.cli.main import main
-from kaspar.spark.exactly_once.deadlines import latest_age_ms
-from kaspar.spark.exactly_once.decision_log import TOPIC
-from kaspar.spark.exactly_once.parties import DecidedButAborted, LogLost, NotPublished, Superseded
+from kaspar.exactly_once.deadlines import latest_age_ms
+from kaspar.exactly_once.decision_log import TOPIC
+from kaspar.exactly_once.errors import DecidedButAborted, LogLost, NotPublished, Superseded
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
@@ -59,7 +59,7 @@ def new_runs(broker: BrokerProcess) -> tuple[Topics, str, Callable[..., RealRun]
 
 
 def wait_for(topics: Topics, topic: str, expected: list[bytes]) -> None:
-    """Markers are written after an end is answered. Nothing else may be there, then or before."""
+    """Markers are written after the response to EndTxn. Nothing else may be there, then or before."""
 
     def has_them() -> bool:
         found = sorted(value or b"" for value in topics.values(topic))
@@ -81,7 +81,7 @@ def test_a_driver_killed_at_any_step_of_a_commit_is_followed_by_one_that_finishe
         second = RealRun(any_broker.bootstrap, query, "second", topic)
         second.go(1, 2)
         expected += rows_of(query, 0, 1, 2)
-        assert not second.committer.parties.coordinator.open_transactions(query)
+        assert not second.committer.participants.coordinator.open_transactions(query)
         second.close()
         if not killed:
             first.close()
@@ -146,9 +146,9 @@ def test_a_batch_is_not_decided_when_its_timeout_is_nearly_over(any_broker: Brok
     if coordinator.prepares:
         run.commit(0, written)
     else:
-        with pytest.raises(NotPublished, match=r"tasks 0, 1 .* larger kafka.transaction.timeout.ms"):
+        with pytest.raises(NotPublished, match=r"tasks 0, 1 .* Raise kafka.transaction.timeout.ms"):
             run.commit(0, written)
-        assert run.committer.parties.log.look(run.query).last is None
+        assert run.committer.participants.log.read_to_end(run.query).last is None
         assert topics.values(topic) == []
         again = start("again", timeout_ms=60_000)
         again.go(0)
@@ -173,7 +173,7 @@ def test_what_was_decided_is_committed_by_anyone_and_the_run_goes_on(
     assert f"batch 1 of query {run.query}: committed" in capsys.readouterr().out
     wait_for(topics, topic, rows_of(run.query, 0, 1))
     assert main(command) == 0
-    assert "All that was decided is committed" in capsys.readouterr().out
+    assert "Everything that was decided is committed" in capsys.readouterr().out
     run.commit(1, written)
     run.go(2)
     wait_for(topics, topic, rows_of(run.query, 0, 1, 2))
@@ -204,7 +204,7 @@ def test_a_broker_killed_between_two_batches_is_written_to_again_over_the_same_r
     run.close()
 
 
-def test_a_broker_that_does_not_prepare_any_more_commits_what_was_prepared_and_is_asked_anew(
+def test_a_broker_without_prepare_commits_prepared_transactions_and_is_asked_again(
     preparing: KasparProcess,
 ) -> None:
     topics, topic, start = new_runs(preparing)
@@ -215,7 +215,7 @@ def test_a_broker_that_does_not_prepare_any_more_commits_what_was_prepared_and_i
     preparing.overrides.update(TIMES_OUT)
     preparing.start()
     run.commit(1, written)
-    with pytest.raises(NotPublished, match="the brokers do not allow it any more"):
+    with pytest.raises(NotPublished, match="the brokers no longer allow it"):
         run.write(2)
     run.go(2)  # as Spark tries the task again, in the same worker
     wait_for(topics, topic, rows_of(run.query, 0, 1, 2))
@@ -229,7 +229,7 @@ def test_what_is_left_is_shown_and_ended_by_the_command(
     run = start("run")
     command = ["spark", "transactions", "--bootstrap-server", preparing.bootstrap]
     assert main(command) == 0
-    assert "No query has left anything" in capsys.readouterr().out
+    assert "No query left anything open" in capsys.readouterr().out
     run.write(0)
     assert main(command) == 0
     shown = capsys.readouterr().out
@@ -237,14 +237,14 @@ def test_what_is_left_is_shown_and_ended_by_the_command(
     assert shown.count("not decided") == TASKS
     assert topic in shown
     assert main([*command, "--end"]) == 1
-    assert "--end needs --query ID, or --all" in capsys.readouterr().err
+    assert "--end requires --query ID or --all" in capsys.readouterr().err
     for action in ([], ["--end"], ["--end", "--release"]):
         assert main([*command, "--query", "mistyped", *action]) == 1
-        assert "no query is known by the name mistyped" in capsys.readouterr().err
+        assert "there is no query mistyped; nothing was changed" in capsys.readouterr().err
     assert main([*command, "--end", "--all"]) == 0
     assert f"0 transactions committed, {TASKS} aborted" in capsys.readouterr().out
     assert main([*command, "--query", run.query]) == 0
-    assert f"Nothing is left by {run.query}." in capsys.readouterr().out
+    assert f"{run.query} left nothing open." in capsys.readouterr().out
     topics.produce(topic, [b"after it"])
     wait_for(topics, topic, [b"after it"])
     with pytest.raises(Superseded, match="kaspar spark transactions"):
@@ -261,10 +261,10 @@ def test_a_decision_log_that_was_deleted_stops_its_queries_until_they_are_ended_
     written = run.write(1)
     topics.delete(TOPIC)
     other = RealRun(preparing.bootstrap, "another query", "other", topic)
-    other.go(0)  # makes it anew
-    with pytest.raises(LogLost, match="made anew"):
+    other.go(0)  # recreates it
+    with pytest.raises(LogLost, match="recreated"):
         run.commit(1, written)
-    with pytest.raises(LogLost, match="has published before, and the decision log does not know it"):
+    with pytest.raises(LogLost, match="has published before, but is not in the decision log"):
         start("next").write(1)
     command = ["spark", "transactions", "--bootstrap-server", preparing.bootstrap, "--query", run.query, "--end"]
     assert main(command) == 0

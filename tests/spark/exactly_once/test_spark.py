@@ -11,7 +11,7 @@ import kaspar.spark
 from kaspar.cli.main import main
 from kaspar.client import Client
 from kaspar.client.transactions import list_transactions
-from kaspar.spark.exactly_once.decision_log import DecisionLog
+from kaspar.exactly_once.decision_log import DecisionLog
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics, wait_until
 
@@ -152,7 +152,7 @@ def test_a_second_block_of_a_batch_stops_the_query_however_often_it_is_started(
         wait_for(topics, topic, numbered(0, 3))
 
 
-def test_runs_of_a_program_that_gives_its_jobs_a_group_of_its_own_are_told_apart(
+def test_runs_of_a_program_with_its_own_job_groups_are_distinguished(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
     source, target = topics.create(), topics.create()

@@ -1,4 +1,4 @@
-"""Log lines are written by a thread: in order, bounded, and none is lost without a word."""
+"""Log lines are written by a thread: in order, bounded, and lost lines are reported."""
 
 import io
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from kaspar.base import log_writer
-from kaspar.base.log import PeopleFormatter
+from kaspar.base.log import TextFormatter
 from kaspar.base.log_writer import LogWriter
 
 PATIENCE_S = 30.0
@@ -39,7 +39,7 @@ def pipe() -> Pipe:
 @pytest.fixture
 def logger(pipe: Pipe) -> Iterator[logging.Logger]:
     target = logging.StreamHandler(pipe)
-    target.setFormatter(PeopleFormatter())
+    target.setFormatter(TextFormatter())
     logger = logging.Logger("test")
     logger.addHandler(LogWriter(target))
     yield logger
@@ -53,7 +53,7 @@ def writer_of(logger: logging.Logger) -> LogWriter:
     return writer
 
 
-def test_nobody_waits_for_a_pipe_that_nobody_reads(logger: logging.Logger, pipe: Pipe) -> None:
+def test_caller_does_not_wait_for_a_pipe_without_a_reader(logger: logging.Logger, pipe: Pipe) -> None:
     for number in range(3):
         logger.info("line %d", number)
     logger.error("an error waits for a moment only")

@@ -1,6 +1,6 @@
 """The benchmark's own arithmetic: ratios, goals, the search for the highest rate, and the page it writes into."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,8 +10,10 @@ from bench import report
 from bench.bench import Bench, Load
 from bench.cases import Case, all_cases
 from bench.cases.requests import HighestRate
+from bench.cluster.bench import ClusterCase
+from bench.cluster.catalog import all_cases as all_cluster_cases
 from bench.programs import LoadError, Programs
-from bench.rows import Better, Comparison, Ratio, Row, figure
+from bench.rows import Better, Comparison, Ratio, Row, figure, meets_goal
 from bench.runner import Results
 from bench.sides import Role, Side, kafka, kaspar
 
@@ -58,6 +60,13 @@ def test_figures_have_three_digits_or_all_before_the_point(value: float, text: s
     assert figure(value) == text
 
 
+@pytest.mark.parametrize(("ours", "is_met"), [([0.9, 1.5, 1.0], True), ([1.1, 0.2, 1.2], False)])
+def test_a_goal_may_be_a_value_of_its_own_whatever_the_reference_reaches(ours: list[float], is_met: bool) -> None:
+    row = Row("gap", "a gap", "section", "s", Better.LESS, 1.0, goal_is_value=True)
+    assert meets_goal(row, ours, [10.0, 0.0, 0.1]) is is_met
+    assert row.goal_text() == "at most 1 s"
+
+
 def test_table_marks_goals_and_names_failures() -> None:
     case = Case("case", (MORE, LESS, PLAIN))
     results = Results()
@@ -91,17 +100,18 @@ def test_results_replace_only_what_stands_between_their_marks(tmp_path: Path) ->
         report.write_into(page, "tmpfs", "new")
 
 
-def test_the_page_has_a_place_for_both_kinds_of_results(tmp_path: Path) -> None:
+def test_the_page_has_a_place_for_all_kinds_of_results(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text((Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text())
-    for name in ("tmpfs", "disk"):
+    for name in ("tmpfs", "disk", "cluster"):
         report.write_into(page, name, f"figures of {name}")
         assert f"figures of {name}" in page.read_text()
 
 
-def test_names_of_cases_and_rows_are_unique() -> None:
-    names = [case.name for case in all_cases()]
-    rows = [row.name for case in all_cases() for row in case.rows]
+@pytest.mark.parametrize("cases", [all_cases(), all_cluster_cases()], ids=["brokers", "clusters"])
+def test_names_of_cases_and_rows_are_unique(cases: Sequence[Case] | Sequence[ClusterCase]) -> None:
+    names = [case.name for case in cases]
+    rows = [row.name for case in cases for row in case.rows]
     assert len(set(names)) == len(names)
     assert len(set(rows)) == len(rows)
 
@@ -116,7 +126,7 @@ class _Simulated(HighestRate):
     def send(self, bench: Bench, side: Side, mode: str, seconds: float, rate_or_depth: int) -> Load:
         measured: Mapping[str, float] = {
             "requests": 10.0,
-            "answers": 10.0,
+            "responses": 10.0,
             "rate": float(rate_or_depth),
             "p99_us": self._p99_ms(rate_or_depth) * 1000,
         }

@@ -1,12 +1,13 @@
 """A broker as the metrics and health pages see it, made of plain values."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaspar.base.ids import TopicPartition
-from kaspar.broker.cleaner_numbers import CleanerNumbers
+from kaspar.broker.cleaning.numbers import CleanerNumbers
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
+from kaspar.quotas.clients import UsageReading
 
 
 @dataclass
@@ -25,7 +26,22 @@ class FakePartition:
     replica_count: int = 1
     in_sync_replica_count: int = 1
     min_insync_replicas: int = 1
+    is_reassigning: bool = False
     has_late_transaction: bool = False
+
+
+@dataclass
+class FakeReplication:
+    isr_shrinks: int = 0
+    isr_expands: int = 0
+    failed_isr_updates: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    reassignment_bytes_in: int = 0
+    reassignment_bytes_out: int = 0
+    max_lag: int = 0
+    min_fetch_rate: float = 0.0
+    max_move_lag: int = 0
 
 
 @dataclass
@@ -36,6 +52,7 @@ class FakeListener:
     disconnected: int = 0
     rejected: int = 0
     expired: int = 0
+    strangers_closed: int = 0
 
 
 @dataclass
@@ -71,6 +88,7 @@ class FakeController:
     partition_count: int = 0
     offline_partition_count: int = 0
     preferred_replica_imbalance_count: int = 0
+    fenced_broker_count: int = 0
 
 
 @dataclass
@@ -78,6 +96,7 @@ class FakeBroker:
     current_state: BrokerState = BrokerState.RUNNING
     all_logs: list[FakeLog] = field(default_factory=list)
     all_partitions: list[FakePartition] = field(default_factory=list)
+    copied: FakeReplication = field(default_factory=FakeReplication)
     all_listeners: list[FakeListener] = field(default_factory=list)
     directories: list[FakeLogDir] = field(default_factory=lambda: [FakeLogDir("/data/a")])
     all_purgatories: list[FakePurgatory] = field(default_factory=list)
@@ -89,6 +108,9 @@ class FakeBroker:
     coordinated_transactions: TransactionNumbers = field(default_factory=TransactionNumbers)
     cleaner_numbers: CleanerNumbers = field(default_factory=CleanerNumbers)
     timers: int = 0
+    usage: Mapping[str, Sequence[UsageReading]] = field(
+        default_factory=lambda: {kind: [] for kind in ("Produce", "Fetch", "Request", "ControllerMutation")}
+    )
     offline_replicas: int = 0
     requests_queued: int = 0
     responses_queued: int = 0
@@ -105,8 +127,14 @@ class FakeBroker:
     def offline_replica_count(self) -> int:
         return self.offline_replicas
 
+    def replication(self) -> FakeReplication:
+        return self.copied
+
     def listeners(self) -> Sequence[FakeListener]:
         return self.all_listeners
+
+    def quota_usage(self) -> Mapping[str, Sequence[UsageReading]]:
+        return self.usage
 
     def log_dirs(self) -> Sequence[FakeLogDir]:
         return self.directories

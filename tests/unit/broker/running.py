@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.connection import Connection
 from kaspar.broker.server import Broker
 from kaspar.client.core import ClientCore
 from kaspar.config import BrokerSettings
-from kaspar.metadata.events import CreateTopics, NewTopic
+from kaspar.controller.events import CreateTopics, NewTopic
+from kaspar.network.connection import Connection
 from kaspar.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kaspar.protocol.messages.produce import (
     PartitionProduceData,
@@ -71,7 +71,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """What is in a cycle stays: everything else goes with the last who holds it."""
+    """What is in a cycle stays: everything else goes with its last reference."""
     gc.collect()
     gc.disable()
     try:
@@ -92,11 +92,11 @@ class Client:
         loop = asyncio.get_running_loop()
         self.transport.when_closed = lambda: loop.call_soon(self.connection.connection_lost, None)
         self.core = ClientCore()
-        self.answers: list[Message] = []
+        self.responses: list[Message] = []
         self._unsent = bytearray()
 
-    def send(self, message: Message, *, version: int = BY_NAME, answered: bool = True) -> None:
-        self._unsent += self.core.send(message, version, answered=answered)
+    def send(self, message: Message, *, version: int = BY_NAME, has_response: bool = True) -> None:
+        self._unsent += self.core.send(message, version, has_response=has_response)
         self.push()
 
     def push(self) -> None:
@@ -106,18 +106,18 @@ class Client:
             del self._unsent[:CHUNK]
 
     def look(self) -> list[Message]:
-        """The answers so far."""
+        """The responses so far."""
         self.push()
-        self.answers += [answer.message for answer in self.core.receive(bytes(self.transport.sent))]
+        self.responses += [response.message for response in self.core.receive(bytes(self.transport.sent))]
         self.transport.sent.clear()
-        return self.answers
+        return self.responses
 
-    async def answer(self, answer_class: type[M]) -> M:
-        """The next answer."""
+    async def response(self, response_class: type[M]) -> M:
+        """The next response."""
         await until(lambda: bool(self.look()))
-        answer = self.answers.pop(0)
-        assert isinstance(answer, answer_class)
-        return answer
+        response = self.responses.pop(0)
+        assert isinstance(response, response_class)
+        return response
 
     def produce(self, *batches: tuple[str, int, bytes | bytearray], acks: int = -1, timeout_ms: int = 30_000) -> None:
         topics = tuple(
@@ -125,11 +125,11 @@ class Client:
             for topic, partition, batch in batches
         )
         request = ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
-        self.send(request, answered=acks != 0)
+        self.send(request, has_response=acks != 0)
 
     async def produced(self) -> list[PartitionProduceResponse]:
-        answer = await self.answer(ProduceResponse)
-        return [partition for topic in answer.responses for partition in topic.partition_responses]
+        response = await self.response(ProduceResponse)
+        return [partition for topic in response.responses for partition in topic.partition_responses]
 
     def fetch(
         self,
@@ -164,11 +164,11 @@ class Client:
         )
 
     async def fetched(self) -> FetchResponse:
-        return await self.answer(FetchResponse)
+        return await self.response(FetchResponse)
 
 
 def sizes(response: FetchResponse) -> dict[tuple[str, int], int]:
-    """How many bytes of records came of each partition in the answer."""
+    """How many bytes of records came of each partition in the response."""
     return {
         (topic.topic, partition.partition_index): len(partition.records or b"")
         for topic in response.responses

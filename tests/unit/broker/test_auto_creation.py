@@ -10,7 +10,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker import auto_creation
 from kaspar.broker.auto_creation import AutoCreation
 from kaspar.broker.server import Broker
-from kaspar.metadata.events import CreateTopics, NewTopic
+from kaspar.controller.events import CreateTopics, NewTopic
 from kaspar.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.storage.logs import make_batch
@@ -38,8 +38,8 @@ async def ask(client: Client, *names: str, create: bool = True) -> list[tuple[in
     """The error and the number of partitions of each topic."""
     wanted = tuple(MetadataRequestTopic(name=name) for name in names)
     client.send(MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
-    answer = await client.answer(MetadataResponse)
-    return [(topic.error_code, len(topic.partitions)) for topic in answer.topics]
+    response = await client.response(MetadataResponse)
+    return [(topic.error_code, len(topic.partitions)) for topic in response.topics]
 
 
 UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
@@ -74,7 +74,7 @@ def test_a_topic_stays_unknown_for_a_moment_and_is_there_then(tmp_path: Path, mo
     run(scenario())
 
 
-def test_a_connection_that_was_told_unknown_is_told_so_for_a_moment_whenever_the_topic_is_created(
+def test_a_connection_that_got_unknown_topic_gets_it_for_a_moment_whenever_the_topic_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -87,7 +87,7 @@ def test_a_connection_that_was_told_unknown_is_told_so_for_a_moment_whenever_the
             await until(lambda: "t" in broker.image.topics)
             assert await ask(reader, "t") == [UNKNOWN]
             assert await ask(other, "t") == [(0, 1)]
-            assert await ask(reader, "t", create=False) == [(0, 1)], "who creates nothing by asking waits for nothing"
+            assert await ask(reader, "t", create=False) == [(0, 1)], "a request that creates nothing does not wait"
             monkeypatch.setattr(auto_creation, "DELAY_S", 0.0)
             assert await ask(reader, "t") == [(0, 1)]
 
@@ -164,7 +164,7 @@ def test_names_that_are_being_created_count_among_those_that_wait(
             await until(lambda: set(broker.image.topics) == {"a", "b"})
             await ask(client, "c")
             pause.end()
-            await until(lambda: not broker.auto_creation._new)  # not only for whoever was told too long ago
+            await until(lambda: not broker.auto_creation._new)  # not only for connections refused too long ago
             assert set(broker.image.topics) == {"a", "b"}
             await ask(client, "d")
             await until(lambda: set(broker.image.topics) == {"a", "b", "d"})

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.storage.files import Files
-from kaspar.storage.indexes import OffsetIndex
+from kaspar.storage.disk.files import Files
+from kaspar.storage.segments.indexes import OffsetIndex
 from tests.unit.broker.running import Client, create_topic, run, running
 from tests.unit.broker.transactions import Coordinator, P, batch_of, end, produce
 from tests.unit.storage.logs import make_batch, read_values

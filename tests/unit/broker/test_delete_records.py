@@ -18,8 +18,10 @@ from kaspar.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from kaspar.storage import Files, Log, checkpoints
-from kaspar.storage.segment import Segment
+from kaspar.storage import Files
+from kaspar.storage.disk import checkpoints
+from kaspar.storage.local_log import LocalLog
+from kaspar.storage.segments.segment import Segment
 from tests.unit.broker.running import Client, create_topic, run, running
 from tests.unit.replication.partitions import append
 from tests.unit.storage.logs import NOW_MS, make_batch
@@ -29,10 +31,10 @@ async def delete_before(client: Client, offset: int) -> DeleteRecordsPartitionRe
     partition = DeleteRecordsPartition(partition_index=0, offset=offset)
     topic = DeleteRecordsTopic(name="t", partitions=(partition,))
     client.send(DeleteRecordsRequest(topics=(topic,), timeout_ms=1000), version=2)
-    return (await client.answer(DeleteRecordsResponse)).topics[0].partitions[0]
+    return (await client.response(DeleteRecordsResponse)).topics[0].partitions[0]
 
 
-def test_where_the_log_begins_is_written_down_before_the_answer(tmp_path: Path) -> None:
+def test_the_log_start_offset_is_stored_before_the_response(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
             (partition,) = await create_topic(broker, "t")
@@ -103,7 +105,7 @@ def test_a_directory_that_fails_keeps_no_other_from_being_written_down(
                 DeleteRecordsRequest(topics=(DeleteRecordsTopic(name="t", partitions=wanted),), timeout_ms=1000),
                 version=2,
             )
-            results = (await client.answer(DeleteRecordsResponse)).topics[0].partitions
+            results = (await client.response(DeleteRecordsResponse)).topics[0].partitions
             errors = {result.partition_index: result.error_code for result in results}
             assert errors[bad.topic_partition.partition] == ErrorCode.KAFKA_STORAGE_ERROR
             assert errors[good.topic_partition.partition] == ErrorCode.NONE
@@ -125,12 +127,12 @@ def test_many_segments_go_in_steps_so_that_the_loop_has_time_for_others(
                 append(partition)
                 log.roll(now_ms=NOW_MS)
             append(partition)
-            real = Log._doom
-            doomed = Counter[int]()
+            real = LocalLog._delete_files
+            deleted = Counter[int]()
             turns = 0
 
-            def doom(log: Log, segment: Segment) -> None:
-                doomed[turns] += 1
+            def delete_files(log: LocalLog, segment: Segment) -> None:
+                deleted[turns] += 1
                 real(log, segment)
 
             def turn() -> None:
@@ -138,11 +140,11 @@ def test_many_segments_go_in_steps_so_that_the_loop_has_time_for_others(
                 turns += 1
                 asyncio.get_running_loop().call_soon(turn)
 
-            monkeypatch.setattr(Log, "_doom", doom)
+            monkeypatch.setattr(LocalLog, "_delete_files", delete_files)
             turn()
             assert (await delete_before(Client(broker), count)).low_watermark == count
             assert log.segments.base_offsets == (count,)
-            assert doomed.total() == count
-            assert max(doomed.values()) == MOST_SEGMENTS_AT_ONCE
+            assert deleted.total() == count
+            assert max(deleted.values()) == MOST_SEGMENTS_AT_ONCE
 
     run(scenario())

@@ -8,7 +8,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.server import Broker
-from kaspar.metadata.events import (
+from kaspar.controller.events import (
     AlterConfigs,
     ConfigChange,
     ConfigOperation,
@@ -27,7 +27,7 @@ from kaspar.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kaspar.storage import OsFiles
-from kaspar.storage.segment import Segment
+from kaspar.storage.segments.segment import Segment
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.replication.partitions import append
 
@@ -70,8 +70,8 @@ def test_a_disk_that_fails_a_look_up_by_time_fails_its_own_partitions_only(
             wanted = tuple(ListOffsetsPartition(partition_index=index, timestamp=0) for index in (0, 1))
             topic = ListOffsetsTopic(name="t", partitions=wanted)
             client.send(ListOffsetsRequest(replica_id=-1, topics=(topic,)), version=7)
-            answer = await client.answer(ListOffsetsResponse)
-            codes = [partition.error_code for partition in answer.topics[0].partitions]
+            response = await client.response(ListOffsetsResponse)
+            codes = [partition.error_code for partition in response.topics[0].partitions]
             assert codes == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
             assert first.offline
             assert not second.offline
@@ -79,7 +79,7 @@ def test_a_disk_that_fails_a_look_up_by_time_fails_its_own_partitions_only(
     run(scenario())
 
 
-def test_a_directory_that_does_not_tell_its_space_is_one_error_in_the_answer(
+def test_a_directory_of_unknown_size_is_one_error_in_the_response(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -94,8 +94,8 @@ def test_a_directory_that_does_not_tell_its_space_is_one_error_in_the_answer(
             monkeypatch.setattr(OsFiles, "space", space)
             client = Client(broker)
             client.send(DescribeLogDirsRequest(topics=None), version=4)
-            answer = await client.answer(DescribeLogDirsResponse)
-            assert [result.error_code for result in answer.results] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+            response = await client.response(DescribeLogDirsResponse)
+            assert [result.error_code for result in response.results] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
 
     run(scenario())
 
@@ -116,7 +116,7 @@ def test_a_topic_deleted_while_a_directory_is_offline_is_removed_when_it_is_back
         async with running(*folders) as broker:
             first, _ = await create_topic(broker, "t", 2)
             folder = Path(first.log.folder)
-            broker.log_directory_failed(first.log.directory.take_offline("the disk is gone"))
+            broker.failures.log_directory_failed(first.log.directory.take_offline("the disk is gone"))
             await broker.controller.submit(DeleteTopics((TopicReference("t"),)))
             assert names(folder.parent) >= {folder.name}
         async with running(*folders) as broker:

@@ -8,9 +8,9 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from kaspar.broker.handlers import SERVED
 from kaspar.broker.handlers.find_coordinator import CoordinatorType
 from kaspar.broker.server import Broker
+from kaspar.broker.wiring import SERVED
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from tests.unit.broker.running import Client, run, running
@@ -23,20 +23,20 @@ TOPICS: dict[int, str] = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STAT
 async def ask(broker: Broker, version: int, key_type: int, *keys: str) -> FindCoordinatorResponse:
     client = Client(broker)
     client.send(FindCoordinatorRequest(key=keys[0], key_type=key_type, coordinator_keys=keys), version=version)
-    return await client.answer(FindCoordinatorResponse)
+    return await client.response(FindCoordinatorResponse)
 
 
-def place(answer: FindCoordinatorResponse | Coordinator) -> tuple[int, str, int]:
-    return answer.node_id, answer.host, answer.port
+def place(response: FindCoordinatorResponse | Coordinator) -> tuple[int, str, int]:
+    return response.node_id, response.host, response.port
 
 
 @pytest.mark.parametrize("key_type", TOPICS)
-def test_the_first_who_asks_has_the_topic_made_and_gets_an_answer(tmp_path: Path, key_type: int) -> None:
+def test_the_first_request_creates_the_topic_and_gets_a_response(tmp_path: Path, key_type: int) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
             assert TOPICS[key_type] not in broker.image.topics
-            answer = await ask(broker, 3, key_type, "mine")
-            assert (answer.error_code, place(answer)) == (ErrorCode.NONE, (1, "127.0.0.1", broker.port))
+            response = await ask(broker, 3, key_type, "mine")
+            assert (response.error_code, place(response)) == (ErrorCode.NONE, (1, "127.0.0.1", broker.port))
             topic = broker.image.topics[TOPICS[key_type]]
             assert (len(topic.partitions), topic.replication_factor) == (50, 1)
             assert topic.configs["cleanup.policy"] == "compact"
@@ -69,15 +69,15 @@ def test_the_topics_are_made_with_kafkas_settings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_one_key_gets_one_answer_and_several_an_answer_each(tmp_path: Path, version: int) -> None:
+def test_one_key_gets_one_response_and_several_a_response_each(tmp_path: Path, version: int) -> None:
     async def scenario() -> None:
         async with running(tmp_path, offsets_topic_num_partitions="1") as broker:
-            answer = await ask(broker, version, GROUP, "one", "two")
+            response = await ask(broker, version, GROUP, "one", "two")
             here = (1, "127.0.0.1", broker.port)
             if version < 4:
-                assert place(answer) == here
+                assert place(response) == here
             else:
-                assert [(each.key, place(each)) for each in answer.coordinators] == [("one", here), ("two", here)]
+                assert [(each.key, place(each)) for each in response.coordinators] == [("one", here), ("two", here)]
 
     run(scenario())
 
@@ -94,11 +94,11 @@ def test_a_kind_that_the_version_does_not_know_is_refused(tmp_path: Path) -> Non
     run(scenario())
 
 
-def test_share_groups_are_answered_as_where_their_topic_is_not_there(tmp_path: Path) -> None:
+def test_share_groups_get_the_response_for_a_missing_topic(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
-            answer = await ask(broker, 6, SHARE, "group", "group:AAAAAAAAAAAAAAAAAAAAAQ:0")
-            assert [each.error_code for each in answer.coordinators] == [
+            response = await ask(broker, 6, SHARE, "group", "group:AAAAAAAAAAAAAAAAAAAAAQ:0")
+            assert [each.error_code for each in response.coordinators] == [
                 ErrorCode.INVALID_REQUEST,
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
             ]
@@ -109,8 +109,8 @@ def test_share_groups_are_answered_as_where_their_topic_is_not_there(tmp_path: P
 def test_a_broker_whose_log_directory_takes_no_partition_has_no_coordinator_to_offer(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path, cordoned_log_dirs="*") as broker:
-            answer = await ask(broker, 3, GROUP, "mine")
-            assert answer.error_code == ErrorCode.NONE  # the topic exists, and its logs are made when there is room
+            response = await ask(broker, 3, GROUP, "mine")
+            assert response.error_code == ErrorCode.NONE  # the topic exists, and its logs are made when there is room
             assert broker.groups.runtime.active_shards() == {}
 
     run(scenario())

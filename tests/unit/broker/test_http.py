@@ -11,9 +11,9 @@ import pytest
 
 from kaspar.base.clock import ManualClock
 from kaspar.base.errors import KasparError
-from kaspar.broker.http import SILENT_SECONDS, HttpServer, health_problem, readiness_problem
+from kaspar.base.stalls import LoopStalls
+from kaspar.broker.http import SILENT_SECONDS, HttpServer, health_problem, is_loopback, readiness_problem
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
-from kaspar.broker.stalls import LoopStalls
 from tests.unit.broker.broker_view import FakeBroker, FakeLogDir, new_metrics
 
 
@@ -97,8 +97,15 @@ def test_a_taken_port_is_refused_with_a_sentence() -> None:
 
 
 def test_an_unknown_host_is_refused_with_a_sentence() -> None:
-    with pytest.raises(KasparError, match=r"the metrics page's host 'no\.such\.host\.invalid' is not known here"):
+    with pytest.raises(KasparError, match=r"cannot resolve the metrics page's host 'no\.such\.host\.invalid'"):
         HttpServer(new_metrics(), FakeBroker(), host="no.such.host.invalid", port=0)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)]
+)
+def test_which_hosts_are_the_loopback(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
 
 
 def test_an_empty_host_means_every_address() -> None:

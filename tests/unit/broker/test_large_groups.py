@@ -34,7 +34,7 @@ def test_a_group_with_more_offsets_than_a_batch_has_room_for_keeps_them_all_unti
 
             async def delete() -> int:
                 client.send(DeleteGroupsRequest(groups_names=("group",)), version=2)
-                (result,) = (await client.answer(DeleteGroupsResponse)).results
+                (result,) = (await client.response(DeleteGroupsResponse)).results
                 return result.error_code
 
             assert await delete() == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -44,7 +44,7 @@ def test_a_group_with_more_offsets_than_a_batch_has_room_for_keeps_them_all_unti
             some = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in range(COUNT // 2))
             topic = OffsetDeleteRequestTopic(name="topic", partitions=some)
             client.send(OffsetDeleteRequest(group_id="group", topics=(topic,)), version=0)
-            assert (await client.answer(OffsetDeleteResponse)).error_code == ErrorCode.NONE
+            assert (await client.response(OffsetDeleteResponse)).error_code == ErrorCode.NONE
             assert await delete() == ErrorCode.NONE
             assert "group" not in shard.groups
             assert shard.offsets.count == 0

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker import fetching, large_requests
-from kaspar.broker.handlers import fetch as fetch_handler
+from kaspar.broker.fetch import response
 from kaspar.broker.handlers import metadata
-from kaspar.broker.handlers import produce as produce_handler
-from kaspar.broker.large_requests import Outcome, Steps
+from kaspar.broker.produce import appender, request_append
+from kaspar.network import large_requests
+from kaspar.network.exchange import Outcome
+from kaspar.network.large_requests import Steps
 from kaspar.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -37,17 +38,17 @@ def test_a_large_request_is_handled_in_turns_and_its_order_kept(
 ) -> None:
     handled: list[int] = []
     read_in: list[threading.Thread] = []
-    handle, read = metadata.handle, large_requests._read
+    handle, read = metadata.MetadataHandler.__call__, large_requests._read
 
-    def watched_handle(broker: Any, context: Any, request: MetadataRequest) -> Any:
+    def watched_handle(handler: metadata.MetadataHandler, context: Any, request: MetadataRequest) -> Any:
         handled.append(len(request.topics or ()))
-        return handle(broker, context, request)
+        return handle(handler, context, request)
 
     def watched_read(*arguments: Any) -> Any:
         read_in.append(threading.current_thread())
         return read(*arguments)
 
-    monkeypatch.setattr(metadata, "handle", watched_handle)
+    monkeypatch.setattr(metadata.MetadataHandler, "__call__", watched_handle)
     monkeypatch.setattr(large_requests, "_read", watched_read)
 
     async def scenario() -> None:
@@ -61,12 +62,12 @@ def test_a_large_request_is_handled_in_turns_and_its_order_kept(
             assert len(other.look()) == 1
             assert len(client.look()) == 1
 
-            await client.answer(ApiVersionsResponse)
-            answer = await client.answer(MetadataResponse)
-            await client.answer(ApiVersionsResponse)
+            await client.response(ApiVersionsResponse)
+            metadata = await client.response(MetadataResponse)
+            await client.response(ApiVersionsResponse)
 
-            assert [topic.name for topic in answer.topics] == [f"topic-{number}" for number in range(count)]
-            assert {topic.error_code for topic in answer.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            assert [topic.name for topic in metadata.topics] == [f"topic-{number}" for number in range(count)]
+            assert {topic.error_code for topic in metadata.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
             assert client.transport.is_reading()
 
     run(scenario())
@@ -104,7 +105,7 @@ def test_a_client_that_leaves_takes_its_large_request_with_it(tmp_path: Path) ->
             client.transport.abort()
             other = Client(broker)
             other.send(naming(500))
-            assert len((await other.answer(MetadataResponse)).topics) == 500
+            assert len((await other.response(MetadataResponse)).topics) == 500
 
     run(scenario())
 
@@ -127,16 +128,16 @@ def test_a_short_request_does_not_wait_for_the_long_ones(tmp_path: Path, monkeyp
                 client.send(naming(5_000))
             short = Client(broker)
             short.send(naming(500))
-            assert len((await short.answer(MetadataResponse)).topics) == 500
+            assert len((await short.response(MetadataResponse)).topics) == 500
             may_go_on.set()
             for client in long:
-                assert len((await client.answer(MetadataResponse)).topics) == 5_000
+                assert len((await client.response(MetadataResponse)).topics) == 5_000
 
     run(scenario())
 
 
 def test_batches_of_many_partitions_are_appended_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce_handler, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(request_append, "BATCHES_AT_ONCE", 3)
 
     async def scenario() -> None:
         async with running(tmp_path) as broker:
@@ -147,8 +148,8 @@ def test_batches_of_many_partitions_are_appended_in_turns(tmp_path: Path, monkey
             assert not client.transport.is_reading()
             assert not client.look()
 
-            answers = await client.produced()
-            assert [(each.index, each.error_code, each.base_offset) for each in answers] == [
+            responses = await client.produced()
+            assert [(each.index, each.error_code, each.base_offset) for each in responses] == [
                 *((index, 0, 0) for index in range(8)),
                 (8, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
             ]
@@ -160,7 +161,7 @@ def test_batches_of_many_partitions_are_appended_in_turns(tmp_path: Path, monkey
 
 
 def test_acks_0_of_many_partitions_has_no_response(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(produce_handler, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(request_append, "BATCHES_AT_ONCE", 3)
 
     async def scenario() -> None:
         async with running(tmp_path) as broker:
@@ -168,8 +169,8 @@ def test_acks_0_of_many_partitions_has_no_response(tmp_path: Path, monkeypatch: 
             client = Client(broker)
             client.produce(*(("topic", index, make_batch()) for index in range(8)), acks=0)
             client.produce(("topic", 0, make_batch()))
-            answer = await client.answer(ProduceResponse)
-            assert answer.responses[0].partition_responses[0].base_offset == 1
+            produced = await client.response(ProduceResponse)
+            assert produced.responses[0].partition_responses[0].base_offset == 1
 
     run(scenario())
 
@@ -177,9 +178,9 @@ def test_acks_0_of_many_partitions_has_no_response(tmp_path: Path, monkeypatch: 
 def test_acks_0_of_many_partitions_is_one_request_whenever_its_batches_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(produce_handler, "BATCHES_AT_ONCE", 3)
-    monkeypatch.setattr(produce_handler, "prepare_plain", lambda *_: None)  # every batch is checked in a thread
-    monkeypatch.setattr(produce_handler, "prepare_inline", lambda *_: None)
+    monkeypatch.setattr(request_append, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(appender, "prepare_plain", lambda *_: None)  # every batch is checked in a thread
+    monkeypatch.setattr(appender, "prepare_inline", lambda *_: None)
 
     async def scenario() -> None:
         async with running(tmp_path) as broker:
@@ -192,24 +193,23 @@ def test_acks_0_of_many_partitions_is_one_request_whenever_its_batches_are_writt
                     except StopIteration as end:
                         outcome: Outcome = end.value
                         return outcome
-                    await until(lambda: not broker.appends.waiting_count)
+                    await until(lambda: not broker.backlog.waiting_count)
 
             monkeypatch.setattr(broker.large_requests, "in_turns", each_written_before_the_next)
             client = Client(broker)
             client.produce(*(("topic", index, make_batch()) for index in range(8)), acks=0)
             client.produce(("topic", 0, make_batch()))
-            await client.answer(ProduceResponse)
-            await until(lambda: not broker.appends.waiting_count)
+            await client.response(ProduceResponse)
+            await until(lambda: not broker.backlog.waiting_count)
             assert sum(broker.metrics.requests.of("Produce").versions().values()) == 2
 
     run(scenario())
 
 
-def test_a_fetch_of_many_partitions_is_read_waits_and_is_answered_in_turns(
+def test_a_fetch_of_many_partitions_is_read_waits_and_responds_in_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_handler, "PARTITIONS_AT_ONCE", 3)
-    monkeypatch.setattr(fetching, "PARTITIONS_AT_ONCE", 3)
+    monkeypatch.setattr(response, "PARTITIONS_AT_ONCE", 3)
 
     async def scenario() -> None:
         async with running(tmp_path) as broker:
@@ -226,7 +226,7 @@ def test_a_fetch_of_many_partitions_is_read_waits_and_is_answered_in_turns(
 
             # An incremental fetch names little, and is large by what its session remembers.
             client.fetch(("topic", 3, 1), session_id=first.session_id, session_epoch=1, max_wait_ms=60_000)
-            await until(lambda: broker.requests.purgatories()[1].delayed == 1)
+            await until(lambda: broker.pipeline.purgatories()[1].delayed == 1)
             producer.produce(("topic", 7, make_batch()))
             second = await client.fetched()
             assert sizes(second)["topic", 7] == size

@@ -16,10 +16,10 @@ import pytest
 from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.broker.server import Broker
-from kaspar.metadata.events import DeleteTopics, TopicReference
+from kaspar.controller.events import DeleteTopics, TopicReference
 from kaspar.replication.partition import Partition
 from kaspar.storage import Log, LogManager, OsFiles
-from kaspar.storage.folder_metadata import read_meta_properties, write_meta_properties
+from kaspar.storage.directories.folder_metadata import read_meta_properties, write_meta_properties
 from kaspar.tools import storage
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.broker.test_directories import change_topic
@@ -72,8 +72,8 @@ def epochs_of(broker: Broker) -> list[int]:
 async def error_of(broker: Broker, partition: int) -> int:
     client = Client(broker)
     client.produce(("t", partition, make_batch()))
-    (answer,) = await client.produced()
-    return answer.error_code
+    (response,) = await client.produced()
+    return response.error_code
 
 
 @pytest.fixture
@@ -243,15 +243,15 @@ def test_a_broker_does_not_begin_without_its_metadata_store(disks: Disks) -> Non
 
 
 @pytest.mark.parametrize(
-    ("way", "told"),
+    ("way", "logged"),
     [
         ("the folder is removed", "it was in .*, and it is not found in any log directory"),
         ("the directory is no longer listed", "which is not in log.dirs any more"),
         ("the disk is replaced", "in whose place at .* there is a new one"),
     ],
 )
-def test_a_lost_log_is_made_anew_only_if_it_is_given_up_and_in_a_new_epoch(
-    disks: Disks, way: str, told: str, caplog: pytest.LogCaptureFixture
+def test_a_lost_log_is_recreated_only_if_it_is_given_up_and_in_a_new_epoch(
+    disks: Disks, way: str, logged: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         await disks.fill()
@@ -270,7 +270,7 @@ def test_a_lost_log_is_made_anew_only_if_it_is_given_up_and_in_a_new_epoch(
                 assert [await error_of(broker, index) for index in (0, 1)] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
                 await change_topic(broker, "t", "retention.ms", "10000000")
                 assert logs_of(broker).keys() == {0}
-        assert any(re.search(told, str(vars(record))) for record in caplog.records)
+        assert any(re.search(logged, str(vars(record))) for record in caplog.records)
         async with running(*folders) as broker:
             before = epochs_of(broker)
             await change_topic(broker, "t", "unclean.leader.election.enable", "true")
@@ -337,6 +337,21 @@ def test_a_folder_that_was_moved_to_another_directory_is_found(disks: Disks) -> 
             topic = broker.image.topics["t"]
             await until(lambda: broker.image.topics["t"].partitions[1].directory_of(broker.broker_id) == here)
             assert topic.partitions[1].leader_epoch == broker.image.topics["t"].partitions[1].leader_epoch
+
+    run(scenario())
+
+
+def test_a_folder_left_from_a_move_is_not_used_while_the_directory_of_the_log_is_not_mounted(disks: Disks) -> None:
+    async def scenario() -> None:
+        await disks.fill()
+        shutil.copytree(disks.folders[1] / "t-1", disks.folders[0] / "t-1")
+        disks.unmount()
+        async with running(*disks.folders) as broker:
+            there = broker.image.topics["t"].partitions[1].directory_of(broker.broker_id)
+            assert logs_of(broker) == {0: 1}
+            assert await error_of(broker, 1) == ErrorCode.KAFKA_STORAGE_ERROR
+            await broker.places.finish()
+            assert broker.image.topics["t"].partitions[1].directory_of(broker.broker_id) == there
 
     run(scenario())
 

@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.broker.handlers import RequestContext, describe_producers, list_groups, list_transactions, slices
-from kaspar.broker.large_requests import LargeRequests
-from kaspar.broker.responses import count_errors, encode_response
+from kaspar.broker.handlers import describe_producers, slices
+from kaspar.broker.handlers.list_groups import ListGroupsHandler
+from kaspar.broker.handlers.list_transactions import ListTransactionsHandler
 from kaspar.coordination import Now
-from kaspar.groups.classic import ClassicGroup
 from kaspar.groups.shard import GroupShard
+from kaspar.network.api import RequestContext
+from kaspar.network.large_requests import LargeRequests
+from kaspar.network.responses import count_errors, encode_response
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -39,9 +41,9 @@ MANY = slices.AT_ONCE + 7
 
 def broker_of(*shards: Any) -> Any:
     """What the handlers ask of a broker whose coordinators have these shards."""
-    runtime = SimpleNamespace(loading_count=0, active_shards=lambda: dict(enumerate(shards)))
+    runtime = SimpleNamespace(why_not_listed=lambda: ErrorCode.NONE, active_shards=lambda: dict(enumerate(shards)))
     coordinator = SimpleNamespace(runtime=runtime)
-    turns = LargeRequests(cast(Any, None))
+    turns = LargeRequests(asyncio.to_thread)
     return SimpleNamespace(groups=coordinator, transactions=coordinator, now=lambda: NOW, large_requests=turns)
 
 
@@ -52,24 +54,26 @@ def context(key: ApiKey, version: int) -> RequestContext:
 def shard_of(count: int, prefix: str) -> GroupShard:
     shard = Shell().shard
     for number in range(count):
-        shard._groups[f"{prefix}{number}"] = ClassicGroup(f"{prefix}{number}", shard.surroundings.settings)
+        shard._table.add_group_of_offsets(f"{prefix}{number}")
     return shard
 
 
-async def answered(answer: Any) -> Any:
-    return await answer if asyncio.iscoroutine(answer) else answer
+async def awaited(result: Any) -> Any:
+    return await result if asyncio.iscoroutine(result) else result
 
 
 @pytest.mark.parametrize("count", [3, MANY])
 @pytest.mark.parametrize("version", [0, 5])
 def test_groups_are_listed_alike_however_many_there_are(count: int, version: int) -> None:
     broker = broker_of(shard_of(count, "a"), shard_of(1, "b"))
-    answer = list_groups.handle(broker, context(ApiKey.LIST_GROUPS, version), ListGroupsRequest())
-    assert asyncio.iscoroutine(answer) is (count == MANY)
+    result = ListGroupsHandler(broker.groups.runtime, broker.large_requests)(
+        context(ApiKey.LIST_GROUPS, version), ListGroupsRequest()
+    )
+    assert asyncio.iscoroutine(result) is (count == MANY)
     names = [*(f"a{number}" for number in range(count)), "b0"]
     listed = (ListedGroup(group_id=name, protocol_type="", group_state="Empty", group_type="classic") for name in names)
     wanted = ListGroupsResponse(groups=tuple(listed))
-    assert encode_response(version, 1, asyncio.run(answered(answer))) == encode_response(version, 1, wanted)
+    assert encode_response(version, 1, asyncio.run(awaited(result))) == encode_response(version, 1, wanted)
 
 
 @pytest.mark.parametrize("count", [3, MANY])
@@ -77,15 +81,16 @@ def test_transactional_ids_are_listed_alike_however_many_there_are(count: int) -
     coordinator = Coordinator()
     producers = {f"id-{number}": coordinator.new_producer(transactional_id=f"id-{number}") for number in range(count)}
     request = ListTransactionsRequest(state_filters=("Empty", "Strange"), duration_filter=-1)
-    handle = list_transactions.handle
-    answer = handle(broker_of(coordinator.shard), context(ApiKey.LIST_TRANSACTIONS, 1), request)
-    assert asyncio.iscoroutine(answer) is (count == MANY)
+    broker = broker_of(coordinator.shard)
+    handle = ListTransactionsHandler(broker.transactions.runtime, broker.large_requests, broker.now)
+    result = handle(context(ApiKey.LIST_TRANSACTIONS, 1), request)
+    assert asyncio.iscoroutine(result) is (count == MANY)
     listed = (
         ListedTransaction(transactional_id=name, producer_id=producer.producer_id, transaction_state="Empty")
         for name, producer in producers.items()
     )
     wanted = ListTransactionsResponse(unknown_state_filters=("Strange",), transaction_states=tuple(listed))
-    assert encode_response(1, 1, asyncio.run(answered(answer))) == encode_response(1, 1, wanted)
+    assert encode_response(1, 1, asyncio.run(awaited(result))) == encode_response(1, 1, wanted)
 
 
 @pytest.mark.parametrize("count", [3, MANY])
@@ -100,11 +105,11 @@ def test_producers_are_described_alike_however_many_there_are(tmp_path: Path, co
         return SimpleNamespace(log=log)
 
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0, 1)),))
-    broker = broker_of()
-    broker.partitions = SimpleNamespace(lead=lead)
-    answer = describe_producers.handle(broker, context(ApiKey.DESCRIBE_PRODUCERS, 0), request)
-    assert asyncio.iscoroutine(answer) is (count == MANY)
-    response = asyncio.run(answered(answer))
+    partitions: Any = SimpleNamespace(lead=lead)
+    handle = describe_producers.DescribeProducersHandler(partitions, broker_of().large_requests)
+    result = handle(context(ApiKey.DESCRIBE_PRODUCERS, 0), request)
+    assert asyncio.iscoroutine(result) is (count == MANY)
+    response = asyncio.run(awaited(result))
     (frame,) = encode_response(0, 1, response)
     producers = tuple(
         ProducerState(producer_id=each, producer_epoch=1, last_sequence=0, last_timestamp=NOW_MS, coordinator_epoch=-1)
@@ -139,7 +144,9 @@ def test_others_have_their_turn_while_long_lists_are_made(lists: int) -> None:
     async def scenario() -> list[int]:
         turns = []
         broker = broker_of()
-        all_of_them = asyncio.gather(*(slices.encoded(broker, nothing_wanted(), 1) for _ in range(lists)))
+        all_of_them = asyncio.gather(
+            *(slices.encoded(broker.large_requests, nothing_wanted(), 1) for _ in range(lists))
+        )
         while not all_of_them.done():
             turns.append(looked_at)
             await asyncio.sleep(0)

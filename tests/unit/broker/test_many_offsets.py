@@ -1,4 +1,4 @@
-"""All offsets of groups that have very many are told from a copy, in a thread, and no differently for that."""
+"""All offsets of very large groups are encoded from a copy, in a thread, with the same result."""
 
 import asyncio
 import threading
@@ -13,14 +13,15 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.coordination.tickets import RequestTicket
-from kaspar.broker.handlers import PartlyEncoded, RequestContext, offset_fetch, slices
-from kaspar.broker.large_requests import LargeRequests
-from kaspar.broker.responses import count_errors, encode_response
+from kaspar.broker.handlers import offset_fetch, slices
 from kaspar.coordination import Now, StoredRecord
-from kaspar.groups.offsets import CommittedOffsets
+from kaspar.groups.offsets.committed import CommittedOffsets
 from kaspar.groups.records import OffsetCommitKey, OffsetCommitValue
 from kaspar.groups.shard import GroupShard
 from kaspar.metadata import ClusterImage, TopicImage
+from kaspar.network.api import PartlyEncoded, RequestContext
+from kaspar.network.large_requests import LargeRequests
+from kaspar.network.responses import count_errors, encode_response
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -62,11 +63,10 @@ def broker_of(shard: GroupShard) -> Any:
 
     topics = {name: TopicImage(name, uuid.UUID(int=number), ()) for number, name in enumerate(("t0", "t1"), 1)}
     broker: Any = SimpleNamespace(
-        image=ClusterImage("cluster", topics=topics),  # t2 is gone
+        images=SimpleNamespace(current=ClusterImage("cluster", topics=topics)),  # t2 is gone
         groups=SimpleNamespace(runtime=SimpleNamespace(ask=ask)),
-        run_blocking=asyncio.to_thread,
     )
-    broker.large_requests = LargeRequests(broker)
+    broker.large_requests = LargeRequests(asyncio.to_thread)
     return broker
 
 
@@ -79,11 +79,12 @@ def request_of(version: int, *groups: str) -> OffsetFetchRequest:
 
 def handle(broker: Any, version: int, request: OffsetFetchRequest) -> Any:
     context = RequestContext(ApiKey.OFFSET_FETCH, version, 1, "client", "peer", "listener")
-    return offset_fetch.handle(broker, context, request)
+    handler = offset_fetch.OffsetFetchHandler(broker.groups.runtime, broker.images, broker.large_requests)
+    return handler(context, request)
 
 
-async def answered(answer: Any) -> Any:
-    return await answer if asyncio.iscoroutine(answer) else answer
+async def awaited(result: Any) -> Any:
+    return await result if asyncio.iscoroutine(result) else result
 
 
 def errors_of(response: Any, version: int) -> Counter[int]:
@@ -93,12 +94,12 @@ def errors_of(response: Any, version: int) -> Counter[int]:
 
 
 @pytest.mark.parametrize("version", [2, 7, 8, 9, 10])
-def test_all_offsets_are_told_alike_however_many_there_are(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_offsets_are_returned_alike_however_many_there_are(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     shard = shard_of(few=3, many=MANY)
     order = ("many",) if version < offset_fetch.FIRST_WITH_GROUPS else ("few", "many", "unknown")
-    answer = handle(broker_of(shard), version, request_of(version, *order))
-    assert asyncio.iscoroutine(answer)
-    response = asyncio.run(answered(answer))
+    result = handle(broker_of(shard), version, request_of(version, *order))
+    assert asyncio.iscoroutine(result)
+    response = asyncio.run(awaited(result))
     assert isinstance(response, PartlyEncoded)
     monkeypatch.setattr(slices, "AT_ONCE", 10 * MANY)
     wanted = handle(broker_of(shard), version, request_of(version, *order))
@@ -111,32 +112,32 @@ def test_few_offsets_of_many_groups_are_many() -> None:
     shard = shard_of(**{f"g{number}": 100 for number in range(6)})
     groups = sorted(shard.groups)
     assert not asyncio.iscoroutine(handle(broker_of(shard), 9, request_of(9, *groups[:5])))
-    answer = handle(broker_of(shard), 9, request_of(9, *groups))
-    assert asyncio.iscoroutine(answer)
-    assert len(asyncio.run(answered(answer)).encoded["groups"]) == 6
+    result = handle(broker_of(shard), 9, request_of(9, *groups))
+    assert asyncio.iscoroutine(result)
+    assert len(asyncio.run(awaited(result)).encoded["groups"]) == 6
 
 
 def test_what_is_committed_meanwhile_is_not_in_the_response() -> None:
     shard, same = shard_of(many=MANY), shard_of(many=MANY)
-    answer = handle(broker_of(shard), 9, request_of(9, "many"))
+    result = handle(broker_of(shard), 9, request_of(9, "many"))
     for partition in range(2 * MANY):
         commit(shard, "many", partition, 77)
     shard.replay(StoredRecord(OffsetCommitKey(group="many", topic="t1", partition=1), None), None)
     shard.replay_marker(PRODUCER, committed=True)
     unchanged = handle(broker_of(same), 9, request_of(9, "many"))
-    assert asyncio.run(answered(answer)) == asyncio.run(answered(unchanged))
+    assert asyncio.run(awaited(result)) == asyncio.run(awaited(unchanged))
 
 
 def test_the_response_is_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     made_in = []
-    told = CommittedOffsets.told
+    reported = CommittedOffsets.to_wire
 
     def watched(self: CommittedOffsets, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         made_in.append(threading.current_thread())
-        return told(self, request)
+        return reported(self, request)
 
-    monkeypatch.setattr(CommittedOffsets, "told", watched)
-    asyncio.run(answered(handle(broker_of(shard_of(many=MANY)), 9, request_of(9, "many"))))
+    monkeypatch.setattr(CommittedOffsets, "to_wire", watched)
+    asyncio.run(awaited(handle(broker_of(shard_of(many=MANY)), 9, request_of(9, "many"))))
     assert len(made_in) == 1
     assert threading.main_thread() not in made_in
 
@@ -153,16 +154,16 @@ def test_a_group_that_is_refused_after_it_was_copied_is_refused() -> None:
         return ticket
 
     broker.groups.runtime.ask = ask
-    response = asyncio.run(answered(handle(broker, 9, request_of(9, "many"))))
+    response = asyncio.run(awaited(handle(broker, 9, request_of(9, "many"))))
     refused = OffsetFetchResponseGroup(group_id="many", topics=(), error_code=ErrorCode.NOT_COORDINATOR)
     wanted = offset_fetch._of_groups([refused])
     assert encode_response(9, 1, response) == encode_response(9, 1, wanted)
     assert errors_of(response, 9) == errors_of(wanted, 9)
 
 
-def test_named_offsets_of_a_group_that_has_very_many_are_told_at_once() -> None:
+def test_named_offsets_of_a_very_large_group_are_returned_at_once() -> None:
     topics = (OffsetFetchRequestTopics(name="t1", partition_indexes=(1, 4)),)
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id="many", topics=topics),))
     response = handle(broker_of(shard_of(many=MANY)), 9, request)
-    (told,) = response.groups[0].topics
-    assert [partition.committed_offset for partition in told.partitions] == [10, 40]
+    (reported,) = response.groups[0].topics
+    assert [partition.committed_offset for partition in reported.partitions] == [10, 40]

@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 
 from kaspar.base.ids import BrokerId, LeaderEpoch
-from kaspar.broker.handlers import RequestContext, describe_topic_partitions, metadata
-from kaspar.broker.large_requests import LargeRequests, run_through
-from kaspar.broker.responses import count_errors, encode_response
+from kaspar.broker.handlers import describe_topic_partitions, metadata
+from kaspar.broker.handlers.authorized_operations import ALL_TOPIC_OPERATIONS, NOT_ASKED, AllOperations
+from kaspar.broker.lost_brokers import LostBrokers
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.image import NO_LEADER, BrokerRegistration
+from kaspar.metadata.images import ImageChange
+from kaspar.network.api import RequestContext
+from kaspar.network.large_requests import LargeRequests, run_through
+from kaspar.network.responses import count_errors, encode_response
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -41,28 +45,36 @@ def topic(name: str, partition_count: int) -> TopicImage:
     return TopicImage(name, uuid.uuid4(), tuple(partitions))
 
 
-def broker_with(image: ClusterImage) -> Any:
-    """What the handlers ask of a broker."""
-    broker: Any = SimpleNamespace(
-        image=image,
-        encoded_topics=metadata.EncodedTopics(),
-        endpoints_for=lambda listener: iter(()),
-        config=SimpleNamespace(auto_create_topics_enable=False, max_request_partition_size_limit=2000),
-    )
-    broker.large_requests = LargeRequests(broker)
-    return broker
+class Images:
+    """The image that a handler sees."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self.current = image
+
+
+SETTINGS: Any = SimpleNamespace(
+    config=SimpleNamespace(auto_create_topics_enable=False, max_request_partition_size_limit=2000)
+)
+
+
+def metadata_handler(images: Images) -> metadata.MetadataHandler:
+    auto_creation: Any = None
+    tasks: Any = None  # no broker is lost here
+    lost = LostBrokers(images, tasks)
+    turns = LargeRequests(asyncio.to_thread)
+    return metadata.MetadataHandler(images, SETTINGS, auto_creation, lost, turns, AllOperations())
 
 
 def context(key: ApiKey, version: int) -> RequestContext:
     return RequestContext(key, version, 1, "client", "peer", "listener")
 
 
-async def answered(answer: Any) -> Any:
-    return await answer if asyncio.iscoroutine(answer) else answer
+async def awaited(result: Any) -> Any:
+    return await result if asyncio.iscoroutine(result) else result
 
 
 def wanted_of(image: ClusterImage) -> MetadataResponse:
-    topics = tuple(metadata.describe_topic(each, image, metadata.NOT_ASKED) for each in image.topics.values())
+    topics = tuple(metadata.describe_topic(each, image, NOT_ASKED) for each in image.topics.values())
     return MetadataResponse(brokers=(), cluster_id="cluster", controller_id=HERE, topics=topics)
 
 
@@ -72,20 +84,20 @@ def errors_of(response: Any, version: int) -> Counter[int]:
     return Counter(metrics.errors)
 
 
-def kept(broker: Any) -> set[str]:
-    return set(broker.encoded_topics._of_topics)
+def kept(handler: metadata.MetadataHandler) -> set[str]:
+    return set(handler._encoded._of_topics)
 
 
 @pytest.mark.parametrize("counts", [(3, 1), MANY, ONE_LARGE])
 @pytest.mark.parametrize("version", [1, 12])
-def test_all_topics_are_told_alike_however_many_there_are(counts: tuple[int, ...], version: int) -> None:
+def test_all_topics_are_returned_alike_however_many_there_are(counts: tuple[int, ...], version: int) -> None:
     image = image_of(*counts)
-    broker = broker_with(image)
+    handle = metadata_handler(Images(image))
     wanted = wanted_of(image)
     for is_kept in (False, True):
-        answer = metadata.handle(broker, context(ApiKey.METADATA, version), MetadataRequest(topics=None))
-        assert asyncio.iscoroutine(answer) is (sum(counts) > AT_ONCE and not is_kept)
-        response = asyncio.run(answered(answer))
+        result = handle(context(ApiKey.METADATA, version), MetadataRequest(topics=None))
+        assert asyncio.iscoroutine(result) is (sum(counts) > AT_ONCE and not is_kept)
+        response = asyncio.run(awaited(result))
         assert encode_response(version, 1, response) == encode_response(version, 1, wanted)
         assert errors_of(response, version) == errors_of(wanted, version)
 
@@ -103,8 +115,8 @@ def test_a_slice_encodes_no_more_than_a_bounded_number(monkeypatch: pytest.Monke
     for counts in (MANY, ONE_LARGE, (AT_ONCE, AT_ONCE, 1, AT_ONCE)):
         image = image_of(*counts)
         encoded = before = 0
-        steps = metadata._with_topics(
-            broker_with(image), image, wanted_of(image_of()), image.topics.values(), 12, metadata.NOT_ASKED
+        steps = metadata_handler(Images(image))._with_topics(
+            image, wanted_of(image_of()), image.topics.values(), 12, lambda _: NOT_ASKED
         )
         for _ in steps:
             assert encoded - before <= AT_ONCE
@@ -113,44 +125,47 @@ def test_a_slice_encodes_no_more_than_a_bounded_number(monkeypatch: pytest.Monke
         assert encoded == sum(counts)
 
 
-def test_topics_that_change_between_two_slices_are_told_as_they_were_and_not_kept() -> None:
+def test_topics_that_change_between_two_slices_are_returned_as_they_were_and_not_cached() -> None:
     image = image_of(*MANY)
-    broker = broker_with(image)
-    answer: Any = metadata.handle(broker, context(ApiKey.METADATA, 12), MetadataRequest(topics=None))
-    assert "t000" in kept(broker)
-    assert "t199" not in kept(broker)
-    changed = ("t000", "t198", "t199")
-    broker.image = image.with_topics({"t000": None, "t198": None, "t199": topic("t199", 7)})
-    broker.encoded_topics.forget(changed)
-    assert encode_response(12, 1, asyncio.run(answered(answer))) == encode_response(12, 1, wanted_of(image))
-    assert kept(broker) == image.topics.keys() - set(changed)
-    again = asyncio.run(answered(metadata.handle(broker, context(ApiKey.METADATA, 12), MetadataRequest(topics=None))))
-    assert encode_response(12, 1, again) == encode_response(12, 1, wanted_of(broker.image))
+    images = Images(image)
+    handle = metadata_handler(images)
+    result: Any = handle(context(ApiKey.METADATA, 12), MetadataRequest(topics=None))
+    assert "t000" in kept(handle)
+    assert "t199" not in kept(handle)
+    changed = frozenset({"t000", "t198", "t199"})
+    images.current = image.with_topics({"t000": None, "t198": None, "t199": topic("t199", 7)})
+    handle.image_changed(ImageChange(image, images.current, changed))
+    assert encode_response(12, 1, asyncio.run(awaited(result))) == encode_response(12, 1, wanted_of(image))
+    assert kept(handle) == image.topics.keys() - changed
+    again = asyncio.run(awaited(handle(context(ApiKey.METADATA, 12), MetadataRequest(topics=None))))
+    assert encode_response(12, 1, again) == encode_response(12, 1, wanted_of(images.current))
 
 
-def test_a_named_topic_of_many_partitions_is_told_beside_one_that_does_not_exist() -> None:
+def test_a_named_topic_of_many_partitions_is_returned_beside_one_that_does_not_exist() -> None:
     image = image_of(*ONE_LARGE)
     topics = tuple(MetadataRequestTopic(name=name) for name in ("t001", "missing", "t000"))
-    answer = metadata.handle(broker_with(image), context(ApiKey.METADATA, 9), MetadataRequest(topics=topics))
-    assert asyncio.iscoroutine(answer)
-    told = asyncio.run(answered(answer))
-    small = metadata.handle(broker_with(image), context(ApiKey.METADATA, 9), MetadataRequest(topics=topics[1:]))
-    entries = told.encoded["topics"]
-    large = metadata.describe_topic(image.topics["t001"], image, metadata.NOT_ASKED)
+    result = metadata_handler(Images(image))(context(ApiKey.METADATA, 9), MetadataRequest(topics=topics))
+    assert asyncio.iscoroutine(result)
+    response = asyncio.run(awaited(result))
+    small = metadata_handler(Images(image))(context(ApiKey.METADATA, 9), MetadataRequest(topics=topics[1:]))
+    entries = response.encoded["topics"]
+    large = metadata.describe_topic(image.topics["t001"], image, NOT_ASKED)
     assert entries[0] == metadata.EncodedTopic.of(large, 9).data
-    assert entries[1:] == asyncio.run(answered(small)).encoded["topics"]
+    assert entries[1:] == asyncio.run(awaited(small)).encoded["topics"]
 
 
 @pytest.mark.parametrize("counts", [(3, 1), MANY, ONE_LARGE])
 @pytest.mark.parametrize("limit", [2, 2000])
-def test_a_page_of_partitions_is_told_alike_however_long_it_is(counts: tuple[int, ...], limit: int) -> None:
+def test_a_page_of_partitions_is_returned_alike_however_long_it_is(counts: tuple[int, ...], limit: int) -> None:
     image = image_of(*counts)
     request = DescribeTopicPartitionsRequest(topics=(), response_partition_limit=limit)
-    handle = describe_topic_partitions.handle
-    answer = handle(broker_with(image), context(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0), request)
-    assert asyncio.iscoroutine(answer) is (limit == 2000 and sum(counts) > AT_ONCE)
-    wanted: DescribeTopicPartitionsResponse = run_through(
-        describe_topic_partitions._describe_page(image, request, limit)
+    handle = describe_topic_partitions.DescribeTopicPartitionsHandler(
+        Images(image), SETTINGS, LargeRequests(asyncio.to_thread), AllOperations()
     )
-    assert asyncio.run(answered(answer)) == wanted
+    result = handle(context(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0), request)
+    assert asyncio.iscoroutine(result) is (limit == 2000 and sum(counts) > AT_ONCE)
+    wanted: DescribeTopicPartitionsResponse = run_through(
+        describe_topic_partitions._describe_page(image, request, limit, lambda _: ALL_TOPIC_OPERATIONS)
+    )
+    assert asyncio.run(awaited(result)) == wanted
     assert sum(len(each.partitions) for each in wanted.topics) == min(limit, sum(counts))

@@ -24,13 +24,13 @@ print(without, faults())
 
 GARBAGE_OF_A_BURST = """
 import gc
-from kaspar.broker.memory import NEW_OBJECTS, seldom_look_for_garbage
+from kaspar.broker.memory import NEW_OBJECTS, collect_garbage_rarely
 
 class Node:
     def __init__(self):
         self.itself = self
 
-seldom_look_for_garbage()
+collect_garbage_rarely()
 collections = lambda: sum(generation["collections"] for generation in gc.get_stats())
 before = collections()
 burst = [[] for _ in range(NEW_OBJECTS // 2)]

@@ -10,11 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from kaspar.base.errors import ErrorCode
 from kaspar.base.exposition import CHUNK_LINES, Family, Kind, labels, render
 from kaspar.base.ids import TopicPartition
-from kaspar.broker.cleaner_numbers import CleanerNumbers, Uncleanable
-from kaspar.broker.cleaning import CleanerTotals
+from kaspar.broker.cleaning.log_cleaner import CleanerTotals
+from kaspar.broker.cleaning.numbers import CleanerNumbers, Uncleanable
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 from kaspar.broker.metrics.catalogue import FAMILIES, metrics_page, reference_page
+from kaspar.quotas.clients import UsageReading
 from tests.unit.broker.broker_view import (
     FakeBroker,
     FakeController,
@@ -124,6 +125,12 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
         ),
         timers=12,
         offline_replicas=1,
+        usage={
+            "Produce": [UsageReading("alice%", "app", 1000.5, 250.0)],
+            "Fetch": [UsageReading("", "app", 50.0, 0.0)],
+            "Request": [UsageReading("bob", "", 12.5, 30.0)],
+            "ControllerMutation": [UsageReading("bob", "", 2.0, 0.0, 7.5)],
+        },
         requests_queued=6,
         responses_queued=7,
     )
@@ -136,6 +143,10 @@ def test_dashboards_find_the_names_they_know() -> None:
     assert value(found, "kafka_server_brokertopicmetrics_messagesin_total") == 6
     assert value(found, "kafka_server_brokertopicmetrics_bytesin_total", topic="t") == 500
     assert value(found, "kafka_network_requestmetrics_requests_total", request="Produce", version="13") == 1
+    assert value(found, "kafka_server_produce_byte_rate", user="alice%25", client_id="app") == 1000.5
+    assert value(found, "kafka_server_produce_throttle_time", user="alice%25", client_id="app") == 250
+    assert value(found, "kafka_server_request_request_time", user="bob", client_id="") == 12.5
+    assert value(found, "kafka_server_controllermutation_tokens", user="bob", client_id="") == 7.5
     assert (
         value(found, "kafka_network_requestmetrics_errors_total", request="Produce", error="NOT_ENOUGH_REPLICAS") == 2
     )
@@ -242,7 +253,7 @@ def test_transactions_are_shown() -> None:
     assert value(found, "kafka_server_addpartitionstotxnmanager_verificationfailurerate_count") == 2
 
 
-def test_only_the_controller_tells_of_the_cluster() -> None:
+def test_only_the_controller_reports_the_cluster() -> None:
     metrics, broker = a_busy_broker()
     found = samples(page(metrics, broker))
     assert value(found, "kafka_controller_kafkacontroller_activecontrollercount") == 1
@@ -259,7 +270,7 @@ def test_an_unbounded_memory_pool_looks_as_it_does_in_kafka() -> None:
     assert value(found, "kafka_network_socketserver_memorypoolavailable") == 2**63 - 1
 
 
-def test_the_process_tells_of_itself() -> None:
+def test_the_process_reports_its_own_metrics() -> None:
     found = samples(page(new_metrics(), FakeBroker()))
     assert value(found, "process_resident_memory_bytes") > 1_000_000
     assert value(found, "process_virtual_memory_bytes") > value(found, "process_resident_memory_bytes")

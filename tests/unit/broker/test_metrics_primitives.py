@@ -42,8 +42,8 @@ def test_the_table_of_buckets_agrees_with_the_computation() -> None:
 
 
 def test_percentiles_are_within_three_percent_of_the_exact_ones() -> None:
-    chance = random.Random(7)
-    values = [chance.lognormvariate(-7, 2) for _ in range(20_000)]
+    rng = random.Random(7)
+    values = [rng.lognormvariate(-7, 2) for _ in range(20_000)]
     histogram = Histogram()
     for value in values:
         histogram.record(value)

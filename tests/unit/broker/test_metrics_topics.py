@@ -24,7 +24,7 @@ def test_one_topic_has_one_object() -> None:
     assert topics.of("a") is topics.of("a")
 
 
-def test_a_deleted_topic_stays_in_the_sum_and_starts_anew_when_it_returns() -> None:
+def test_a_deleted_topic_stays_in_the_sum_and_restarts_at_zero_when_recreated() -> None:
     topics = BrokerTopicMetrics()
     topics.of("a").messages_in += 7
     topics.of("b").messages_in += 1

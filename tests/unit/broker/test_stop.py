@@ -39,7 +39,7 @@ class SocketClient:
         """What comes until the broker closes the connection."""
         data = await self._reader.read(-1)
         self._writer.close()
-        return [answer.message for answer in self._core.receive(data)]
+        return [response.message for response in self._core.receive(data)]
 
 
 def produce(topic: str) -> ProduceRequest:
@@ -59,16 +59,16 @@ def long_poll(topic: str) -> FetchRequest:
     )
 
 
-def test_what_waits_is_answered_before_the_connection_closes(tmp_path: Path) -> None:
+def test_waiting_requests_get_a_response_before_the_connection_closes(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
             await create_topic(broker, "t")
             client = await SocketClient.connect(broker.port)
             client.send(long_poll("t"))
-            await until(lambda: broker.requests.purgatories()[1].delayed == 1)
+            await until(lambda: broker.pipeline.purgatories()[1].delayed == 1)
             stopping = asyncio.create_task(broker.stop())
-            (answer,) = await client.everything_left()
-            assert isinstance(answer, FetchResponse)
+            (response,) = await client.everything_left()
+            assert isinstance(response, FetchResponse)
             await stopping
 
     run(scenario())
@@ -88,13 +88,13 @@ def test_a_produce_that_waits_for_its_sync_is_acknowledged(tmp_path: Path, monke
             monkeypatch.setattr(Log, "flush", flush)
             client = await SocketClient.connect(broker.port)
             client.send(produce("t"))
-            await until(lambda: broker.requests.purgatories()[0].delayed == 1)
+            await until(lambda: broker.pipeline.purgatories()[0].delayed == 1)
             stopping = asyncio.create_task(broker.stop())
             await asyncio.sleep(0)
             may_sync.set()
-            (answer,) = await client.everything_left()
-            assert isinstance(answer, ProduceResponse)
-            assert answer.responses[0].partition_responses[0].error_code == 0
+            (response,) = await client.everything_left()
+            assert isinstance(response, ProduceResponse)
+            assert response.responses[0].partition_responses[0].error_code == 0
             await stopping
 
     run(scenario())
@@ -106,7 +106,7 @@ def test_no_request_is_taken_while_the_broker_stops(tmp_path: Path) -> None:
             (partition,) = await create_topic(broker, "t")
             client = await SocketClient.connect(broker.port)
             client.send(long_poll("t"))
-            await until(lambda: broker.requests.purgatories()[1].delayed == 1)
+            await until(lambda: broker.pipeline.purgatories()[1].delayed == 1)
             for listener in broker.listeners:
                 await listener.stop_accepting()
             client.send(produce("t"))

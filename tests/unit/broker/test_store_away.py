@@ -12,9 +12,11 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.broker.http import readiness_problem
 from kaspar.broker.view import RunningBroker
-from kaspar.metadata import Controller, ControllerShell, fence, sqlite
+from kaspar.controller import Controller, ControllerShell, fence
+from kaspar.metadata import sqlite
 from kaspar.metadata.sqlite import SqliteMetadata
 from tests.unit.broker.running import Client, create_topic, run, running, until
+from tests.unit.controller.clusters import vacated
 from tests.unit.storage.logs import make_batch
 
 T = TypeVar("T")
@@ -68,15 +70,15 @@ def test_a_metadata_store_that_hangs_is_survived(tmp_path: Path, monkeypatch: py
     async def scenario() -> None:
         async with running(tmp_path) as broker:
             view, goes_on = RunningBroker(broker), threading.Event()
-            assert broker._metadata is not None
-            monkeypatch.setattr(sqlite, "ANSWER_WITHIN_S", 0.05)
+            assert isinstance(broker._metadata, SqliteMetadata)
+            monkeypatch.setattr(sqlite, "RESPOND_WITHIN_S", 0.05)
             monkeypatch.setattr(fence, "PATIENCE_S", 0.0)
             hanging = asyncio.ensure_future(broker._metadata.run(goes_on.wait))
             with pytest.raises(Refused) as refused:
                 await create_topic(broker, "t")
             assert refused.value.code is ErrorCode.NOT_CONTROLLER
-            assert "has not answered" in str(readiness_problem(broker.metrics, view))
-            monkeypatch.setattr(sqlite, "ANSWER_WITHIN_S", 10.0)
+            assert "has not responded" in str(readiness_problem(broker.metrics, view))
+            monkeypatch.setattr(sqlite, "RESPOND_WITHIN_S", 10.0)
             goes_on.set()
             await hanging
             await until(lambda: readiness_problem(broker.metrics, view) is None)
@@ -91,7 +93,7 @@ def test_a_broker_whose_controller_was_replaced_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as broker:
             assert broker._metadata is not None
-            other = ControllerShell(broker._metadata.connect(), Controller(broker.settings))
+            other = ControllerShell(await vacated(broker._metadata.connect()), Controller(broker.settings))
             await other.start()
             with pytest.raises(Refused) as refused:
                 await create_topic(broker, "t")

@@ -1,4 +1,4 @@
-"""Group commit: who asks for a sync gets one, syncs are shared, and a failed one is told of."""
+"""Group commit: every request for a sync gets one, syncs are shared, and a failed one is reported."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ from tests.unit.storage.logs import log_config
 
 
 class Watched:
-    """A `Syncing`, and what it told."""
+    """A `Syncing`, and what it reported."""
 
     def __init__(self) -> None:
         self.syncs: list[float] = []
@@ -28,7 +28,7 @@ class Watched:
             ThreadPoolExecutor(2),
             synced=self.syncs.append,
             failed=self.failures.append,
-            met_a_bug=self.bugs.append,
+            on_bug=self.bugs.append,
         )
 
 
@@ -37,6 +37,21 @@ def partition(tmp_path: Path) -> Partition:
     leading = make_partition(tmp_path, log_config(flush_messages=1))
     leading.lead_or_follow(leadership())
     return leading
+
+
+def test_a_partition_that_is_held_is_synced_when_it_is_released(partition: Partition) -> None:
+    async def scenario() -> None:
+        watched = Watched()
+        await watched.syncing.hold(partition)
+        append(partition)
+        watched.syncing.ask(partition)
+        await watched.syncing.finish()
+        assert (watched.syncs, partition.high_watermark) == ([], 0)
+        watched.syncing.release(partition)
+        await watched.syncing.finish()
+        assert (len(watched.syncs), partition.high_watermark) == (1, 1)
+
+    run(scenario())
 
 
 def test_what_is_appended_during_a_sync_is_covered_by_the_next(
@@ -67,7 +82,7 @@ def test_what_is_appended_during_a_sync_is_covered_by_the_next(
     run(scenario())
 
 
-def test_a_failed_sync_is_told_of_and_commits_nothing(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sync_is_reported_and_commits_nothing(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     def flush(log: Log) -> Offset:
         raise log.directory.take_offline("the disk is gone")
 
@@ -105,7 +120,7 @@ def test_a_sync_refused_for_want_of_space_is_tried_again_when_asked(
     run(scenario())
 
 
-def test_a_bug_in_who_waits_for_a_commit_is_not_lost(partition: Partition) -> None:
+def test_a_bug_in_a_commit_callback_is_reported(partition: Partition) -> None:
     def waiter() -> None:
         raise ZeroDivisionError("a bug")
 
@@ -120,12 +135,12 @@ def test_a_bug_in_who_waits_for_a_commit_is_not_lost(partition: Partition) -> No
     run(scenario())
 
 
-def test_who_waits_for_a_sync_is_answered_when_the_topic_no_longer_asks_for_one(partition: Partition) -> None:
+def test_requests_that_wait_for_a_sync_complete_when_the_topic_no_longer_needs_one(partition: Partition) -> None:
     async def scenario() -> None:
         watched = Watched()
         append(partition)
         watched.syncing.ask(partition)
-        partition.log.config = log_config()
+        partition.log.reconfigure(log_config())
         await watched.syncing.finish()
         assert partition.high_watermark == 1
 

@@ -11,9 +11,10 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import Offset
 from kaspar.base.patient_clock import PATIENCE_MS, PatientClock
 from kaspar.broker import upkeep
-from kaspar.broker.cleaning import LEAST_BACKOFF_MS
-from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE, Upkeep
-from kaspar.storage import Log, taken_snapshots
+from kaspar.broker.cleaning.log_cleaner import LEAST_BACKOFF_MS
+from kaspar.broker.upkeep import MOST_SEGMENTS_AT_ONCE
+from kaspar.storage import Log
+from kaspar.storage.producers import snapshots
 from tests.unit.broker.running import create_topic, run, running, until
 from tests.unit.replication.partitions import append
 from tests.unit.storage.logs import NOW_MS, make_batch
@@ -74,14 +75,14 @@ def test_retention_leaves_a_partition_alone_that_is_being_deleted(
             looked = asyncio.Event()
 
             def start(log: Log, now_ms: int, high_watermark: int) -> Offset:
-                broker.from_thread(partition.retire)
-                broker.from_thread(looked.set)
+                broker.threads.call_on_loop(partition.retire)
+                broker.threads.call_on_loop(looked.set)
                 return Offset(1)
 
             monkeypatch.setattr(Log, "retention_start_offset", start)
             append(partition)
             await looked.wait()
-            await broker.run_blocking(lambda: None)
+            await broker.threads.run_blocking(lambda: None)
             assert partition.log.log_start_offset == 0
 
     run(scenario())
@@ -182,7 +183,7 @@ def test_many_old_segments_go_in_steps_so_that_the_loop_has_time_for_others(
 def test_segments_of_many_producers_go_in_one_round_once_their_snapshots_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(taken_snapshots, "SMALL", -1)
+    monkeypatch.setattr(snapshots, "SMALL", -1)
 
     async def scenario() -> None:
         async with running(tmp_path) as broker:
@@ -192,7 +193,7 @@ def test_segments_of_many_producers_go_in_one_round_once_their_snapshots_are_wri
                 append(partition, make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence))
                 log.roll(now_ms=NOW_MS)
             append(partition, make_batch(producer_id=1, producer_epoch=0, base_sequence=sequence + 1))
-            await Upkeep(broker)._retain()
+            await broker.upkeep._retain()
             assert log.segments.base_offsets == (log.log_end_offset,)
             assert log.snapshots.written == [log.log_end_offset]
 
@@ -244,7 +245,7 @@ def test_flush_ms_is_measured_on_the_steady_clock(tmp_path: Path) -> None:
             broker.logs.patient_clock = PatientClock(clock)
             (partition,) = await create_topic(broker, "t", flush_ms="1000")
             append(partition)
-            partition.log.unflushed_since_ms = 0
+            partition.log.local.unflushed_since_ms = 0
             clock.jump(-DAY_MS)
             clock.advance(1000)
             await until(lambda: partition.log.recovery_point == 1)

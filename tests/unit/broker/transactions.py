@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kaspar.base.clock import SystemClock
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.broker.markers import write_marker
+from kaspar.broker.coordination.markers import Marker, MarkerKind
 from kaspar.broker.server import Broker
 from kaspar.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kaspar.replication.partition import Partition
@@ -27,28 +27,23 @@ class Question(NamedTuple):
 
 
 class Coordinator:
-    """Stands in for `Transactions.verify`, and for the shard that knows which producers are fenced."""
+    """Stands in for the coordinator that a leader asks."""
 
     def __init__(self, broker: Broker) -> None:
         self.asked: list[Question] = []
         self.code = ErrorCode.NONE
         self.problem: Exception | None = None
-        self._may_answer = asyncio.Event()
-        self._may_answer.set()
-        broker.transactions.verify = self.verify  # type: ignore[method-assign]
-        broker.transactions.runtime.shard_of = lambda transactional_id: self  # type: ignore[method-assign, assignment, return-value]
-
-    def is_fenced(self, transactional_id: str, producer: ProducerIdAndEpoch) -> bool:
-        """Nothing is prepared here."""
-        return False
+        self._may_respond = asyncio.Event()
+        self._may_respond.set()
+        broker.verifier.coordinator = self
 
     def hold(self) -> None:
-        """Questions from now on wait for `answer`."""
-        self._may_answer = asyncio.Event()
+        """Calls from now on wait for `respond`."""
+        self._may_respond = asyncio.Event()
 
-    def answer(self, code: ErrorCode = ErrorCode.NONE) -> None:
+    def respond(self, code: ErrorCode = ErrorCode.NONE) -> None:
         self.code = code
-        self._may_answer.set()
+        self._may_respond.set()
 
     async def verify(
         self,
@@ -59,7 +54,7 @@ class Coordinator:
         add: bool,
     ) -> dict[TopicPartition, ErrorCode]:
         self.asked.append(Question(transactional_id, producer, frozenset(partitions), add))
-        await self._may_answer.wait()
+        await self._may_respond.wait()
         if self.problem is not None:
             raise self.problem
         return dict.fromkeys(partitions, self.code)
@@ -88,17 +83,11 @@ def produce(
         for topic, partition, batch in batches
     )
     request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=30_000, topic_data=topics)
-    client.send(request, version=version, answered=acks != 0)
+    client.send(request, version=version, has_response=acks != 0)
 
 
 async def end(
     broker: Broker, partition: Partition, producer: ProducerIdAndEpoch, *, committed: bool, transaction_version: int = 0
 ) -> ErrorCode:
-    return await write_marker(
-        broker,
-        partition.topic_partition,
-        producer,
-        committed=committed,
-        coordinator_epoch=0,
-        transaction_version=transaction_version,
-    )
+    kind = MarkerKind.COMMIT if committed else MarkerKind.ABORT
+    return await broker.markers.write(partition.topic_partition, Marker(kind, producer, 0, transaction_version))

@@ -4,7 +4,7 @@ import asyncio
 import struct
 from collections.abc import Callable, Iterable
 
-from kaspar.broker.connection import Connection
+from kaspar.network.connection import Connection
 
 
 class RecordingTransport(asyncio.Transport):

@@ -104,7 +104,7 @@ def _transaction_is_torn(story: Story) -> None:
     story.logs["out", 1] = [Batch([derived("two", 0, 0)], producer_id=TWO), Batch(producer_id=TWO, marker=False)]
 
 
-def _told_committed_and_is_aborted(story: Story) -> None:
+def _reported_committed_and_is_aborted(story: Story) -> None:
     story.logs[TARGET][5] = Batch(producer_id=TWO, marker=False)
 
 
@@ -163,7 +163,7 @@ def _commit_of_a_transaction_counts_from_its_marker(story: Story) -> None:
     story.logs[OFFSETS].insert(5, commit_batch(5))
 
 
-def _acknowledged_commit_is_not_told(story: Story) -> None:
+def _acknowledged_commit_is_not_reported(story: Story) -> None:
     story.add(_fetched(at_ns=71, asked_ns=70, offset=2))
 
 
@@ -172,7 +172,7 @@ def _committed_offsets_are_gone(story: Story) -> None:
     story.add(_fetched(at_ns=71, asked_ns=70, offset=-1))
 
 
-def _invented_offset_is_told(story: Story) -> None:
+def _invented_offset_is_reported(story: Story) -> None:
     story.add(_fetched(at_ns=71, asked_ns=70, offset=77))
 
 
@@ -195,7 +195,7 @@ PLANTED: list[tuple[Plant, str]] = [
     (_made_of_nothing, "every record once"),
     (_group_stops_early, "every record once"),
     (_transaction_is_torn, "transactions are whole"),
-    (_told_committed_and_is_aborted, "transactions are whole"),
+    (_reported_committed_and_is_aborted, "transactions are whole"),
     (_committed_and_nobody_asked, "transactions are whole"),
     (_transaction_never_ends, "logs are whole"),
     (_offsets_have_a_gap, "logs are whole"),
@@ -210,9 +210,9 @@ PLANTED: list[tuple[Plant, str]] = [
     (_commit_is_taken_away, "commits go forward"),
     (_second_commit_is_overtaken, "commits go forward"),
     (_commit_of_a_transaction_counts_from_its_marker, "commits go forward"),
-    (_acknowledged_commit_is_not_told, "committed offsets are told"),
-    (_committed_offsets_are_gone, "committed offsets are told"),
-    (_invented_offset_is_told, "committed offsets are told"),
+    (_acknowledged_commit_is_not_reported, "committed offsets are reported"),
+    (_committed_offsets_are_gone, "committed offsets are reported"),
+    (_invented_offset_is_reported, "committed offsets are reported"),
 ]
 
 
@@ -240,7 +240,7 @@ def test_a_commit_goes_back_where_that_was_asked_for() -> None:
 
 @pytest.mark.parametrize("interruption", [Paused, Lost])
 def test_a_member_that_stood_still_or_was_put_out_may_learn_of_it_late(interruption: type[Event]) -> None:
-    """It believes that it holds what another has by now; the generation tells who is right."""
+    """It believes that it holds what another has by now; the generation decides."""
     story = Story.sound()
     gone = Paused(actor="one", at_ns=11) if interruption is Paused else Lost(actor="one", at_ns=39, group=GROUP)
     story.add(gone, owns("three", 35, epoch=2, partitions=(("in", 0),)))

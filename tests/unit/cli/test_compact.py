@@ -1,4 +1,4 @@
-"""`kaspar compact`, against a broker that answers as the test says: what it asks, what it says, how it ends."""
+"""`kaspar compact` against a scripted broker: requests, output and exit code."""
 
 from collections.abc import Callable
 
@@ -26,11 +26,11 @@ from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions
 
 Result = CompactTopicsPartitionResult
 Compact = Callable[[int, int], Result | bytes]
-"""What the broker answers about a partition, by its index and the target that it was asked for."""
+"""The broker's result for a partition, by its index and target offset."""
 
 
 def broker_with(compact: Compact, *, partitions: int = 1, error: ErrorCode = ErrorCode.NONE) -> ScriptedBroker:
-    def answer(header: RequestHeader, request: Message) -> Message | bytes | None:
+    def respond(header: RequestHeader, request: Message) -> Message | bytes | None:
         match request:
             case ApiVersionsRequest():
                 return api_versions()
@@ -41,11 +41,11 @@ def broker_with(compact: Compact, *, partitions: int = 1, error: ErrorCode = Err
                 results = [compact(each.partition_index, each.target_offset) for each in topic.partitions]
                 if HANG_UP in results:
                     return HANG_UP
-                told = tuple(result for result in results if isinstance(result, Result))
-                return CompactTopicsResponse(topics=(CompactTopicsTopicResult(name=topic.name, partitions=told),))
+                compacted = tuple(result for result in results if isinstance(result, Result))
+                return CompactTopicsResponse(topics=(CompactTopicsTopicResult(name=topic.name, partitions=compacted),))
         return None
 
-    scripted = ScriptedBroker(answer)
+    scripted = ScriptedBroker(respond)
     return scripted
 
 
@@ -74,7 +74,7 @@ def compact(broker: ScriptedBroker, *more: str) -> int:
 def test_asks_until_the_target_is_reached_and_shows_what_that_brought(capsys: pytest.CaptureFixture[str]) -> None:
     asked: list[int] = []
 
-    def answers(index: int, target: int) -> Result:
+    def result_of(index: int, target: int) -> Result:
         asked.append(target)
         progress = len(asked) - 1
         return Result(
@@ -86,7 +86,7 @@ def test_asks_until_the_target_is_reached_and_shows_what_that_brought(capsys: py
             records_removed=7 + 1500 * progress,
         )
 
-    with broker_with(answers) as broker:
+    with broker_with(result_of) as broker:
         assert compact(broker) == 0
     assert asked == [-1, 300, 300]
     header, row = capsys.readouterr().out.splitlines()
@@ -97,45 +97,45 @@ def test_asks_until_the_target_is_reached_and_shows_what_that_brought(capsys: py
 def test_asks_only_about_the_partitions_that_are_named_and_not_done() -> None:
     asked: list[int] = []
 
-    def answers(index: int, target: int) -> Result:
+    def result_of(index: int, target: int) -> Result:
         asked.append(index)
         return Result(partition_index=index, target_offset=9, first_dirty_offset=9 if index == 2 or target == 9 else 0)
 
-    with broker_with(answers, partitions=4) as broker:
+    with broker_with(result_of, partitions=4) as broker:
         assert compact(broker, "--partitions", "3,2,3") == 0
     assert asked == [2, 3, 3]
 
 
-def test_says_what_stays_as_it_is_for_now(capsys: pytest.CaptureFixture[str]) -> None:
+def test_offsets_that_are_not_compacted_yet_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     done = Result(partition_index=0, target_offset=10, first_dirty_offset=10, log_end_offset=1_250)
     with broker_with(lambda index, target: done) as broker:
         assert compact(broker) == 0
-    assert "salaries-0: the last 1,240 offsets stay as they are for now: min.compaction.lag.ms" in (
+    assert "salaries-0: the last 1,240 offsets are not compacted yet: min.compaction.lag.ms" in (
         capsys.readouterr().out
     )
 
 
-def test_a_refusal_is_told_once_for_all_partitions_that_it_concerns(capsys: pytest.CaptureFixture[str]) -> None:
-    def answers(index: int, target: int) -> Result:
+def test_error_is_reported_once_for_all_its_partitions(capsys: pytest.CaptureFixture[str]) -> None:
+    def result_of(index: int, target: int) -> Result:
         if index == 1:
             return Result(partition_index=1, target_offset=4, first_dirty_offset=4)
         return Result(partition_index=index, error_code=ErrorCode.CORRUPT_MESSAGE, error_message="it is damaged")
 
-    with broker_with(answers, partitions=3) as broker:
+    with broker_with(result_of, partitions=3) as broker:
         assert compact(broker) == 1
     output = capsys.readouterr()
     assert output.err == "kaspar: salaries-0, salaries-2: it is damaged\n"
     assert "salaries-1" in output.out
 
 
-def test_a_timeout_says_that_the_broker_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_timeout_says_that_the_broker_continues(capsys: pytest.CaptureFixture[str]) -> None:
     never = Result(partition_index=0, target_offset=10, first_dirty_offset=3)
     with broker_with(lambda index, target: never) as broker:
         assert compact(broker, "--timeout", "0.01") == 1
-    assert "not done in time; the broker goes on compacting" in capsys.readouterr().err
+    assert "not done in time; the broker continues compacting" in capsys.readouterr().err
 
 
-def test_a_broker_that_hangs_up_is_not_kaspar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_broker_that_closes_the_connection_may_not_be_kaspar(capsys: pytest.CaptureFixture[str]) -> None:
     with broker_with(lambda index, target: HANG_UP) as broker:
         assert compact(broker) == 1
     assert "not a Kaspar broker" in capsys.readouterr().err
@@ -144,13 +144,13 @@ def test_a_broker_that_hangs_up_is_not_kaspar(capsys: pytest.CaptureFixture[str]
 def test_a_topic_or_partition_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     with broker_with(lambda index, target: HANG_UP, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) as broker:
         assert compact(broker) == 1
-    assert capsys.readouterr().err == "kaspar: there is no topic salaries\n"
+    assert capsys.readouterr().err == "kaspar: topic salaries does not exist\n"
     with broker_with(lambda index, target: HANG_UP, partitions=2) as broker:
         assert compact(broker, "--partitions", "1,2") == 1
-    assert capsys.readouterr().err == "kaspar: salaries has the partitions 0 to 1, and not 2\n"
+    assert capsys.readouterr().err == "kaspar: salaries has partitions 0 to 1, not 2\n"
 
 
-def test_nobody_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_broker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with broker_with(lambda index, target: HANG_UP) as broker:
         port = broker.port
     assert main(["compact", "salaries", "--bootstrap-server", f"127.0.0.1:{port}"]) == 1

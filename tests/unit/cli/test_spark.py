@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.base.processes import ProcessId
 from kaspar.cli import main as cli
-from kaspar.spark import standalone
-from kaspar.spark.java import Java
-from kaspar.spark.processes import ProcessId
-from kaspar.spark.standalone import Cluster, ClusterPlan
+from kaspar.spark.running import standalone
+from kaspar.spark.running.java import Java
+from kaspar.spark.running.standalone import Cluster, ClusterPlan
 
 
 def _refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
@@ -21,17 +21,19 @@ def _refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
 
 
 def test_stop_and_status_without_a_cluster_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"no cluster runs in {tmp_path}" in _refusal(capsys, "stop", "--dir", tmp_path)
+    assert f"no cluster is running in {tmp_path}" in _refusal(capsys, "stop", "--dir", tmp_path)
     assert "start one with 'kaspar spark start'" in _refusal(capsys, "status", "--dir", tmp_path)
 
 
-def test_cluster_that_ended_by_itself_is_told_and_forgotten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cluster_that_has_already_ended_is_reported_and_forgotten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     gone = Cluster("spark://127.0.0.1:1", "http://127.0.0.1:2", 1, (ProcessId(1, -5),))
     standalone._write(tmp_path, gone)
-    assert "no process of the cluster" in _refusal(capsys, "status", "--dir", tmp_path)
+    assert "none of its processes is running" in _refusal(capsys, "status", "--dir", tmp_path)
     assert cli.main(["spark", "stop", "--dir", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "The cluster had ended by itself.\n"
-    assert "no cluster runs" in _refusal(capsys, "stop", "--dir", tmp_path)
+    assert capsys.readouterr().out == "The cluster had already ended.\n"
+    assert "no cluster is running" in _refusal(capsys, "stop", "--dir", tmp_path)
 
 
 def test_second_start_names_the_first(
@@ -41,14 +43,14 @@ def test_second_start_names_the_first(
     running = Cluster("spark://127.0.0.1:7077", "http://127.0.0.1:2", 1, (ProcessId.of(os.getpid()),))
     standalone._write(tmp_path, running)
     error = _refusal(capsys, "start", "--dir", tmp_path)
-    assert "runs in" in error
+    assert "is already running in" in error
     assert "spark://127.0.0.1:7077" in error
     assert "kaspar spark stop" in error
 
 
-def test_file_that_somebody_else_wrote_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_state_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "cluster.json").write_text("{}")
-    assert "cluster.json is not what 'kaspar spark start' has written" in _refusal(capsys, "stop", "--dir", tmp_path)
+    assert "cluster.json was not written by 'kaspar spark start'" in _refusal(capsys, "stop", "--dir", tmp_path)
 
 
 def test_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,11 +63,11 @@ def test_folder_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.Capt
     [
         (("--workers", "0"), "at least one worker, not 0"),
         (("--cores", "0"), "at least one core, not 0"),
-        (("--memory", "much"), "a size such as 512m or 2g, and 'much' is none"),
+        (("--memory", "much"), "a size such as 512m or 2g, not 'much'"),
         (("--memory", "2"), "a size such as 512m or 2g"),
-        (("--host", "0.0.0.0"), "the address that others connect to"),
-        (("--port", "0"), "1 to 65535, not 0"),
-        (("--port", "70000"), "1 to 65535, not 70000"),
+        (("--host", "0.0.0.0"), "others connect to the master's host"),
+        (("--port", "0"), "between 1 and 65535, not 0"),
+        (("--port", "70000"), "between 1 and 65535, not 70000"),
     ],
 )
 def test_wrong_size_or_place_is_refused(
@@ -95,8 +97,8 @@ def test_bootstrap_server_without_a_port_is_a_sentence(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--release"], "--all, --accept-loss and --release go with --end"),
-        (["--release", "--end", "--all"], "--release needs --query ID"),
+        (["--release"], "--all, --accept-loss and --release require --end"),
+        (["--release", "--end", "--all"], "--release requires --query ID"),
     ],
 )
 def test_a_name_is_released_only_where_it_is_given(

@@ -1,22 +1,30 @@
-"""A broker that answers as a test says: real sockets, no storage."""
+"""A broker whose responses are scripted by a test: real sockets, no storage."""
 
 import socket
 import struct
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self, TypeAlias
 
 from kaspar.protocol.api import SERVED_VERSIONS, ApiKey, read_request
 from kaspar.protocol.codec import write_into
 from kaspar.protocol.headers import RequestHeader, read_request_header, set_frame_size, start_response
-from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kaspar.protocol.schema import Message
 
 HANG_UP = b""
-"""As an answer: close the connection instead."""
+"""As a response: close the connection instead."""
 
-Handler = Callable[[RequestHeader, Message], Message | bytes | None]
+
+class Last(NamedTuple):
+    """As a response: send these bytes and close the connection."""
+
+    data: bytes
+
+
+Reply: TypeAlias = Message | bytes | Last | None
+Handler: TypeAlias = Callable[[RequestHeader, Message], Reply]
 
 
 def api_versions() -> ApiVersionsResponse:
@@ -28,10 +36,17 @@ def api_versions() -> ApiVersionsResponse:
     )
 
 
-def response_frame(header: RequestHeader, answer: Message, version: int | None = None) -> bytes:
+def responding_with(response: Reply) -> "ScriptedBroker":
+    """A broker that serves ApiVersions, and responds to everything else with this."""
+    return ScriptedBroker(
+        lambda header, request: api_versions() if isinstance(request, ApiVersionsRequest) else response
+    )
+
+
+def response_frame(header: RequestHeader, response: Message, version: int | None = None) -> bytes:
     version = header.api_version if version is None else version
     out = start_response(header.api_key, version, header.correlation_id)
-    write_into(out, answer, version)
+    write_into(out, response, version)
     set_frame_size(out)
     return bytes(out)
 
@@ -73,13 +88,16 @@ class ScriptedBroker:
                     return
                 request = read_request(header, data)
                 self.requests.append(request)
-                answer = self.handler(header, request)
-                if answer == HANG_UP:
+                response = self.handler(header, request)
+                if response == HANG_UP:
                     return
-                if answer is None:
+                if response is None:
                     continue
                 try:
-                    connection.sendall(answer if isinstance(answer, bytes) else response_frame(header, answer))
+                    if isinstance(response, Last):
+                        connection.sendall(response.data)
+                        return
+                    connection.sendall(response if isinstance(response, bytes) else response_frame(header, response))
                 except OSError:
                     return  # a client may close without waiting for what it asked for ahead
 

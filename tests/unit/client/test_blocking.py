@@ -2,7 +2,6 @@
 
 import errno
 import socket
-import uuid
 
 import pytest
 
@@ -10,104 +9,24 @@ from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
 from kaspar.client import Client, Connection
 from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.client.core import UnsupportedByPeer
+from kaspar.client.steps import Send, Step
 from kaspar.protocol.api import ApiKey
 from kaspar.protocol.headers import RequestHeader
-from kaspar.protocol.messages import fetch, list_offsets, metadata, produce
+from kaspar.protocol.messages import metadata, produce
 from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kaspar.protocol.schema import Message
-from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions, response_frame
-
-TOPIC_ID = uuid.UUID(int=7)
-
-
-class OnePartition:
-    """A cluster of one broker that leads partition 0 of `topic`. `refusals` are the error codes of the next answers."""
-
-    def __init__(self) -> None:
-        self.port = 0
-        self.others: dict[int, int] = {}  # brokers beside it, and their ports
-        self.controller_id = 1
-        self.refusals: list[int] = []
-        self.hang_ups = 0
-        self.throttled = 0
-        self.batches: list[bytes] = []
-
-    def __call__(self, header: RequestHeader, request: Message) -> Message | bytes | None:
-        match request:
-            case ApiVersionsRequest():
-                return api_versions()
-            case metadata.MetadataRequest():
-                return self._metadata(request)
-            case produce.ProduceRequest():
-                return self._produce(request)
-            case fetch.FetchRequest():
-                return self._fetch(request)
-            case list_offsets.ListOffsetsRequest():
-                found = list_offsets.ListOffsetsPartitionResponse(partition_index=0, offset=len(self.batches))
-                topic = list_offsets.ListOffsetsTopicResponse(name="topic", partitions=(found,))
-                return list_offsets.ListOffsetsResponse(topics=(topic,))
-        raise AssertionError(request)
-
-    def _metadata(self, request: metadata.MetadataRequest) -> metadata.MetadataResponse:
-        partition = metadata.MetadataResponsePartition(
-            partition_index=0, leader_id=1, replica_nodes=(1,), isr_nodes=(1,)
-        )
-        known = metadata.MetadataResponseTopic(name="topic", topic_id=TOPIC_ID, partitions=(partition,))
-        topics = [known]
-        if request.topics and request.topics[0].name != "topic":
-            topics = [metadata.MetadataResponseTopic(error_code=17, name=request.topics[0].name, partitions=())]
-        brokers = tuple(
-            metadata.MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=port)
-            for node_id, port in {**self.others, 1: self.port}.items()
-        )
-        return metadata.MetadataResponse(brokers=brokers, topics=tuple(topics), controller_id=self.controller_id)
-
-    def _produce(self, request: produce.ProduceRequest) -> Message | bytes | None:
-        if self.hang_ups:
-            self.hang_ups -= 1
-            return HANG_UP
-        (data,) = request.topic_data[0].partition_data
-        assert request.topic_data[0].topic_id == TOPIC_ID
-        error_code = self.refusals.pop(0) if self.refusals else 0
-        if not error_code:
-            assert data.records is not None
-            self.batches.append(data.records)
-        if request.acks == 0:
-            return None
-        answer = produce.PartitionProduceResponse(index=0, error_code=error_code, base_offset=len(self.batches) - 1)
-        topic = produce.TopicProduceResponse(topic_id=TOPIC_ID, partition_responses=(answer,))
-        return produce.ProduceResponse(responses=(topic,))
-
-    def _fetch(self, request: fetch.FetchRequest) -> fetch.FetchResponse:
-        if self.throttled:
-            self.throttled -= 1
-            return fetch.FetchResponse(throttle_time_ms=1, responses=())
-        offset = request.topics[0].partitions[0].fetch_offset
-        error_code = 1 if offset > len(self.batches) else 0
-        found = fetch.PartitionData(
-            partition_index=0,
-            error_code=error_code,
-            high_watermark=len(self.batches),
-            aborted_transactions=None,
-            records=b"".join(self.batches[offset:]),
-        )
-        topic = fetch.FetchableTopicResponse(topic_id=TOPIC_ID, partitions=(found,))
-        return fetch.FetchResponse(responses=(topic,))
+from tests.unit.client.clusters import OnePartition, served_by
+from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions, responding_with, response_frame
 
 
-def answer_with(answer: Message | bytes | None) -> "ScriptedBroker":
-    """Tells its versions, and answers everything else with this."""
-    return ScriptedBroker(lambda header, request: api_versions() if isinstance(request, ApiVersionsRequest) else answer)
-
-
-def test_request_is_answered_in_the_newest_version_of_both() -> None:
+def test_request_has_the_newest_version_of_both_sides() -> None:
     response = metadata.MetadataResponse(brokers=(), topics=(), cluster_id="here")
-    with answer_with(response) as broker, Connection("127.0.0.1", broker.port) as connection:
+    with responding_with(response) as broker, Connection("127.0.0.1", broker.port) as connection:
         assert connection.request(metadata.MetadataRequest(topics=())) == response
         assert connection.core.version_of(ApiKey.METADATA) == 13
 
 
-def test_pipelined_requests_are_answered_in_order() -> None:
+def test_pipelined_requests_get_their_responses_in_order() -> None:
     def handler(header: RequestHeader, request: Message) -> Message:
         if isinstance(request, ApiVersionsRequest):
             return api_versions()
@@ -116,25 +35,27 @@ def test_pipelined_requests_are_answered_in_order() -> None:
     with ScriptedBroker(handler) as broker, Connection("127.0.0.1", broker.port) as connection:
         for _ in range(20):
             connection.send(metadata.MetadataRequest(topics=()))
-        answers = [connection.receive() for _ in range(20)]
+        responses = [connection.receive() for _ in range(20)]
     found = [
-        answer.message.controller_id for answer in answers if isinstance(answer.message, metadata.MetadataResponse)
+        response.message.controller_id
+        for response in responses
+        if isinstance(response.message, metadata.MetadataResponse)
     ]
     assert found == list(range(1, 21))
 
 
-def test_peer_that_says_nothing_is_a_timeout() -> None:
+def test_silent_peer_is_a_timeout() -> None:
     with (
-        answer_with(None) as broker,
+        responding_with(None) as broker,
         Connection("127.0.0.1", broker.port, timeout_s=0.1) as connection,
         pytest.raises(TimeoutError),
     ):
         connection.request(metadata.MetadataRequest(topics=()))
 
 
-def test_peer_that_hangs_up_is_a_connection_error() -> None:
+def test_peer_that_closes_the_connection_is_a_connection_error() -> None:
     with (
-        answer_with(HANG_UP) as broker,
+        responding_with(HANG_UP) as broker,
         Connection("127.0.0.1", broker.port) as connection,
         pytest.raises(ConnectionError),
     ):
@@ -143,7 +64,7 @@ def test_peer_that_hangs_up_is_a_connection_error() -> None:
 
 def test_peer_that_sends_garbage_is_malformed() -> None:
     with (
-        answer_with(b"\0\0\0\5garbage") as broker,
+        responding_with(b"\0\0\0\5garbage") as broker,
         Connection("127.0.0.1", broker.port) as connection,
         pytest.raises(MalformedBytes),
     ):
@@ -158,8 +79,8 @@ def test_peer_that_refuses_the_version_it_named_is_given_up() -> None:
         assert len(broker.requests) == 2
 
 
-def test_nobody_there_is_a_connection_error() -> None:
-    with answer_with(None) as broker:
+def test_closed_port_is_a_connection_error() -> None:
+    with responding_with(None) as broker:
         port = broker.port
     with pytest.raises(ConnectionError), Client(f"127.0.0.1:{port}", timeout_s=1) as client:
         client.refresh_metadata(None)
@@ -170,18 +91,12 @@ def cluster() -> OnePartition:
     return OnePartition()
 
 
-def served_by(cluster: OnePartition) -> ScriptedBroker:
-    broker = ScriptedBroker(cluster)
-    cluster.port = broker.port
-    return broker
-
-
 def test_batches_go_to_the_leader_and_come_back(cluster: OnePartition) -> None:
     with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
         for batch in (b"first", b"second"):
-            answer = client.produce("topic", 0, batch)
-        assert answer is not None
-        assert answer.base_offset == 1
+            response = client.produce("topic", 0, batch)
+        assert response is not None
+        assert response.base_offset == 1
         assert client.fetch("topic", 0, 0).records == b"firstsecond"
         assert client.fetch("topic", 0, 1).records == b"second"
         assert client.offset_at("topic", 0, LATEST_TIMESTAMP) == 2
@@ -226,16 +141,16 @@ def test_partition_that_does_not_exist_is_refused_after_the_timeout(cluster: One
     with (
         served_by(cluster) as broker,
         Client(f"127.0.0.1:{broker.port}", timeout_s=0.2) as client,
-        pytest.raises(Refused, match="topic-9 is not a partition"),
+        pytest.raises(Refused, match="the cluster has no partition topic-9"),
     ):
         client.fetch("topic", 9, 0)
 
 
-def test_controller_and_brokers_are_asked_by_role(cluster: OnePartition) -> None:
+def test_requests_go_to_the_controller_or_to_a_broker_by_id(cluster: OnePartition) -> None:
     request = metadata.MetadataRequest(topics=None)
     with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
-        answer = client.request_controller(request, metadata.MetadataResponse)
-        assert answer.controller_id == 1
+        response = client.request_controller(request, metadata.MetadataResponse)
+        assert response.controller_id == 1
         assert client.request_broker(1, request, metadata.MetadataResponse, 4).cluster_id is None
 
 
@@ -253,22 +168,20 @@ def test_leader_whose_host_is_gone_is_looked_for_again(
     cluster: OnePartition, failure: OSError, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = [failure]
-    ask = Client._ask
+    perform = Client._perform
 
-    def ask_where_there_is_a_way(
-        client: Client, address: tuple[str, int], message: Message, *others: object
-    ) -> Message:
-        if isinstance(message, produce.ProduceRequest) and failures:
+    def perform_where_there_is_a_way(client: Client, step: Step) -> object:
+        if isinstance(step, Send) and isinstance(step.message, produce.ProduceRequest) and failures:
             raise failures.pop()
-        return ask(client, address, message, *others)  # type: ignore[arg-type]
+        return perform(client, step)
 
-    monkeypatch.setattr(Client, "_ask", ask_where_there_is_a_way)
+    monkeypatch.setattr(Client, "_perform", perform_where_there_is_a_way)
     with served_by(cluster) as broker, Client(f"127.0.0.1:{broker.port}") as client:
         client.produce("topic", 0, b"batch")
     assert cluster.batches == [b"batch"]
 
 
-def test_broker_that_has_left_is_forgotten_once_it_did_not_answer(cluster: OnePartition) -> None:
+def test_broker_that_has_left_is_forgotten_once_it_did_not_respond(cluster: OnePartition) -> None:
     with served_by(cluster) as gone:
         cluster.others = {2: gone.port}
     request = metadata.MetadataRequest(topics=None)
@@ -286,7 +199,7 @@ def test_broker_that_has_left_is_forgotten_once_it_did_not_answer(cluster: OnePa
         assert client.broker_ids() == [1]
 
 
-def test_broker_that_does_not_answer_is_not_asked_before_one_that_does(
+def test_unreachable_broker_is_tried_after_those_with_a_connection(
     cluster: OnePartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served_by(cluster) as gone:
@@ -297,11 +210,11 @@ def test_broker_that_does_not_answer_is_not_asked_before_one_that_does(
         client.close()
         connect = client._connection
 
-        def connect_and_tell(address: tuple[str, int]) -> Connection:
+        def connect_and_count(address: tuple[str, int]) -> Connection:
             tried.append(address)
             return connect(address)
 
-        monkeypatch.setattr(client, "_connection", connect_and_tell)
+        monkeypatch.setattr(client, "_connection", connect_and_count)
         for _ in range(3):
             client.refresh_metadata([])
     assert tried.count(("127.0.0.1", gone.port)) == 1

@@ -1,11 +1,11 @@
-"""The core of the client: bytes in, answers out, no socket."""
+"""The core of a connection: bytes in, responses out, no socket."""
 
 import struct
 
 import pytest
 
 from kaspar.base.errors import MalformedBytes
-from kaspar.client.core import ClientCore, UnsupportedByPeer
+from kaspar.client.core import API_VERSIONS_REQUEST, ClientCore, UnsupportedByPeer
 from kaspar.protocol.api import ApiKey, read_request
 from kaspar.protocol.headers import read_request_header
 from kaspar.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -14,7 +14,7 @@ from kaspar.protocol.schema import Message
 from tests.unit.client.scripted import api_versions, response_frame
 
 
-def answer_to(request_frame: bytes, message: Message, version: int | None = None) -> bytes:
+def response_to(request_frame: bytes, message: Message, version: int | None = None) -> bytes:
     return response_frame(read_request_header(request_frame, 4), message, version)
 
 
@@ -31,34 +31,34 @@ def test_request_frame_has_length_header_and_body() -> None:
     assert read_request(header, sent) == MetadataRequest(topics=None)
 
 
-def test_answers_come_in_the_order_of_requests_however_the_bytes_are_cut() -> None:
+def test_responses_are_paired_with_requests_however_the_bytes_are_cut() -> None:
     core = ClientCore()
     requests = [core.send(MetadataRequest(topics=None), version) for version in (4, 12, 9)]
-    data = b"".join(answer_to(request, metadata(n)) for n, request in enumerate(requests))
-    answers = [answer for byte in data for answer in core.receive(bytes([byte]))]
-    assert [answer.message for answer in answers] == [metadata(0), metadata(1), metadata(2)]
-    assert [answer.request.correlation_id for answer in answers] == [0, 1, 2]
+    data = b"".join(response_to(request, metadata(n)) for n, request in enumerate(requests))
+    responses = [response for byte in data for response in core.receive(bytes([byte]))]
+    assert [response.message for response in responses] == [metadata(0), metadata(1), metadata(2)]
+    assert [response.request.correlation_id for response in responses] == [0, 1, 2]
     assert not core.open_requests
 
 
-def test_unanswered_request_is_not_waited_for() -> None:
+def test_request_without_a_response_is_not_open() -> None:
     core = ClientCore()
-    core.send(MetadataRequest(topics=None), 4, answered=False)
+    core.send(MetadataRequest(topics=None), 4, has_response=False)
     second = core.send(MetadataRequest(topics=None), 4)
-    (answer,) = core.receive(answer_to(second, metadata(5)))
-    assert answer.request.correlation_id == 1
+    (response,) = core.receive(response_to(second, metadata(5)))
+    assert response.request.correlation_id == 1
 
 
-def test_answer_to_another_request_is_malformed() -> None:
+def test_response_to_another_request_is_malformed() -> None:
     core = ClientCore()
     core.send(MetadataRequest(topics=None), 4)
     second = core.send(MetadataRequest(topics=None), 4)
-    with pytest.raises(MalformedBytes, match="an answer to request 1, and 0 is the oldest"):
-        list(core.receive(answer_to(second, metadata(1))))
+    with pytest.raises(MalformedBytes, match="correlation id 1 instead of 0"):
+        list(core.receive(response_to(second, metadata(1))))
 
 
-def test_answer_without_a_request_is_malformed() -> None:
-    with pytest.raises(MalformedBytes, match="nothing was asked"):
+def test_response_without_a_request_is_malformed() -> None:
+    with pytest.raises(MalformedBytes, match="without a request"):
         list(ClientCore().receive(b"\0\0\0\4\0\0\0\0"))
 
 
@@ -66,7 +66,7 @@ def test_answer_without_a_request_is_malformed() -> None:
 def test_frame_larger_than_allowed_is_malformed_before_it_arrives(size: int) -> None:
     core = ClientCore(max_frame_bytes=1000)
     core.send(MetadataRequest(topics=None), 4)
-    with pytest.raises(MalformedBytes, match=f"a frame of {size} bytes"):
+    with pytest.raises(MalformedBytes, match=f"a response frame of {size} bytes; the limit is 1000"):
         list(core.receive(struct.pack(">i", size)))
 
 
@@ -81,10 +81,11 @@ def test_newest_version_of_both_sides_is_used() -> None:
     assert core.version_of(ApiKey.METADATA) == 7
     assert core.version_of(ApiKey.FETCH) == 18
     with pytest.raises(
-        UnsupportedByPeer, match="CreateTopics 2 to 7 is known here, and the peer serves it in versions 0 to 1"
+        UnsupportedByPeer,
+        match="no common version of CreateTopics: this client knows 2 to 7, the peer serves versions 0 to 1",
     ):
         core.version_of(ApiKey.CREATE_TOPICS)
-    with pytest.raises(UnsupportedByPeer, match="not at all"):
+    with pytest.raises(UnsupportedByPeer, match="the peer does not serve it"):
         core.version_of(ApiKey.DELETE_TOPICS)
 
 
@@ -96,32 +97,32 @@ def test_a_version_of_the_callers_choice_must_be_served_but_own_apis_are_never_a
     core.check_serves(ApiKey.METADATA, 7)
     core.check_serves(ApiKey.COMPACT_TOPICS, 0)
     for api_key, version in ((ApiKey.METADATA, 8), (ApiKey.DELETE_TOPICS, 1)):
-        with pytest.raises(UnsupportedByPeer, match="is asked for, and the peer does not serve it"):
+        with pytest.raises(UnsupportedByPeer, match=f"the peer does not serve version {version} of"):
             core.check_serves(api_key, version)
 
 
-def test_peer_that_refuses_the_version_of_api_versions_is_asked_in_one_it_names() -> None:
+def test_api_versions_is_retried_in_a_version_that_the_peer_serves() -> None:
     core = ClientCore()
-    first = core.api_versions_request()
+    first = core.send(API_VERSIONS_REQUEST)
     assert read_request_header(first, 4).api_version == 4
     refusal = ApiVersionsResponse(
         error_code=35, api_keys=(ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=2),)
     )
-    (answer,) = core.receive(answer_to(first, refusal, version=0))
-    assert isinstance(answer.message, ApiVersionsResponse)
-    assert not core.learn_versions(answer.message)
+    (response,) = core.receive(response_to(first, refusal, version=0))
+    assert isinstance(response.message, ApiVersionsResponse)
+    assert not core.learn_versions(response.message)
 
-    second = core.api_versions_request()
+    second = core.send(API_VERSIONS_REQUEST)
     header = read_request_header(second, 4)
     assert header.api_version == 2
     assert isinstance(read_request(header, second), ApiVersionsRequest)
-    (answer,) = core.receive(answer_to(second, api_versions()))
-    assert isinstance(answer.message, ApiVersionsResponse)
-    assert core.learn_versions(answer.message)
+    (response,) = core.receive(response_to(second, api_versions()))
+    assert isinstance(response.message, ApiVersionsResponse)
+    assert core.learn_versions(response.message)
     assert core.version_of(ApiKey.METADATA) == 13
 
 
-def test_peer_that_tells_no_versions_is_refused() -> None:
+def test_peer_that_refuses_api_versions_is_unsupported() -> None:
     with pytest.raises(UnsupportedByPeer, match="INVALID_REQUEST"):
         ClientCore().learn_versions(ApiVersionsResponse(error_code=42, api_keys=()))
 

@@ -65,7 +65,7 @@ def test_without_a_producer_batches_have_no_numbers() -> None:
 
 def test_sequence_numbers_wrap_to_zero() -> None:
     sent = delivery()
-    sent._lanes[P0].next_sequence = (1 << 31) - 1
+    sent._queues[P0].next_sequence = (1 << 31) - 1
     sent.add(P0, batch(b"a", b"b"))
     sent.add(P0, batch(b"c"))
     assert sequences(under_way(sent, 3)) == [0, (1 << 31) - 1, 1]
@@ -93,7 +93,7 @@ def test_partitions_whose_leader_is_unknown_wait() -> None:
     assert (sent.without_leader(), sent.leaders_with_work(0)) == ([], {OTHER})
 
 
-def test_nothing_goes_to_a_new_leader_while_the_old_one_may_still_answer() -> None:
+def test_nothing_goes_to_a_new_leader_while_the_old_one_may_still_respond() -> None:
     sent = delivery()
     sent.add(P0, batch(b"second"))
     (first,) = sent.next_request(LEADER, 0)
@@ -103,7 +103,7 @@ def test_nothing_goes_to_a_new_leader_while_the_old_one_may_still_answer() -> No
     assert sequences(sent.next_request(OTHER, 0)) == [1]
 
 
-# --- answers ----------------------------------------------------------------------------------------------------------
+# --- responses --------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_stored_frees_its_memory() -> None:
@@ -119,7 +119,7 @@ def test_a_duplicate_is_stored() -> None:
     assert sent.is_empty
 
 
-def test_a_refused_batch_goes_first_again_with_its_number_when_the_others_are_answered() -> None:
+def test_refused_batch_is_resent_first_once_nothing_is_in_flight() -> None:
     sent = delivery()
     for value in (b"1", b"2", b"3"):
         sent.add(P0, batch(value))
@@ -148,7 +148,7 @@ def test_a_retry_waits_for_the_backoff() -> None:
     assert sequences(sent.next_request(LEADER, 15)) == [0]
 
 
-def test_the_leader_is_looked_for_after_an_answer_that_it_is_another() -> None:
+def test_leader_is_looked_up_after_not_leader_or_follower() -> None:
     sent = delivery()
     sent.refused(under_way(sent, 1)[0], ErrorCode.NOT_LEADER_OR_FOLLOWER, None, 0)
     assert sent.without_leader() == [P0]
@@ -193,7 +193,7 @@ def test_a_batch_too_large_is_split_and_keeps_its_numbers_and_its_place() -> Non
     assert sequences(again) == [1, 2, 4]
 
 
-def test_one_record_too_large_is_told_with_its_size() -> None:
+def test_error_for_one_record_that_is_too_large_has_its_size() -> None:
     sent = delivery()
     size = len(batch(b"first"))
     with pytest.raises(Refused, match=rf"t-0 failed: a record of {size} bytes .*max\.message\.bytes"):
@@ -206,7 +206,7 @@ def test_one_record_too_large_is_told_with_its_size() -> None:
 def test_retries_are_counted() -> None:
     sent = delivery(DeliveryTerms(retries=1, retry_backoff_ms=0))
     sent.refused(under_way(sent, 1)[0], ErrorCode.NOT_ENOUGH_REPLICAS, None, 0)
-    with pytest.raises(Refused, match="2 attempts failed, and retries is 1"):
+    with pytest.raises(Refused, match="2 attempts failed; retries is 1"):
         sent.refused(under_way(sent, 1)[0], ErrorCode.NOT_ENOUGH_REPLICAS, None, 0)
 
 
@@ -217,7 +217,7 @@ def test_a_batch_is_given_up_after_the_delivery_timeout() -> None:
         sent.refused(under_way(sent, 1, now_ms=60)[0], ErrorCode.NOT_ENOUGH_REPLICAS, None, 101)
 
 
-def test_a_batch_whose_answer_was_long_in_coming_is_tried_once_more() -> None:
+def test_batch_with_a_late_response_is_retried_once_more() -> None:
     """The caller may have been away for longer than the timeout: the connection was lost meanwhile."""
     sent = delivery(DeliveryTerms(delivery_timeout_ms=100, retry_backoff_ms=0))
     sent.lost(under_way(sent, 1), 10_000)

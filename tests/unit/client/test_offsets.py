@@ -10,9 +10,9 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.client.cluster import LATEST_TIMESTAMP
-from kaspar.client.offsets import ListedOffset, commit_offsets, committed_offsets, list_offsets
+from kaspar.client.offsets import ListedOffset, commit_offsets, list_offsets
 from kaspar.protocol.headers import RequestHeader
-from kaspar.protocol.messages import find_coordinator, metadata, offset_commit, offset_fetch
+from kaspar.protocol.messages import find_coordinator, metadata, offset_commit
 from kaspar.protocol.messages import list_offsets as listing
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest
 from kaspar.protocol.schema import Message
@@ -23,7 +23,7 @@ TOPIC_ID = uuid.UUID(int=7)
 
 
 class OneTopic:
-    """Topic "t" with two partitions. `refusals` are the error codes of the next answers about partition 1."""
+    """Topic "t" with two partitions. `refusals` are the next error codes of partition 1."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -47,8 +47,6 @@ class OneTopic:
                 return find_coordinator.FindCoordinatorResponse(coordinators=(there,))
             case offset_commit.OffsetCommitRequest():
                 return offset_commit.OffsetCommitResponse(topics=tuple(self._commit(each) for each in request.topics))
-            case offset_fetch.OffsetFetchRequest():
-                return self._fetch(request)
         raise AssertionError(f"not scripted: {request}")
 
     def _metadata(self, request: metadata.MetadataRequest) -> metadata.MetadataResponse:
@@ -68,7 +66,7 @@ class OneTopic:
         return self.refusals.pop(0) if partition == 1 and self.refusals else ErrorCode.NONE
 
     def _listed(self, topic: listing.ListOffsetsTopic) -> listing.ListOffsetsTopicResponse:
-        answers = tuple(
+        responses = tuple(
             listing.ListOffsetsPartitionResponse(
                 partition_index=each.partition_index,
                 error_code=self._refusal(each.partition_index),
@@ -77,38 +75,20 @@ class OneTopic:
             )
             for each in topic.partitions
         )
-        return listing.ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+        return listing.ListOffsetsTopicResponse(name=topic.name, partitions=responses)
 
     def _commit(self, topic: offset_commit.OffsetCommitRequestTopic) -> offset_commit.OffsetCommitResponseTopic:
-        answers = []
+        responses = []
         for each in topic.partitions:
             code = self._refusal(each.partition_index)
             if code == ErrorCode.NONE:
                 self.committed[each.partition_index] = each.committed_offset
-            answers.append(
+            responses.append(
                 offset_commit.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
             )
         return offset_commit.OffsetCommitResponseTopic(
-            name=topic.name, topic_id=topic.topic_id, partitions=tuple(answers)
+            name=topic.name, topic_id=topic.topic_id, partitions=tuple(responses)
         )
-
-    def _fetch(self, request: offset_fetch.OffsetFetchRequest) -> offset_fetch.OffsetFetchResponse:
-        asked = request.groups[0]
-        topics = tuple(
-            offset_fetch.OffsetFetchResponseTopics(
-                name=each.name,
-                topic_id=each.topic_id,
-                partitions=tuple(
-                    offset_fetch.OffsetFetchResponsePartitions(
-                        partition_index=number, committed_offset=self.committed.get(number, -1), metadata=""
-                    )
-                    for number in each.partition_indexes
-                ),
-            )
-            for each in asked.topics or ()
-        )
-        group = offset_fetch.OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics)
-        return offset_fetch.OffsetFetchResponse(groups=(group,))
 
 
 @pytest.fixture
@@ -124,13 +104,13 @@ def client(script: OneTopic) -> Iterator[Client]:
             yield client
 
 
-def test_a_leader_is_asked_once_for_all_of_its_partitions(client: Client, script: OneTopic) -> None:
+def test_leader_gets_one_request_for_all_of_its_partitions(client: Client, script: OneTopic) -> None:
     listed = list_offsets(client, {T0: LATEST_TIMESTAMP, T1: LATEST_TIMESTAMP})
     assert listed == {T0: ListedOffset(10, -1, 3), T1: ListedOffset(11, -1, 3)}
     assert sum(isinstance(each, listing.ListOffsetsRequest) for each in script.requests) == 1
 
 
-def test_only_what_was_refused_is_asked_for_again(client: Client, script: OneTopic) -> None:
+def test_only_refused_partitions_are_requested_again(client: Client, script: OneTopic) -> None:
     script.refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert list_offsets(client, {T0: 1, T1: 1}).keys() == {T0, T1}
     asked = [each for each in script.requests if isinstance(each, listing.ListOffsetsRequest)]
@@ -158,14 +138,12 @@ def test_a_partition_that_is_gone_is_refused_at_once(client: Client, script: One
         list_offsets(client, {TopicPartition("other", 0): 1})
 
 
-def test_a_group_has_what_was_committed(client: Client) -> None:
-    assert committed_offsets(client, "g", [T0, T1]) == {}
+def test_a_group_has_what_was_committed(client: Client, script: OneTopic) -> None:
     assert commit_offsets(client, "g", {T0: 5}) == {}
-    found = committed_offsets(client, "g", [T0, T1])
-    assert {where: each.offset for where, each in found.items()} == {T0: 5}
+    assert script.committed == {0: 5}
 
 
-def test_what_is_refused_of_a_commit_is_told(client: Client, script: OneTopic) -> None:
+def test_commit_returns_the_errors_of_partitions(client: Client, script: OneTopic) -> None:
     script.refusals = [ErrorCode.UNKNOWN_MEMBER_ID]
     other = TopicPartition("other", 0)
     refused = commit_offsets(client, "g", {T0: 5, T1: 6, other: 7})

@@ -1,4 +1,4 @@
-"""A producer against a broker that answers as the test says: retries, order, moved leaders, and what is told of it."""
+"""A producer against a scripted broker: retries, order, moved leaders, errors."""
 
 from collections.abc import Callable, Iterator
 from uuid import UUID
@@ -21,15 +21,15 @@ TOPIC_IDS = {"t": UUID(int=77), "u": UUID(int=78)}
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TERMS = DeliveryTerms(retry_backoff_ms=1, retry_backoff_max_ms=2, delivery_timeout_ms=20_000, request_timeout_ms=5_000)
 
-Answer = ErrorCode | bytes | None
+Response = ErrorCode | bytes | None
 
 
 class Cluster:
-    """One broker with topics of two partitions. It looks at sequence numbers, and keeps what it stores; `answers` are
+    """One broker with topics of two partitions. It looks at sequence numbers, and keeps what it stores; `responses` are
     those to the first requests."""
 
     def __init__(self) -> None:
-        self.answers: list[Answer] = []
+        self.responses: list[Response] = []
         self.topic_problems: list[ErrorCode] = []
         self.stored: dict[int, list[bytes]] = {0: [], 1: []}
         self.sizes: list[int] = []
@@ -81,11 +81,11 @@ class Cluster:
         self.acks.append(request.acks)
         batches = [(one.index, one.records) for one in request.topic_data[0].partition_data]
         self.sizes.append(len(batches))
-        answer = self.answers.pop(0) if self.answers else ErrorCode.NONE
-        if isinstance(answer, bytes):
-            return answer
-        codes = {index: self.store(index, records, answer) for index, records in batches if records is not None}
-        if request.acks == 0 or answer is None:
+        response = self.responses.pop(0) if self.responses else ErrorCode.NONE
+        if isinstance(response, bytes):
+            return response
+        codes = {index: self.store(index, records, response) for index, records in batches if records is not None}
+        if request.acks == 0 or response is None:
             return None
         return produce.ProduceResponse(
             responses=(
@@ -100,16 +100,16 @@ class Cluster:
             )
         )
 
-    def store(self, index: int, records: bytes, answer: ErrorCode | None) -> ErrorCode:
+    def store(self, index: int, records: bytes, response: ErrorCode | None) -> ErrorCode:
         header = read_header(records, 0)
-        if answer not in (None, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-            return answer
+        if response not in (None, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            return response
         expected = sum(read_header(batch, 0).count for batch in self.stored[index])
         if header.producer_id >= 0 and header.base_sequence > expected:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if header.producer_id < 0 or header.base_sequence == expected:
             self.stored[index].append(records)
-        return answer or ErrorCode.NONE
+        return response or ErrorCode.NONE
 
     def values(self, partition: int) -> list[bytes | None]:
         return [record.value for batch in self.stored[partition] for record in iter_records(batch)]
@@ -165,14 +165,14 @@ def test_batches_that_are_sent_together_go_out_in_one_request(cluster: Cluster, 
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [HANG_UP, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS],
     ids=["hangs up", "moved", "few"],
 )
 def test_what_failed_is_sent_again_with_the_same_number(
-    cluster: Cluster, new_producer: Producer, answer: Answer
+    cluster: Cluster, new_producer: Producer, response: Response
 ) -> None:
-    cluster.answers = [answer]
+    cluster.responses = [response]
     producer = new_producer()
     for number in range(10):
         producer.send([(P0, batch(b"%d" % number))])
@@ -181,8 +181,8 @@ def test_what_failed_is_sent_again_with_the_same_number(
     assert cluster.sequences(0) == list(range(10))
 
 
-def test_a_request_that_is_not_answered_in_time_is_made_again(cluster: Cluster, new_producer: Producer) -> None:
-    cluster.answers = [None]
+def test_request_without_a_response_in_time_is_resent(cluster: Cluster, new_producer: Producer) -> None:
+    cluster.responses = [None]
     producer = new_producer(
         DeliveryTerms(request_timeout_ms=50, delivery_timeout_ms=20_000, retry_backoff_ms=1, retry_backoff_max_ms=1)
     )
@@ -193,7 +193,7 @@ def test_a_request_that_is_not_answered_in_time_is_made_again(cluster: Cluster, 
 
 
 def test_a_batch_too_large_for_the_topic_is_split(cluster: Cluster, new_producer: Producer) -> None:
-    cluster.answers = [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.MESSAGE_TOO_LARGE]
+    cluster.responses = [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.MESSAGE_TOO_LARGE]
     producer = new_producer()
     producer.send([(P0, batch(b"a", b"b", b"c", b"d"))])
     producer.flush()
@@ -209,7 +209,7 @@ def test_no_more_than_the_buffer_is_waiting(cluster: Cluster, new_producer: Prod
     assert len(cluster.values(0)) == 20
 
 
-def test_with_acks_zero_nobody_waits_for_answers(cluster: Cluster, new_producer: Producer) -> None:
+def test_acks_zero_does_not_wait_for_responses(cluster: Cluster, new_producer: Producer) -> None:
     producer = new_producer(DeliveryTerms(acks=0), producer=None)
     producer.send([(P0, batch(b"a"))])
     producer.flush()
@@ -220,14 +220,14 @@ def test_with_acks_zero_nobody_waits_for_answers(cluster: Cluster, new_producer:
 
 
 def test_a_refusal_names_the_partition(cluster: Cluster, new_producer: Producer) -> None:
-    cluster.answers = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    cluster.responses = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     producer = new_producer()
     producer.send([(P1, batch(b"a"))])
     with pytest.raises(Refused, match=r"Writing to t-1 failed: .*TOPIC_AUTHORIZATION_FAILED"):
         producer.flush()
 
 
-def test_what_a_broker_led_that_left_is_looked_for_anew_in_all_topics(cluster: Cluster, new_producer: Producer) -> None:
+def test_leaders_of_all_topics_are_looked_up_after_a_broker_has_left(cluster: Cluster, new_producer: Producer) -> None:
     producer = new_producer()
     cluster.brokers[6] = cluster.broker.port
     cluster.leader = 6
@@ -264,7 +264,7 @@ def test_leaders_add_partitions_to_a_transaction_of_the_second_version(
     assert cluster.versions == [13]
 
 
-def test_a_producer_goes_on_as_another_over_the_same_connections(cluster: Cluster, new_producer: Producer) -> None:
+def test_producer_continues_as_another_over_the_same_connections(cluster: Cluster, new_producer: Producer) -> None:
     producer = new_producer(transactional_id="mine")
     producer.partitions_of("t")
     producer.send([(P0, batch(b"one"))])
@@ -288,16 +288,14 @@ def test_a_topic_may_be_made_by_asking_for_it(cluster: Cluster, new_producer: Pr
     assert cluster.created == 3
 
 
-def test_what_is_known_of_a_topic_is_not_asked_again_unless_more_is_wanted(
-    cluster: Cluster, new_producer: Producer
-) -> None:
+def test_metadata_is_reused_unless_more_partitions_are_wanted(cluster: Cluster, new_producer: Producer) -> None:
     producer = new_producer()
     for at_least in (1, 2, 1, 3):
         producer.partitions_of("t", at_least)
     assert cluster.created == 2
 
 
-def test_a_topic_that_nobody_makes_is_named(cluster: Cluster, new_producer: Producer) -> None:
+def test_missing_topic_is_named_in_the_error(cluster: Cluster, new_producer: Producer) -> None:
     cluster.topic_problems = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 100
     with pytest.raises(Refused, match="Topic t does not exist"):
         new_producer(DeliveryTerms(max_block_ms=20, retry_backoff_ms=1)).partitions_of("t")

@@ -31,7 +31,7 @@ class Brokers(Client):
     def broker_ids(self) -> list[int]:
         return list(range(len(self.brokers)))
 
-    def request_broker(self, broker_id: int, message: Message, answer_class, version=None):  # type: ignore[no-untyped-def]
+    def request_broker(self, broker_id: int, message: Message, response_class, version=None):  # type: ignore[no-untyped-def]
         last_version, setting = self.brokers[broker_id]
         if isinstance(message, ApiVersionsRequest):
             return ApiVersionsResponse(

@@ -1,4 +1,4 @@
-"""What is asked about transactions, again until each question is answered, against a scripted broker."""
+"""Requests to transaction coordinators, retried until each has a final response, against a scripted broker."""
 
 import socket
 from contextlib import closing
@@ -27,11 +27,11 @@ ENDINGS = [Ending(f"id{number}", ProducerIdAndEpoch(number, 3), True) for number
 
 
 class Coordinators:
-    """A broker that coordinates all. `answers` has the codes that come before success, by id; None: hang up."""
+    """The coordinator of all ids. `responses` has the error codes before success, by id; None closes the connection."""
 
-    def __init__(self, answers: dict[str, list[ErrorCode | None]]) -> None:
+    def __init__(self, responses: dict[str, list[ErrorCode | None]]) -> None:
         self.port = 0
-        self.answers = answers
+        self.responses = responses
         self.lookups: list[tuple[str, ...]] = []
         self.versions: set[int] = set()
         self.ends: list[str] = []
@@ -50,28 +50,28 @@ class Coordinators:
             case EndTxnRequest():
                 self.versions.add(header.api_version)
                 self.ends.append(request.transactional_id)
-                answer = self._next(request.transactional_id)
-                return HANG_UP if answer is None else EndTxnResponse(error_code=answer)
+                response = self._next(request.transactional_id)
+                return HANG_UP if response is None else EndTxnResponse(error_code=response)
             case InitProducerIdRequest():
-                answer = self._next(request.transactional_id or "")
-                if answer is None:
+                response = self._next(request.transactional_id or "")
+                if response is None:
                     return HANG_UP
-                return InitProducerIdResponse(error_code=answer, producer_id=7, producer_epoch=1)
+                return InitProducerIdResponse(error_code=response, producer_id=7, producer_epoch=1)
         raise AssertionError(f"not scripted: {request}")
 
     def _next(self, transactional_id: str) -> ErrorCode | None:
-        left = self.answers.get(transactional_id)
+        left = self.responses.get(transactional_id)
         return left.pop(0) if left else ErrorCode.NONE
 
 
-def run(answers: dict[str, list[ErrorCode | None]], *, version: int = 2) -> tuple[Coordinators, list[ErrorCode]]:
-    script = Coordinators(answers)
+def run(responses: dict[str, list[ErrorCode | None]], *, version: int = 2) -> tuple[Coordinators, list[ErrorCode]]:
+    script = Coordinators(responses)
     with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
         script.port = broker.port
         return script, end_all(client, ENDINGS, version=version)
 
 
-def test_all_coordinators_are_found_with_one_question_and_each_end_is_asked_once() -> None:
+def test_all_coordinators_are_found_with_one_request_and_each_end_is_sent_once() -> None:
     script, codes = run({})
     assert codes == [ErrorCode.NONE] * 4
     assert script.lookups == [("id0", "id1", "id2", "id3")]
@@ -83,7 +83,7 @@ def test_the_version_of_transactions_chooses_that_of_the_request(version: int, a
     assert run({}, version=version)[0].versions == {api_version}
 
 
-def test_only_what_was_not_answered_is_asked_again() -> None:
+def test_only_requests_without_a_final_response_are_resent() -> None:
     busy: list[ErrorCode | None] = [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
     script, codes = run({"id2": busy})
     assert codes == [ErrorCode.NONE] * 4
@@ -96,9 +96,9 @@ def test_a_lost_connection_is_followed_by_another() -> None:
     assert script.ends.count("id3") >= 1
 
 
-@pytest.mark.parametrize("answer", [ErrorCode.COORDINATOR_NOT_AVAILABLE, None], ids=["moves", "hangs up"])
-def test_what_is_not_urgent_is_asked_once(answer: ErrorCode | None) -> None:
-    script = Coordinators({"id0": [answer] * 1000})
+@pytest.mark.parametrize("response", [ErrorCode.COORDINATOR_NOT_AVAILABLE, None], ids=["moves", "hangs up"])
+def test_timeout_of_zero_means_one_attempt(response: ErrorCode | None) -> None:
+    script = Coordinators({"id0": [response] * 1000})
     with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=60.0) as client:
         script.port = broker.port
         with pytest.raises((Refused, OSError)):
@@ -106,12 +106,12 @@ def test_what_is_not_urgent_is_asked_once(answer: ErrorCode | None) -> None:
     assert script.ends == ["id0"]
 
 
-def test_a_refusal_is_told_for_its_transaction_alone() -> None:
+def test_refusal_is_returned_for_its_transaction_only() -> None:
     _, codes = run({"id1": [ErrorCode.PRODUCER_FENCED]})
     assert codes == [ErrorCode.NONE, ErrorCode.PRODUCER_FENCED, ErrorCode.NONE, ErrorCode.NONE]
 
 
-def test_one_end_that_is_refused_says_which() -> None:
+def test_refused_end_names_its_transaction() -> None:
     script = Coordinators({"id0": [ErrorCode.INVALID_TXN_STATE]})
     with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
         script.port = broker.port
@@ -120,21 +120,21 @@ def test_one_end_that_is_refused_says_which() -> None:
 
 
 @pytest.mark.parametrize("transactional_id", [None, "mine"])
-def test_an_id_is_asked_for_until_it_is_given(transactional_id: str | None) -> None:
+def test_init_producer_id_is_retried_until_it_succeeds(transactional_id: str | None) -> None:
     script = Coordinators({transactional_id or "": [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None]})
     with ScriptedBroker(script) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
         script.port = broker.port
         assert init_producer_id(client, transactional_id).producer == ProducerIdAndEpoch(7, 1)
 
 
-def test_a_broker_that_goes_away_is_left_out_and_the_others_are_asked_for_what_it_had() -> None:
+def test_all_brokers_are_asked_again_after_one_has_left() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as gone:
         port_of_none = gone.getsockname()[1]
     moved = TransactionState(transactional_id="kaspar-spark:q:1:w:0", producer_id=7, transaction_state="Ongoing")
     listings: list[tuple[TransactionState, ...]] = [(), (moved,)]
     brokers = [(2, port_of_none)]
 
-    def answer(header: RequestHeader, request: Message) -> Message:
+    def respond(header: RequestHeader, request: Message) -> Message:
         match request:
             case ApiVersionsRequest():
                 return api_versions()
@@ -146,6 +146,6 @@ def test_a_broker_that_goes_away_is_left_out_and_the_others_are_asked_for_what_i
                 return ListTransactionsResponse(transaction_states=listings.pop(0))
         raise AssertionError(f"not scripted: {request}")
 
-    with ScriptedBroker(answer) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
+    with ScriptedBroker(respond) as broker, Client(f"127.0.0.1:{broker.port}", timeout_s=5.0) as client:
         (listed,) = list_transactions(client, prefix="kaspar-spark:q:")
     assert listed.transactional_id == moved.transactional_id

@@ -21,9 +21,9 @@ def test_log_dirs_come_before_log_dir() -> None:
     assert BrokerConfig.of({"log.dir": "/a"}).log_dirs == ("/a",)
     assert BrokerConfig.of({"log.dir": "/a", "log.dirs": "/b,/c"}).log_dirs == ("/b", "/c")
     assert BrokerConfig.of({}).log_dirs == ("/tmp/kafka-logs",)
-    with pytest.raises(InvalidSetting, match=r"log\.dirs names a folder twice"):
+    with pytest.raises(InvalidSetting, match=r"log\.dirs contains a directory twice"):
         BrokerConfig.of({"log.dirs": "/b,/b"})
-    with pytest.raises(InvalidSetting, match=r"log\.dirs has an empty folder name"):
+    with pytest.raises(InvalidSetting, match=r"log\.dirs contains an empty directory name"):
         BrokerConfig.of({"log.dirs": "/b,"})
 
 
@@ -76,18 +76,26 @@ def test_limits_by_address_and_metrics_address() -> None:
     ("values", "sentence"),
     [
         ({"num.partitions": "0"}, "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
-        ({"listeners": "localhost:9092"}, "listeners holds 'localhost:9092'"),
-        ({"listeners": "PLAINTEXT://:99999"}, "listeners holds 'PLAINTEXT://:99999'"),
+        ({"listeners": "localhost:9092"}, "listeners contains 'localhost:9092'"),
+        ({"listeners": "PLAINTEXT://:99999"}, "listeners contains 'PLAINTEXT://:99999'"),
         ({"listeners": "FOO://:9092"}, "No security protocol defined for listener FOO"),
-        ({"listeners": "SSL://:9092"}, "listener SSL is to speak SSL, and only PLAINTEXT is served yet"),
+        (
+            {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.",
+        ),
+        ({"inter.broker.listener.name": "SSL"}, "inter.broker.listener.name must be a listener name defined in"),
+        (
+            {"zookeeper.connect": "localhost:2181", "security.inter.broker.protocol": "SSL"},
+            "no listener speaks SSL, which brokers use among themselves",
+        ),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "Each listener must have a different name"),
         (
             {"listeners": "PLAINTEXT://:9092,X://:9092", "listener.security.protocol.map": "X:PLAINTEXT"},
             "Each listener must have a different port",
         ),
-        ({"listeners": "X://:1", "controller.listener.names": "X"}, "names no listener for clients"),
-        ({"listener.security.protocol.map": "A:B"}, "listener.security.protocol.map holds 'A:B'"),
-        ({"advertised.listeners": "OTHER://h:1"}, "names the listener OTHER, which is not in listeners"),
+        ({"listeners": "X://:1", "controller.listener.names": "X"}, "has no listener for clients"),
+        ({"listener.security.protocol.map": "A:B"}, "listener.security.protocol.map contains 'A:B'"),
+        ({"advertised.listeners": "OTHER://h:1"}, "contains the listener OTHER, which is not in listeners"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "cannot use the nonroutable meta-address 0.0.0.0"),
         ({"advertised.listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"}, "Each listener must have a different name"),
         ({"process.roles": "controller"}, "process.roles must contain broker"),
@@ -95,7 +103,7 @@ def test_limits_by_address_and_metrics_address() -> None:
         ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),
         ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
-        ({"max.connections.per.ip.overrides": "foo"}, "max.connections.per.ip.overrides holds 'foo'"),
+        ({"max.connections.per.ip.overrides": "foo"}, "max.connections.per.ip.overrides contains 'foo'"),
         ({"kaspar.metrics.listener": "9400"}, "kaspar.metrics.listener: it must be host:port"),
         ({"kaspar.log.level": "LOUD"}, "Invalid value LOUD for configuration kaspar.log.level"),
     ],
@@ -118,3 +126,19 @@ def test_a_cleaner_thread_needs_memory() -> None:
     assert BrokerConfig.of({"log.cleaner.dedupe.buffer.size": "2100000"}).log_cleaner_dedupe_buffer_size == 2_100_000
     with pytest.raises(InvalidSetting, match=r"log\.cleaner\.dedupe\.buffer\.size must be at least 1MB per cleaner"):
         BrokerConfig.of({"log.cleaner.dedupe.buffer.size": "2100000", "log.cleaner.threads": "3"})
+
+
+def test_acls_in_zookeeper_are_refused_rather_than_left_out() -> None:
+    with pytest.raises(InvalidSetting, match=r"zookeeper\.set\.acl requires a broker that logs in to ZooKeeper"):
+        BrokerConfig.of({"zookeeper.set.acl": "true"})
+    assert BrokerConfig.of({"zookeeper.set.acl": "false"}).zookeeper_session_timeout_ms == 18_000
+
+
+def test_the_metrics_page_is_on_the_loopback_address_unless_a_host_is_named() -> None:
+    assert BrokerConfig.of({"kaspar.metrics.listener": ":9404"}).metrics_address == ("127.0.0.1", 9404)
+    assert BrokerConfig.of({"kaspar.metrics.listener": "0.0.0.0:9404"}).metrics_address == ("0.0.0.0", 9404)
+
+
+def test_authentication_of_pages_needs_credentials() -> None:
+    with pytest.raises(InvalidSetting, match=r"requires kaspar\.http\.credentials\.file"):
+        BrokerConfig.of({"kaspar.http.authentication": "basic"})

@@ -8,7 +8,8 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.config import BrokerConfig, BrokerSettings, ClientMetricsConfig, GroupConfig, LogConfig, Settings
 from kaspar.config.declaration import Setting
 from kaspar.config.kinds import ConfigType
-from kaspar.config.topic import GIB, HOUR_MS, MIB, validate_topic_overrides
+from kaspar.config.topic import validate_topic_overrides
+from kaspar.config.units import GIB, HOUR_MS, MIB
 from scripts import generate_reference
 
 TABLES: list[type[Settings]] = [BrokerConfig, LogConfig, GroupConfig, ClientMetricsConfig]

@@ -1,4 +1,4 @@
-"""Dynamic settings: which value counts, what DescribeConfigs tells, what may be changed while running."""
+"""Dynamic settings: effective values, DescribeConfigs, and what can change while running."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_dynamic_retention_comes_before_static_hours() -> None:
     assert described.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
 
 
-def test_a_topic_setting_tells_where_it_comes_from() -> None:
+def test_topic_setting_has_its_source_and_synonyms() -> None:
     entries = BrokerSettings.of(STATIC).describe_topic({"segment.bytes": " 3000000 "})
     own = entry(entries, "segment.bytes")
     assert (own.value, own.source, own.type) == ("3000000", ConfigSource.TOPIC_CONFIG, ConfigType.INT)
@@ -63,13 +63,13 @@ def test_a_topic_setting_tells_where_it_comes_from() -> None:
     policy = entry(entries, "cleanup.policy")
     assert (policy.value, policy.is_default) == ("delete", True)
     assert policy.synonyms == (ConfigSynonym("log.cleanup.policy", "delete", ConfigSource.DEFAULT_CONFIG),)
-    # As in Kafka: a coarser unit gives the value, and is not told as a synonym.
+    # As in Kafka: a coarser unit gives the value, and is not listed as a synonym.
     retention = entry(entries, "retention.ms")
     assert (retention.value, retention.synonyms) == ("86400000", ())
     assert len(entries) == 33
 
 
-def test_secrets_and_strangers_are_not_told() -> None:
+def test_values_of_secrets_and_unknown_settings_are_hidden() -> None:
     settings = BrokerSettings.of({**STATIC, "my.plugin.password": "hunter2"})
     entries = settings.describe_broker()
     for name in ("ssl.key.password", "my.plugin.password"):
@@ -80,7 +80,7 @@ def test_secrets_and_strangers_are_not_told() -> None:
     assert all("hunter2" not in repr(described) for described in entries)
 
 
-def test_a_group_and_a_subscription_tell_where_their_settings_come_from() -> None:
+def test_group_and_subscription_settings_name_their_source() -> None:
     settings = BrokerSettings.of({"group.consumer.heartbeat.interval.ms": "6000"})
     group = settings.describe_group({"consumer.session.timeout.ms": "50000"})
     own = entry(group, "consumer.session.timeout.ms")
@@ -192,7 +192,9 @@ def test_only_lists_are_appended_to(operation: AlterOperation, name: str) -> Non
         ),
     ],
 )
-def test_what_cannot_change_while_running_is_refused(values: dict[str, str], per_broker: bool, sentence: str) -> None:
+def test_read_only_settings_cannot_change_while_running(
+    values: dict[str, str], per_broker: bool, sentence: str
+) -> None:
     with pytest.raises(InvalidSetting) as refused:
         validate_dynamic(BrokerSettings.of(STATIC), values, per_broker=per_broker)
     assert str(refused.value) == sentence
@@ -209,7 +211,7 @@ def test_security_settings_that_are_no_listeners_keys_change_for_the_whole_broke
         validate_dynamic(BrokerSettings.of(STATIC), {name: value}, per_broker=False)
 
 
-def test_what_can_change_while_running_is_taken() -> None:
+def test_dynamic_settings_can_change_while_running() -> None:
     settings = BrokerSettings.of(STATIC)
     validate_dynamic(settings, {"max.connections": "5", "unknown.plugin.setting": "x"}, per_broker=True)
     validate_dynamic(settings, {"log.retention.ms": "100000", "min.insync.replicas": "2"}, per_broker=False)

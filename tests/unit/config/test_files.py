@@ -66,17 +66,25 @@ def test_a_file_that_cannot_be_read_stops_with_a_sentence(tmp_path: Path) -> Non
             "log.segmet.bytes is not a known setting and has no effect. Did you mean log.segment.bytes?",
         ),
         ("qqq", "qqq is not a known setting and has no effect."),
-        ("zookeeper.connect", "zookeeper.connect has no effect: it belongs to Kafka's ZooKeeper mode"),
+        ("zookeeper.sync.time.ms", "zookeeper.sync.time.ms has no effect: it belongs to Kafka's ZooKeeper mode"),
+        ("zookeeper.ssl.client.enable", "zookeeper.ssl.client.enable has no effect: connections to ZooKeeper are not"),
         ("num.io.threads", "num.io.threads has no effect: A broker is one process with one event loop"),
-        ("listener.name.x.ssl.keystore.type", "listener.name.x.ssl.keystore.type has no effect: Only listeners"),
-        ("listener.name.x.plain.sasl.jaas.config", "listener.name.x.plain.sasl.jaas.config has no effect: Only"),
+        ("listener.name.x.ssl.provider", "listener.name.x.ssl.provider has no effect: TLS is OpenSSL's"),
+        ("listener.name.x.gssapi.sasl.login.class", "listener.name.x.gssapi.sasl.login.class has no effect: Java"),
     ],
 )
-def test_settings_without_effect_are_told(name: str, sentence: str) -> None:
+def test_settings_without_effect_are_warned_about(name: str, sentence: str) -> None:
     (warning,) = warnings_about({name: "1"})
     assert warning.startswith(sentence)
 
 
 def test_settings_with_effect_are_not_warned_about() -> None:
-    honoured = {"node.id": "1", "listeners": "PLAINTEXT://:9092", "log.dirs": "/a", "kaspar.log.file": ""}
+    honoured = {
+        "node.id": "1",
+        "listeners": "PLAINTEXT://:9092",
+        "log.dirs": "/a",
+        "zookeeper.connect": "localhost",
+        "listener.name.x.ssl.keystore.type": "PEM",
+        "listener.name.x.scram-sha-256.sasl.jaas.config": "text",
+    }
     assert warnings_about(honoured) == []

@@ -1,23 +1,20 @@
-"""The shell of a group shard in its simplest form: a log in memory, timers that fire when told to, answers kept.
+"""The shell of a group shard in its simplest form: a log in memory, timers that a test fires, responses kept.
 
 It carries out decisions as the broker's own does. Every record goes through its bytes. The log can be made to refuse,
-and the coordinator can crash: then another shard reads the log from its beginning. Whatever can be carried out at once,
-without a decision, is tried beside the decision, and must come to the same.
+and the coordinator can crash: then another shard reads the log from its beginning.
 """
 
-import copy
 import uuid
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.coordination import Decision, Now, StoredRecord, Ticket
-from kaspar.groups import classic_at_once
-from kaspar.groups.classic import ClassicGroup
-from kaspar.groups.classic_member import ClassicMember, protocols_by_name
-from kaspar.groups.group import Client
+from kaspar.coordination import AnyRecord, Decision, EncodedRecord, Now, StoredRecord, Ticket
+from kaspar.groups.classic.group import ClassicGroup
+from kaspar.groups.classic.membership import ClassicMembership
+from kaspar.groups.group import GroupClient
 from kaspar.groups.records import GroupMetadataValue
 from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.delete_groups import DeletableGroupResult
@@ -36,27 +33,27 @@ DELAY_MS = 3_000
 
 
 class Waiting:
-    """A ticket. `answer` is None as long as there is none; a second answer is a bug."""
+    """A ticket. `response` is None until there is one; a second response is a bug."""
 
     def __init__(self, refused: Callable[[ErrorCode], Message]) -> None:
         self._refused = refused
-        self.answer: Any = None
+        self.response: Any = None
 
     def refused(self, code: ErrorCode) -> Message:
         return self._refused(code)
 
     def take(self, message: Message) -> None:
-        assert self.answer is None, f"answered twice: {self.answer}, {message}"
-        self.answer = message
+        assert self.response is None, f"a second response: {self.response}, {message}"
+        self.response = message
 
     @property
     def waits(self) -> bool:
-        return self.answer is None
+        return self.response is None
 
     @property
     def code(self) -> ErrorCode:
-        assert self.answer is not None, "there is no answer yet"
-        return ErrorCode(self.answer.error_code)
+        assert self.response is not None, "there is no response yet"
+        return ErrorCode(self.response.error_code)
 
 
 class _Decides(Protocol):
@@ -72,11 +69,9 @@ class Shell:
         self.tickets: list[Waiting] = []
         self.actions: list[Any] = []
         self.refuses: ErrorCode | None = None
-        """With what the log refuses to take anything, until it is told otherwise ..."""
+        """The error with which the log refuses every append, until a test resets it ..."""
         self.refuse_at_most: int | None = None
         """... or has done so this many times."""
-        self.waited_at_once = 0
-        """How often a short way was there, and came to the same."""
         self._ids = 0
         self.start()
 
@@ -91,9 +86,9 @@ class Shell:
         self.carry_out(self.shard.loaded(self.now))
 
     def crash(self) -> None:
-        """Whoever waits is told by the connection that breaks."""
+        """Waiting requests end with their connection."""
         for ticket in self.tickets:
-            if ticket.answer is None:
+            if ticket.response is None:
                 ticket.take(ticket.refused(ErrorCode.NOT_COORDINATOR))
         self.start()
 
@@ -107,10 +102,10 @@ class Shell:
         except Refused as refusal:
             ticket.take(refused(refusal.code))
         else:
-            self.carry_out(decision)
+            self.carry_out(decision, ticket)
         return ticket
 
-    def carry_out(self, decision: Decision) -> None:
+    def carry_out(self, decision: Decision, ticket: Waiting | None = None) -> None:
         for timer in decision.timers:
             if timer.at_ms is None:
                 self.timers.pop(timer.key, None)
@@ -122,6 +117,8 @@ class Shell:
                 self.refuse_at_most -= 1
                 if not self.refuse_at_most:
                     self.refuses = self.refuse_at_most = None
+            if ticket is not None and decision.response is not None:
+                ticket.take(ticket.refused(code))
             for reply in decision.replies:
                 _waiting(reply.ticket).take(reply.ticket.refused(code))
             if decision.if_refused is not None:
@@ -129,11 +126,20 @@ class Shell:
             return
         for record in decision.records:
             self.append(record, decision.producer)
+        if ticket is not None and decision.response is not None:
+            ticket.take(decision.response)
         for reply in decision.replies:
             _waiting(reply.ticket).take(reply.message)
         self.actions += decision.actions
 
-    def append(self, record: StoredRecord, producer: ProducerIdAndEpoch | None = None) -> None:
+    def append(self, record: AnyRecord, producer: ProducerIdAndEpoch | None = None) -> None:
+        if isinstance(record, EncodedRecord):
+            stored = self.shard.decode(*record.encoded)
+            assert stored is not None
+            assert self.shard.encode(stored) == record.encoded
+            self.log.append((*record.encoded, producer))
+            record.replay()
+            return
         key, value = self.shard.encode(record)
         self.log.append((key, value, producer))
         decoded = self.shard.decode(key, value)
@@ -165,9 +171,9 @@ class Shell:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def client(self, version: int, client_id: str = "client") -> Client:
+    def client(self, version: int, client_id: str = "client") -> GroupClient:
         self._ids += 1
-        return Client(client_id, "/10.0.0.1", version, uuid.UUID(int=self._ids))
+        return GroupClient(client_id, "/10.0.0.1", version, uuid.UUID(int=self._ids))
 
     def join(
         self,
@@ -193,14 +199,10 @@ class Shell:
             protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in names.items()),
         )
         client = self.client(version, client_id)
-        by_name = protocols_by_name(request.protocols)
-        twin = self._twin(group_id, lambda group, ticket: classic_at_once.join_again(group, request, by_name, ticket))
-        asked = self.submit(
+        return self.submit(
             lambda shard, ticket, now: shard.join(request, client, ticket, now),
             lambda code: JoinGroupResponse(error_code=code, member_id="", leader="", members=()),
         )
-        self._check_twin(group_id, twin, asked)
-        return asked
 
     def sync(
         self,
@@ -225,36 +227,10 @@ class Shell:
                 for each, assignment in (assignments or {}).items()
             ),
         )
-        twin = self._twin(
-            group_id, lambda group, ticket: classic_at_once.await_assignment(group, request, generation_id, ticket)
-        )
-        at_once = self.shard.sync_at_once(request)
-        asked = self.submit(
+        return self.submit(
             lambda shard, ticket, now: shard.sync(request, ticket, now),
             lambda code: SyncGroupResponse(error_code=code, assignment=b""),
         )
-        assert at_once is None or at_once == asked.answer, "the short way gives the same answer"
-        self._check_twin(group_id, twin, asked)
-        return asked
-
-    def _twin(self, group_id: str, wait: Callable[[ClassicGroup, Ticket], bool]) -> "_Twin | None":
-        """A group as it is when somebody waits without a decision; None if there is more to it."""
-        group = self.shard.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
-            return None
-        twin = copy.deepcopy(group, {id(group.settings): group.settings})
-        before = _seen(twin)
-        if wait(twin, Waiting(lambda code: HeartbeatResponse(error_code=code))):
-            return _Twin(twin, len(self.log), dict(self.timers))
-        assert _seen(twin) == before, "who is not taken has changed nothing"
-        return None
-
-    def _check_twin(self, group_id: str, twin: "_Twin | None", asked: Waiting) -> None:
-        if twin is not None:
-            self.waited_at_once += 1
-            assert asked.waits, "the short way waits where the decision waits"
-            assert _seen(self.classic(group_id)) == _seen(twin.group)
-            assert (len(self.log), self.timers) == (twin.log_length, twin.timers)
 
     def heartbeat(
         self, member_id: str, generation_id: int, *, group_id: str = GROUP, instance_id: str | None = None
@@ -263,7 +239,7 @@ class Shell:
             group_id=group_id, generation_id=generation_id, member_id=member_id, group_instance_id=instance_id
         )
         ticket = self.submit(
-            lambda shard, ticket, now: shard.heartbeat(request, ticket, now),
+            lambda shard, ticket, now: shard.heartbeat(request, now),
             lambda code: HeartbeatResponse(error_code=code),
         )
         return ticket.code
@@ -277,13 +253,13 @@ class Shell:
             ),
         )
         return self.submit(
-            lambda shard, ticket, now: shard.leave(request, ticket, now),
+            lambda shard, ticket, now: shard.leave(request, now),
             lambda code: LeaveGroupResponse(error_code=code),
         )
 
     def delete(self, group_id: str = GROUP) -> Waiting:
         return self.submit(
-            lambda shard, ticket, now: shard.delete(group_id, ticket, now),
+            lambda shard, ticket, now: shard.delete(group_id, now),
             lambda code: DeletableGroupResult(group_id=group_id, error_code=code),
         )
 
@@ -291,7 +267,7 @@ class Shell:
 
     def enter(self, *, group_id: str = GROUP, **how: Any) -> tuple[str, Waiting]:
         """A dynamic member comes: it is given its id, and joins with it. Its JoinGroup may wait."""
-        member_id = self.join(group_id=group_id, **how).answer.member_id
+        member_id = self.join(group_id=group_id, **how).response.member_id
         return member_id, self.join(member_id, group_id=group_id, **how)
 
     def stable(self, count: int = 2, *, group_id: str = GROUP, **how: Any) -> list[str]:
@@ -301,12 +277,12 @@ class Shell:
         return self.settle(dict(entered), group_id=group_id)
 
     def settle(self, joined: dict[str, Waiting], *, group_id: str = GROUP) -> list[str]:
-        """All have their answer to JoinGroup: the leader assigns everybody its own name."""
-        answer: JoinGroupResponse = next(iter(joined.values())).answer
-        members = [answer.leader, *(each for each in joined if each != answer.leader)]
+        """All have their JoinGroup response: the leader assigns each member its own name."""
+        response: JoinGroupResponse = next(iter(joined.values())).response
+        members = [response.leader, *(each for each in joined if each != response.leader)]
         assignments = {member_id: member_id.encode() for member_id in members}
-        followers = [self.sync(each, answer.generation_id, group_id=group_id) for each in members[1:]]
-        leader = self.sync(members[0], answer.generation_id, assignments, group_id=group_id)
+        followers = [self.sync(each, response.generation_id, group_id=group_id) for each in members[1:]]
+        leader = self.sync(members[0], response.generation_id, assignments, group_id=group_id)
         assert all(each.code is ErrorCode.NONE for each in (leader, *followers))
         return members
 
@@ -314,10 +290,10 @@ class Shell:
     def generation_id(self) -> int:
         return self.classic().generation_id
 
-    def classic(self, group_id: str = GROUP) -> ClassicGroup:
+    def classic(self, group_id: str = GROUP) -> ClassicMembership:
         group = self.shard.groups[group_id]
         assert isinstance(group, ClassicGroup)
-        return group
+        return group.membership
 
     @property
     def stored(self) -> GroupMetadataValue:
@@ -329,29 +305,6 @@ class Shell:
     @property
     def state(self) -> str:
         return self.shard.groups[GROUP].state_name
-
-
-class _Twin(NamedTuple):
-    """A group after the short way, and what must not have changed."""
-
-    group: ClassicGroup
-    log_length: int
-    timers: dict[Hashable, int]
-
-
-def _seen(group: ClassicGroup) -> dict[str, Any]:
-    """All that a group knows, but for the objects that stand for those who wait."""
-    roster = group.roster
-    members = {
-        member.member_id: {
-            name: (value is not None) if name in ("awaiting_join", "awaiting_sync") else value
-            for name in ClassicMember.__slots__
-            for value in (getattr(member, name),)
-        }
-        for member in roster
-    }
-    counted = roster.awaiting_join_count, roster.leader_id, set(roster.pending), set(roster.pending_sync)
-    return {**vars(group), "roster": (members, counted)}
 
 
 def _waiting(ticket: Ticket) -> Waiting:

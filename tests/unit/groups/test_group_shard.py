@@ -1,5 +1,6 @@
 """The shard of groups: which group a request is for; what is listed, deleted and forgotten; what replay makes of it."""
 
+import uuid
 from typing import Any
 
 import pytest
@@ -8,10 +9,13 @@ from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
+from kaspar.groups.expiration import EXPIRE
 from kaspar.groups.group import GroupKind
-from kaspar.groups.offsets import PIECE
+from kaspar.groups.offsets.commits import DecodedCommit, TransactionalCommit
+from kaspar.groups.offsets.committed import PIECE
 from kaspar.groups.records import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, GroupMetadataKey
-from kaspar.groups.shard import FORGOTTEN_AT_ONCE, LOOKED_AT_AT_ONCE, SWEEP
+from kaspar.groups.rounds import MAX_DELETED_PER_SLICE, MAX_VISITED_PER_SLICE
+from kaspar.groups.topics import TopicView
 from kaspar.protocol.messages.list_groups import ListGroupsRequest
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -29,6 +33,8 @@ from kaspar.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from tests.unit.groups.shell import DELAY_MS, GROUP, SESSION_MS, Shell, Waiting
+
+TOPIC_ID = uuid.UUID(int=5)
 
 MINUTE_MS = 60_000
 RETENTION_MINUTES = 60
@@ -59,9 +65,9 @@ def commit(
             ),
         ),
     )
-    client = shell.client(version)
     ticket = shell.submit(
-        lambda shard, ticket, now: shard.commit(request, client, ticket, now), lambda code: _commit_refused(code)
+        lambda shard, ticket, now: shard.commit(DecodedCommit(request, version), now),
+        _commit_refused,
     )
     return _code(ticket)
 
@@ -72,13 +78,13 @@ def _commit_refused(code: ErrorCode) -> OffsetCommitResponse:
 
 
 def _code(ticket: Waiting) -> ErrorCode:
-    return ErrorCode(ticket.answer.topics[0].partitions[0].error_code)
+    return ErrorCode(ticket.response.topics[0].partitions[0].error_code)
 
 
 def committed(shell: Shell, group_id: str = GROUP) -> dict[int, int]:
     request = OffsetFetchRequestGroup(group_id=group_id, topics=None)
-    answer = shell.shard.fetch(request, False, shell.now)
-    return {each.partition_index: each.committed_offset for topic in answer.topics for each in topic.partitions}
+    response = shell.shard.fetch(request, False, shell.now)
+    return {each.partition_index: each.committed_offset for topic in response.topics for each in topic.partitions}
 
 
 def retaining(**settings: Any) -> Shell:
@@ -187,7 +193,7 @@ def test_a_deleted_group_is_gone_with_its_offsets_also_after_a_restart() -> None
     (member,) = shell.stable(1)
     commit(shell, 0, 1, member_id=member, generation=1)
     shell.leave((member, None))
-    group = shell.classic()
+    group = shell.shard.groups[GROUP]
     assert shell.delete().code is ErrorCode.NONE
     assert group.state_name == "Dead"
     for _ in range(2):
@@ -279,9 +285,8 @@ def test_a_transactional_commit_is_part_of_its_producers_transaction() -> None:
             ),
         ),
     )
-    client = shell.client(5)
     shell.submit(
-        lambda shard, ticket, now: shard.commit_in_transaction(request, client, ticket, now),
+        lambda shard, ticket, now: shard.commit_in_transaction(TransactionalCommit(request, 5), now),
         lambda code: TxnOffsetCommitResponse(topics=()),
     )
     assert committed(shell) == {}
@@ -310,8 +315,8 @@ def test_a_group_is_not_forgotten_between_the_two_requests_with_which_a_member_j
     shell = retaining()
     first = shell.join()
     assert first.code is ErrorCode.MEMBER_ID_REQUIRED
-    shell.carry_out(shell.shard.timer_fired(SWEEP, shell.now))
-    assert shell.join(first.answer.member_id).waits
+    shell.carry_out(shell.shard.timer_fired(EXPIRE, shell.now))
+    assert shell.join(first.response.member_id).waits
 
 
 def test_a_group_that_nobody_came_back_to_is_forgotten() -> None:
@@ -342,18 +347,18 @@ def test_a_simple_groups_offsets_are_forgotten_one_by_one() -> None:
 
 def test_many_offsets_are_forgotten_in_slices() -> None:
     shell = retaining()
-    count = 2 * FORGOTTEN_AT_ONCE + 1
+    count = 2 * MAX_DELETED_PER_SLICE + 1
     commit(shell, *range(count))
     commit(shell, group_id="another")
     shell.now = shell.now._replace(believed_ms=shell.now.believed_ms + RETENTION_MINUTES * MINUTE_MS)
     slices = []
     while shell.shard.groups:
-        decision = shell.shard.timer_fired(SWEEP, shell.now)
+        decision = shell.shard.timer_fired(EXPIRE, shell.now)
         slices.append(len(decision.records))
         shell.carry_out(decision)
     assert sum(slices) == count + 1 + 2, "the offsets, and both groups"
-    assert all(number < FORGOTTEN_AT_ONCE + PIECE for number in slices)
-    assert shell.timers[SWEEP] == shell.now.steady_ms + CHECK_MS
+    assert all(number < MAX_DELETED_PER_SLICE + PIECE for number in slices)
+    assert shell.timers[EXPIRE] == shell.now.steady_ms + CHECK_MS
 
 
 def test_no_offset_is_forgotten_because_the_wall_clock_jumps() -> None:
@@ -371,7 +376,7 @@ def test_no_offset_is_forgotten_because_the_wall_clock_jumps() -> None:
 
 def test_a_group_goes_in_the_round_in_which_the_last_of_its_many_offsets_goes() -> None:
     shell = retaining()
-    commit(shell, *range(4 * FORGOTTEN_AT_ONCE))
+    commit(shell, *range(4 * MAX_DELETED_PER_SLICE))
     shell.advance(RETENTION_MINUTES * MINUTE_MS + CHECK_MS)
     assert GROUP not in shell.shard.groups
 
@@ -379,12 +384,12 @@ def test_a_group_goes_in_the_round_in_which_the_last_of_its_many_offsets_goes() 
 def test_offsets_that_do_not_expire_are_looked_at_in_slices() -> None:
     """What a slice costs does not depend on how much there is, not even in a single group."""
     shell = retaining()
-    count = 3 * LOOKED_AT_AT_ONCE
+    count = 3 * MAX_VISITED_PER_SLICE
     for first in range(0, count, 1000):
         commit(shell, *range(first, first + 1000))
     slices = 0
-    while slices == 0 or shell.timers[SWEEP] == shell.now.steady_ms:
-        shell.carry_out(shell.shard.timer_fired(SWEEP, shell.now))
+    while slices == 0 or shell.timers[EXPIRE] == shell.now.steady_ms:
+        shell.carry_out(shell.shard.timer_fired(EXPIRE, shell.now))
         slices += 1
     assert slices >= 3
     assert len(committed(shell)) == count
@@ -392,7 +397,7 @@ def test_offsets_that_do_not_expire_are_looked_at_in_slices() -> None:
 
 def test_what_the_log_refuses_to_forget_is_forgotten_in_the_next_round() -> None:
     shell = retaining()
-    count = FORGOTTEN_AT_ONCE + 1
+    count = MAX_DELETED_PER_SLICE + 1
     commit(shell, *range(count))
     shell.refuses = ErrorCode.NOT_COORDINATOR
     shell.advance(RETENTION_MINUTES * MINUTE_MS + CHECK_MS)
@@ -404,19 +409,22 @@ def test_what_the_log_refuses_to_forget_is_forgotten_in_the_next_round() -> None
 
 def test_offsets_of_a_topic_that_is_gone_go_with_it() -> None:
     shell = Shell()
+    shell.carry_out(shell.shard.topics_changed(_Topics("words", "others"), {"words", "others"}, shell.now))
     commit(shell, topic="words")
     commit(shell, 3, topic="others")
-    shell.carry_out(shell.shard.topics_changed(_Topics("others"), {"words", "others"}, shell.now))
+    topics = _Topics("others")
+    shell.carry_out(shell.shard.topics_changed(topics, {"words", "others"}, shell.now, deleted={"words": {TOPIC_ID}}))
     shell.advance(0)
     assert committed(shell) == {3: 5}
 
 
-@pytest.mark.parametrize("count", [1, FORGOTTEN_AT_ONCE + 1])
+@pytest.mark.parametrize("count", [1, MAX_DELETED_PER_SLICE + 1])
 def test_offsets_of_a_topic_that_is_gone_go_when_the_log_takes_that(count: int) -> None:
     shell = Shell()
+    shell.carry_out(shell.shard.topics_changed(_Topics("words"), {"words"}, shell.now))
     commit(shell, *range(count))
     shell.refuses = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    shell.carry_out(shell.shard.topics_changed(_Topics(), {"words"}, shell.now))
+    shell.carry_out(shell.shard.topics_changed(_Topics(), {"words"}, shell.now, deleted={"words": {TOPIC_ID}}))
     shell.advance(10_000)
     assert len(committed(shell)) == count
     shell.refuses = None
@@ -429,7 +437,7 @@ class _Topics:
         self._names = names
 
     def topic(self, name: str) -> Any:
-        return object() if name in self._names else None
+        return TopicView(name, TOPIC_ID, 1) if name in self._names else None
 
     def name_of(self, topic_id: object) -> None:
         return None
@@ -452,7 +460,7 @@ def test_a_new_group_that_the_log_refuses_never_was() -> None:
     assert shell.stable(1)
 
 
-def test_groups_come_back_stable_with_their_members_whose_sessions_begin_anew() -> None:
+def test_groups_are_restored_as_stable_with_new_sessions_for_their_members() -> None:
     shell = Shell()
     leader, follower = shell.stable(2)
     shell.advance(SESSION_MS - 1)
@@ -460,12 +468,12 @@ def test_groups_come_back_stable_with_their_members_whose_sessions_begin_anew() 
     assert shell.state == "Stable"
     shell.advance(SESSION_MS - 1)
     assert shell.heartbeat(leader, 1) is ErrorCode.NONE
-    assert shell.sync(follower, 1).answer.assignment == follower.encode()
+    assert shell.sync(follower, 1).response.assignment == follower.encode()
     shell.advance(1)
     assert shell.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_rebalance_that_a_crash_ended_begins_anew() -> None:
+def test_a_rebalance_that_a_crash_ended_restarts() -> None:
     shell = Shell()
     leader, follower = shell.stable(2)
     waiting = shell.join(leader)
@@ -473,7 +481,7 @@ def test_a_rebalance_that_a_crash_ended_begins_anew() -> None:
     assert waiting.code is ErrorCode.NOT_COORDINATOR
     assert shell.state == "Stable"
     joined = {leader: shell.join(leader), follower: shell.join(follower)}
-    assert {each.answer.generation_id for each in joined.values()} == {2}
+    assert {each.response.generation_id for each in joined.values()} == {2}
 
 
 def test_records_of_the_consumer_protocol_take_the_place_of_a_classic_group_and_the_reverse() -> None:

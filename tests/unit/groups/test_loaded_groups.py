@@ -4,9 +4,9 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.groups import shard as shard_module
+from kaspar.groups import resumption
 from kaspar.groups.group import GroupTimer
-from kaspar.groups.shard import RESUME
+from kaspar.groups.resumption import RESUME
 from tests.unit.groups.shell import DELAY_MS, SESSION_MS, Shell
 
 GROUPS = [f"g{number}" for number in range(5)]
@@ -15,7 +15,7 @@ GROUPS = [f"g{number}" for number in range(5)]
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Some groups, which are resumed one by one."""
-    monkeypatch.setattr(shard_module, "LOOKED_AT_AT_ONCE", 1)
+    monkeypatch.setattr(resumption, "MAX_PER_SLICE", 1)
     shell = Shell()
     for group_id in GROUPS:
         shell.stable(2, group_id=group_id, session_timeout_ms=100 * SESSION_MS)
@@ -59,7 +59,7 @@ def test_a_group_that_is_asked_before_its_turn_goes_on_as_any_other(shell: Shell
     assert shell.heartbeat(members[0], 1, group_id=GROUPS[-1]) is ErrorCode.REBALANCE_IN_PROGRESS
     again = shell.join(members[0], group_id=GROUPS[-1])
     assert (joined.code, again.code) == (ErrorCode.NONE, ErrorCode.NONE)
-    assert joined.answer.generation_id == again.answer.generation_id == 2
+    assert joined.response.generation_id == again.response.generation_id == 2
 
 
 def test_a_group_that_goes_before_its_turn_is_not_resumed(shell: Shell) -> None:

@@ -4,11 +4,11 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.config.broker.groups import GroupSettings
-from kaspar.groups.classic import ClassicGroup
-from kaspar.groups.consumer import ConsumerGroup
-from kaspar.groups.consumer_protocol import write_assignment
+from kaspar.groups.classic.group import ClassicGroup
+from kaspar.groups.consumer.group import ConsumerGroup
+from kaspar.groups.consumer.protocol import write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
-from tests.unit.groups.consumer_shell import (
+from tests.unit.groups.consumer.shell import (
     AT_ONCE,
     HEARTBEAT_MS,
     ClassicConsumer,
@@ -16,8 +16,8 @@ from tests.unit.groups.consumer_shell import (
     ConsumerShell,
     subscription,
 )
+from tests.unit.groups.consumer.test_heartbeat import ALL, code
 from tests.unit.groups.shell import GROUP, REBALANCE_MS, SESSION_MS
-from tests.unit.groups.test_consumer_heartbeat import ALL, code
 
 
 def assignment(*partitions: int, user_data: bytes | None = None) -> bytes:
@@ -129,12 +129,12 @@ def test_an_assignor_that_keeps_data_of_its_own_keeps_the_group_what_it_is() -> 
     assert code(shell.consumer("new").join().response) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_whoever_waits_for_the_classic_group_is_told_to_join_again() -> None:
+def test_members_that_wait_for_the_classic_group_have_to_rejoin() -> None:
     shell = ConsumerShell(
         GroupSettings(group_consumer_assignment_interval_ms=0, group_initial_rebalance_delay_ms=3_000)
     )
     waiting = shell.join(instance_id="i", protocols={"range": subscription("orders")})
-    assert waiting.answer is None
+    assert waiting.response is None
     shell.consumer("new").join()
     assert waiting.code is ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -154,7 +154,7 @@ def test_a_static_member_may_change_protocol() -> None:
     classic_group(shell, instance_id="i")
     consumer = shell.consumer("new", instance_id="i").join()
     assert consumer.partitions == ALL
-    assert set(shell.group.state.members) == {"new"}
+    assert set(shell.membership.state.members) == {"new"}
 
 
 def test_a_static_member_that_changes_protocol_while_its_group_rebalances_gets_what_it_reads() -> None:
@@ -222,10 +222,10 @@ def test_sync_names_the_protocol_that_was_joined_with() -> None:
     right = shell.sync(
         classic.member_id, classic.generation, protocol_type="consumer", protocol_name="cooperative-sticky"
     )
-    assert (right.code, right.answer.protocol_name) == (ErrorCode.NONE, "cooperative-sticky")
+    assert (right.code, right.response.protocol_name) == (ErrorCode.NONE, "cooperative-sticky")
 
 
-def test_whoever_is_behind_is_told_at_sync_to_join_again() -> None:
+def test_a_sync_after_the_group_epoch_moved_on_has_to_rejoin() -> None:
     shell = ConsumerShell()
     classic, _ = mixed_group(shell)
     shell.consumer("third").join()
@@ -236,48 +236,48 @@ def test_a_session_of_a_member_of_the_classic_protocol_is_its_own() -> None:
     shell = ConsumerShell()
     _, consumer = mixed_group(shell)
     shell.advance(SESSION_MS)
-    assert set(shell.group.state.members) == {"new"}
+    assert set(shell.membership.state.members) == {"new"}
     consumer.heartbeat()
     assert consumer.partitions == ALL
 
 
-def test_who_is_told_to_join_and_does_not_is_removed() -> None:
+def test_a_member_that_has_to_rejoin_and_does_not_is_removed() -> None:
     shell = ConsumerShell()
     classic, consumer = mixed_group(shell)
     third = shell.consumer("third").join()
     for _ in range(REBALANCE_MS // HEARTBEAT_MS):
-        assert classic.member_id in shell.group.state.members
+        assert classic.member_id in shell.membership.state.members
         shell.heartbeat(classic.member_id, classic.generation)
         consumer.heartbeat()
         third.heartbeat()
         shell.advance(HEARTBEAT_MS)
-    assert classic.member_id not in shell.group.state.members
+    assert classic.member_id not in shell.membership.state.members
 
 
-def test_who_joins_and_does_not_sync_is_removed() -> None:
+def test_a_member_that_joins_and_does_not_sync_is_removed() -> None:
     shell = ConsumerShell()
     _, consumer = mixed_group(shell)
     third = ClassicConsumer(shell).join()
     for _ in range(REBALANCE_MS // HEARTBEAT_MS):
-        assert third.member_id in shell.group.state.members
+        assert third.member_id in shell.membership.state.members
         shell.heartbeat(third.member_id, third.generation)
         consumer.heartbeat()
         shell.advance(HEARTBEAT_MS)
-    assert third.member_id not in shell.group.state.members
+    assert third.member_id not in shell.membership.state.members
 
 
 def test_admin_tools_remove_static_members_of_either_protocol() -> None:
     shell = ConsumerShell()
     classic, _ = mixed_group(shell)
     shell.consumer("s", instance_id="i").join()
-    answer = shell.leave(("", "i"), ("", "nobody"), ("x", "i"), (classic.member_id, None)).answer
-    assert [ErrorCode(member.error_code) for member in answer.members] == [
+    response = shell.leave(("", "i"), ("", "nobody"), ("x", "i"), (classic.member_id, None)).response
+    assert [ErrorCode(member.error_code) for member in response.members] == [
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.NONE,
     ]
-    assert set(shell.group.state.members) == {"new"}
+    assert set(shell.membership.state.members) == {"new"}
 
 
 def test_a_mixed_group_goes_on_after_a_restart() -> None:
@@ -295,14 +295,14 @@ def test_a_mixed_group_goes_on_after_a_restart() -> None:
 def test_the_last_member_of_the_new_protocol_leaves_a_classic_group_behind() -> None:
     shell = ConsumerShell()
     classic, consumer = mixed_group(shell)
-    epoch = shell.group.state.group_epoch
+    epoch = shell.membership.state.group_epoch
     consumer.leave()
     assert kind(shell) == "classic"
     shell.advance(0)
     group = shell.shard.groups[GROUP]
     assert isinstance(group, ClassicGroup)
-    assert (group.generation_id, group.state_name) == (epoch, "PreparingRebalance")
-    assert [member.member_id for member in group.roster] == [classic.member_id]
+    assert (group.membership.generation_id, group.state_name) == (epoch, "PreparingRebalance")
+    assert [member.member_id for member in group.membership.roster] == [classic.member_id]
     classic.join()
     classic.sync({classic.member_id: assignment(0, 1, 2, 3)})
     assert classic.generation == epoch + 1
@@ -325,10 +325,10 @@ def test_a_session_that_ends_does_the_same() -> None:
 def test_the_policy_may_keep_it_a_consumer_group(policy: str) -> None:
     shell = ConsumerShell()
     classic, consumer = mixed_group(shell)
-    shell.shard.surroundings.settings = GroupSettings(group_consumer_migration_policy=policy)
+    shell.shard.context.settings = GroupSettings(group_consumer_migration_policy=policy)
     consumer.leave()
     assert kind(shell) == "consumer"
-    assert set(shell.group.state.members) == {classic.member_id}
+    assert set(shell.membership.state.members) == {classic.member_id}
 
 
 def test_the_last_member_of_all_leaves_an_empty_consumer_group_behind() -> None:

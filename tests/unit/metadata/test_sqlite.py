@@ -1,4 +1,4 @@
-"""The embedded store's own promises: its file, its format, who may open it."""
+"""The embedded store's own guarantees: its file, its format, its lock."""
 
 import asyncio
 import sqlite3
@@ -148,7 +148,7 @@ class _FailingConnection:
 
 
 def test_nobody_reads_what_was_never_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever does not know the outcome of a change reads the store to find it out."""
+    """When the outcome of a change is unknown, reading the store reveals it."""
 
     async def main() -> None:
         metadata = await SqliteMetadata.open(tmp_path)

@@ -1,4 +1,4 @@
-"""What every store must keep. ZooKeeper is to run the same tests."""
+"""What every store must keep. ZooKeeper runs the same tests (tests/integration/metadata)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -70,7 +70,7 @@ def test_versions_count_the_puts(run: Run) -> None:
     run(scenario)
 
 
-def test_a_node_made_anew_is_told_by_its_creation(run: Run) -> None:
+def test_a_recreated_node_is_recognised_by_its_creation_id(run: Run) -> None:
     async def scenario(ensemble: Ensemble) -> None:
         store = ensemble.connect()
         await store.transact([Create("/a")])

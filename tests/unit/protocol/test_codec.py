@@ -85,8 +85,8 @@ def test_unknown_tagged_field_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("tags", "why"),
     [
-        (b"\x02\x07\x01a\x07\x01b", "comes after"),
-        (b"\x02\x08\x01a\x07\x01b", "comes after"),
+        (b"\x02\x07\x01a\x07\x01b", "follows"),
+        (b"\x02\x08\x01a\x07\x01b", "follows"),
         (b"\x01\x07\x05a", "are needed"),
         (b"\xff\xff\xff\xff\x0f", "tagged fields in"),
     ],
@@ -105,11 +105,11 @@ def test_tagged_fields_out_of_order_or_without_their_bytes_are_malformed(tags: b
         (FLEXIBLE, b"\xff\xff\xff\xff\x0f", "an array of 4294967294 elements"),
         (FLEXIBLE, b"\xff\xff\xff\xff\x1f", "longer than 32 bits"),
         (FLEXIBLE, b"\x80\x80\x80\x80\x80\x00", "longer than 32 bits"),
-        (OLDER, b"\0\0\0\1\xff\xff", "a null string"),
+        (OLDER, b"\0\0\0\1\xff\xff", "is null, but not nullable"),
         (OLDER, b"\0\0\0\1\xff\xfe", "a string of length -2"),
         (OLDER, b"\0\0\0\1\0\2\xc3\x28", "not UTF-8"),
         (OLDER, b"\0\0\0\1\0\x09short", "are needed"),
-        (FLEXIBLE, b"\x02" + bytes(16) + b"\x81\x80\x02" + b"a" * 32768, "32767 is the most"),
+        (FLEXIBLE, b"\x02" + bytes(16) + b"\x81\x80\x02" + b"a" * 32768, "exceeds the limit of 32767"),
         (OLDER, b"", "are needed"),
     ],
 )
@@ -127,13 +127,13 @@ def test_array_is_refused_before_memory_is_taken_for_it() -> None:
 
 @pytest.mark.parametrize("version", [2, 5])
 def test_elements_of_all_arrays_together_are_limited(version: int) -> None:
-    """Where each array is short and each byte is there, only their sum tells of a frame made to fill the memory."""
+    """Each array is short and no byte is missing: only their sum reveals a frame made to exhaust memory."""
     configs = tuple(CreatableTopicConfig(name="", value=None) for _ in range(10))
     topic = CreatableTopic(name="", num_partitions=0, replication_factor=0, assignments=(), configs=configs)
     request = CreateTopicsRequest(topics=(topic,) * 5)
     data = write(request, version)
     assert read(CreateTopicsRequest, version, data, max_elements=55)[0] == request
-    with pytest.raises(MalformedBytes, match="more elements than any client sends"):
+    with pytest.raises(MalformedBytes, match="too many array elements"):
         read(CreateTopicsRequest, version, data, max_elements=54)
 
 
@@ -142,7 +142,7 @@ def test_tagged_fields_count_as_elements() -> None:
     tags = b"\x03" + b"".join(bytes([tag, 0]) for tag in (20, 21, 22))
     data = write(request, 4)[:-1] + tags
     assert read(InitProducerIdRequest, 4, data, max_elements=3)[0] == request
-    with pytest.raises(MalformedBytes, match="more elements"):
+    with pytest.raises(MalformedBytes, match="too many array elements"):
         read(InitProducerIdRequest, 4, data, max_elements=2)
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import SERVED
+from kaspar.broker.wiring import SERVED
 from kaspar.protocol.api import response_class
 from kaspar.protocol.error_counts import ErrorCounts, error_counter
 from kaspar.protocol.messages.describe_log_dirs import DescribeLogDirsResponse

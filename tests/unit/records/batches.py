@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from kaspar.records import Codec, Record, build_batch, set_crc
-from kaspar.records.batch import HEADER
 from kaspar.records.builder import _append_varint
 from kaspar.records.deflate import deflate
+from kaspar.records.layout import HEADER
 
 NOW_MS = 1_700_000_000_000
 FIELDS = [

@@ -63,7 +63,7 @@ def _octets(column: OctetsColumn) -> list[bytes | None]:
 
 
 def read_columns(
-    answers: Sequence[bytes | bytearray],
+    responses: Sequence[bytes | bytearray],
     *,
     start: int = 0,
     until: int = 1 << 40,
@@ -73,11 +73,13 @@ def read_columns(
     max_bytes: int = 1 << 20,
 ) -> list[Columns]:
     reader = ColumnReader(PARTITION, columns, start, until, max_rows=max_rows, max_bytes=max_bytes)
-    found = [full for answer in answers for full in reader.take(memoryview(answer), aborted)]
+    found = [full for response in responses for full in reader.take(memoryview(response), aborted)]
     rest = reader.finish()
     return found if rest is None else [*found, rest]
 
 
-def offsets_of(*answers: bytes | bytearray, until: int = 1 << 40, aborted: Sequence[tuple[int, int]] = ()) -> list[int]:
-    found = read_columns(answers, until=until, columns=["offset"], aborted=aborted)
+def offsets_of(
+    *responses: bytes | bytearray, until: int = 1 << 40, aborted: Sequence[tuple[int, int]] = ()
+) -> list[int]:
+    found = read_columns(responses, until=until, columns=["offset"], aborted=aborted)
     return [row.offset for columns in found for row in rows_of(columns) if row.offset is not None]

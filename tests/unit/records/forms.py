@@ -11,7 +11,7 @@ from kaspar.base import compiled
 FORMS = ["compiled", "interpreted"]
 
 
-def core_in_form(form: str, module: str = "kaspar.records.core") -> ModuleType:
+def core_in_form(form: str, module: str = "kaspar.records.core.checking") -> ModuleType:
     if form == "interpreted":
         return importlib.import_module(module)
     if os.environ.get("KASPAR_INTERPRETED") == "1":

@@ -28,7 +28,7 @@ def refusal(core: ModuleType, batch: Octets) -> Refused:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_checked_batch_tells_all_about_an_honest_batch(core: ModuleType, codec: Codec) -> None:
+def test_checked_batch_describes_a_valid_batch(core: ModuleType, codec: Codec) -> None:
     records = [Record(NOW_MS, b"a", b"1"), Record(NOW_MS + 9, None, b"2"), Record(NOW_MS - 5, b"c", None)]
     records += [Record(NOW_MS + 9, b"d", b"4", (("name", b"value"),))]
     batch = build_batch(
@@ -182,29 +182,35 @@ NO_HEADERS = varint(0)
 @pytest.mark.parametrize(
     ("payload", "sentence"),
     [
-        (b"", "it ends within record 0 of 1"),
-        (varint(6), "it ends within record 0 of 1"),
+        (b"", "the batch ends within record 0 of 1"),
+        (varint(6), "the batch ends within record 0 of 1"),
         (varint(70) + b"\0" * 60, "does not end where its length says"),
-        (varint(5) + b"\0" * 5, "too short to be a record"),
-        (varint(-1) + b"\0" * 5, "too short to be a record"),
+        (varint(5) + b"\0" * 5, "shorter than the smallest possible record"),
+        (varint(-1) + b"\0" * 5, "shorter than the smallest possible record"),
         (b"\x80" * 5 + b"\0", "longer than its type"),
-        (b"\x80", "it ends within record 0 of 1"),
+        (b"\x80", "the batch ends within record 0 of 1"),
         (record(b"\0" + b"\x80" * 10 + b"\0" * 9), "longer than its type"),
         (record(b"\0" + varint(0) + b"\x80" * 5 + b"\0" * 9), "longer than its type"),
-        (plain_record(1), "another offset"),
-        (plain_record(-1), "another offset"),
-        (record(GOOD_HEAD + varint(100) + octets(b"v") + NO_HEADERS), "longer than the record"),
-        (record(GOOD_HEAD + varint(0x7FFF_FFFF) + octets(b"v") + NO_HEADERS), "longer than the record"),
-        (record(GOOD_HEAD + octets(b"k") + varint(100) + NO_HEADERS), "longer than the record"),
-        (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(-1)), "impossible number of headers"),
-        (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(5) + b"\0\0"), "impossible number of headers"),
+        (plain_record(1), "an offset delta other than"),
+        (plain_record(-1), "an offset delta other than"),
+        (record(GOOD_HEAD + varint(100) + octets(b"v") + NO_HEADERS), "extends beyond the record"),
+        (record(GOOD_HEAD + varint(0x7FFF_FFFF) + octets(b"v") + NO_HEADERS), "extends beyond the record"),
+        (record(GOOD_HEAD + octets(b"k") + varint(100) + NO_HEADERS), "extends beyond the record"),
+        (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(-1)), "an invalid number of headers"),
+        (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(5) + b"\0\0"), "an invalid number of headers"),
         (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(1) + octets(None) + octets(None)), "without a key"),
-        (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(1) + varint(9) + octets(b"v")), "longer than the rec"),
-        (record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(1) + octets(b"n") + varint(9)), "longer than the rec"),
+        (
+            record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(1) + varint(9) + octets(b"v")),
+            "extends beyond the rec",
+        ),
+        (
+            record(GOOD_HEAD + octets(b"k") + octets(b"v") + varint(1) + octets(b"n") + varint(9)),
+            "extends beyond the rec",
+        ),
         (record(GOOD_HEAD + octets(b"k") + octets(b"v") + NO_HEADERS + b"more"), "does not end where its length says"),
         (record(GOOD_HEAD + octets(b"k") + octets(b"v") + NO_HEADERS, length=9) + b"\0", "does not end where its len"),
-        (plain_record(0) + b"\0", "more bytes follow"),
-        (plain_record(0) + plain_record(1), "more bytes follow"),
+        (plain_record(0) + b"\0", "bytes follow the last of 1 records"),
+        (plain_record(0) + plain_record(1), "bytes follow the last of 1 records"),
     ],
 )
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
@@ -236,7 +242,7 @@ def test_walk_of_bytes_one_by_one_finds_a_missing_end(core: ModuleType) -> None:
 def test_place_outside_the_buffer_is_the_callers_mistake(core: ModuleType) -> None:
     batch = build_batch(some_records())
     for start, end in ((-1, len(batch)), (0, len(batch) + 1)):
-        with pytest.raises(ValueError, match="no such place"):
+        with pytest.raises(ValueError, match="is outside a buffer of"):
             core.check_batch(batch, start, end)
 
 
@@ -271,7 +277,7 @@ def test_plain_batch_is_handed_on_with_what_a_log_wants_to_know(core: ModuleType
     buffer = bytearray(b"....") + batch
     end = len(buffer)
     expected = (buffer, 4, end, 2, NOW_MS + 2, 7, 2, 9, False, -1)
-    assert core.check_plain_batch(buffer, 4, end, (len(batch), 3, 0, 2, True), NOW_MS) == expected
+    assert core.check_plain_batch(buffer, 4, end, core.PlainTerms(len(batch), 3, 0, 2, True), NOW_MS) == expected
 
 
 @pytest.mark.parametrize(
@@ -296,19 +302,19 @@ def test_plain_batch_is_handed_on_with_what_a_log_wants_to_know(core: ModuleType
 def test_batch_that_asks_for_a_closer_look_is_not_plain(
     core: ModuleType, batch: bytearray, terms: tuple[int, int, int, int, bool]
 ) -> None:
-    assert core.check_plain_batch(batch, 0, len(batch), terms, NOW_MS) is None
+    assert core.check_plain_batch(batch, 0, len(batch), core.PlainTerms(*terms), NOW_MS) is None
 
 
 def test_plain_batch_is_found_in_a_view_too(core: ModuleType) -> None:
     view = memoryview(b"...." + build_batch(some_records(2)))
-    assert core.check_plain_batch(view, 4, len(view), TERMS, NOW_MS)[:4] == (view, 4, len(view), 1)
-    with pytest.raises(ValueError, match="no such place"):
-        core.check_plain_batch(view, 4, len(view) + 1, TERMS, NOW_MS)
+    assert core.check_plain_batch(view, 4, len(view), core.PlainTerms(*TERMS), NOW_MS)[:4] == (view, 4, len(view), 1)
+    with pytest.raises(ValueError, match="is outside a buffer of"):
+        core.check_plain_batch(view, 4, len(view) + 1, core.PlainTerms(*TERMS), NOW_MS)
 
 
 def test_batch_that_is_bad_is_refused_as_any_other_check_refuses_it(core: ModuleType) -> None:
     batch = with_stale_crc(build_batch(some_records(1)), crc=1)
     expected = refusal(core, batch)
     with pytest.raises(Refused) as caught:
-        core.check_plain_batch(batch, 0, len(batch), TERMS, NOW_MS)
+        core.check_plain_batch(batch, 0, len(batch), core.PlainTerms(*TERMS), NOW_MS)
     assert (caught.value.code, caught.value.message) == (expected.code, expected.message)

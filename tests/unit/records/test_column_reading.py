@@ -22,8 +22,8 @@ from tests.unit.records.forms import FORMS, core_in_form
 @pytest.fixture(params=FORMS, autouse=True)
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test runs on each form of the compiled core."""
-    for name in ("column_reading_core", "batch_selection_core"):
-        monkeypatch.setattr(reading, name, core_in_form(request.param, f"kaspar.records.{name}"))
+    for name in ("column_filling", "batch_selection"):
+        monkeypatch.setattr(reading, name, core_in_form(request.param, f"kaspar.records.core.{name}"))
 
 
 def batch_at(offset: int, count: int = 3, *, codec: Codec = Codec.NONE, producer: int = -1) -> bytearray:
@@ -75,9 +75,9 @@ def test_record_without_a_time_keeps_minus_one() -> None:
 
 
 @pytest.mark.parametrize("timestamp", [1 << 62, -(1 << 62)])
-def test_time_beyond_microseconds_is_told_and_not_wrapped(timestamp: int) -> None:
+def test_timestamp_that_overflows_microseconds_is_reported_and_not_wrapped(timestamp: int) -> None:
     batch = build_batch([Record(timestamp, None, b"v")])
-    with pytest.raises(MalformedBytes, match="a time that microseconds cannot tell"):
+    with pytest.raises(MalformedBytes, match="the timestamp of a record overflows microseconds"):
         read_columns([batch])
     assert read_columns([batch], columns=["value"])[0].rows == 1
 
@@ -97,8 +97,8 @@ def test_rows_are_counted_where_no_column_of_records_is_wanted() -> None:
 
 
 def test_range_starts_and_ends_within_batches() -> None:
-    answers = [batch_at(0) + batch_at(3), batch_at(6) + batch_at(9)]
-    found = read_columns(answers, start=2, until=7)
+    responses = [batch_at(0) + batch_at(3), batch_at(6) + batch_at(9)]
+    found = read_columns(responses, start=2, until=7)
     assert [row.offset for columns in found for row in rows_of(columns)] == [2, 3, 4, 5, 6]
 
 
@@ -126,7 +126,7 @@ def test_control_batches_are_never_shown() -> None:
 
 
 def test_aborted_transactions_are_left_out_up_to_their_marker() -> None:
-    answer = (
+    response = (
         batch_at(0, producer=7)
         + batch_at(3, producer=8)  # of another producer, whose transaction is committed
         + batch_at(6)  # of none
@@ -138,12 +138,12 @@ def test_aborted_transactions_are_left_out_up_to_their_marker() -> None:
         + batch_at(18, producer=8)
         + marker_at(21, 8, ControlType.ABORT)
     )
-    assert offsets_of(answer, aborted=[(8, 18), (7, 0)]) == [3, 4, 5, 6, 7, 8, 13, 14, 15]
+    assert offsets_of(response, aborted=[(8, 18), (7, 0)]) == [3, 4, 5, 6, 7, 8, 13, 14, 15]
     everything = [*range(12), 13, 14, 15, 18, 19, 20]
-    assert offsets_of(answer) == everything  # read_uncommitted: no transaction is called aborted
+    assert offsets_of(response) == everything  # read_uncommitted: no transaction is called aborted
 
 
-def test_transaction_whose_marker_is_not_in_the_answer_is_left_out() -> None:
+def test_transaction_whose_marker_is_not_in_the_response_is_left_out() -> None:
     assert offsets_of(batch_at(0, producer=7) + batch_at(3), aborted=[(7, 0)]) == [3, 4, 5]
 
 
@@ -151,9 +151,9 @@ def test_transaction_whose_marker_is_not_in_the_answer_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
-def test_columns_end_with_the_most_rows_within_batches_and_across_answers(codec: Codec) -> None:
-    answers = [batch_at(offset, 5, codec=codec) for offset in range(0, 50, 5)]
-    found = read_columns(answers, max_rows=7)
+def test_columns_end_with_the_most_rows_within_batches_and_across_responses(codec: Codec) -> None:
+    responses = [batch_at(offset, 5, codec=codec) for offset in range(0, 50, 5)]
+    found = read_columns(responses, max_rows=7)
     assert [columns.rows for columns in found] == [7, 7, 7, 7, 7, 7, 7, 1]
     assert [row.offset for columns in found for row in rows_of(columns)] == list(range(50))
 
@@ -191,7 +191,8 @@ def test_columns_grow_with_what_comes() -> None:
 def test_damaged_batch_is_named() -> None:
     damaged = batch_at(1234)
     damaged[-1] ^= 1
-    with pytest.raises(MalformedBytes, match=r"topic-3: the batch at offset 1234 is damaged: its crc is \d+, not \d+"):
+    problem = r"topic-3: the batch at offset 1234 is damaged: the CRC is \d+, but the header says \d+"
+    with pytest.raises(MalformedBytes, match=problem):
         read_columns([batch_at(1231) + damaged])
 
 
@@ -204,7 +205,7 @@ def test_damage_is_not_seen_where_nothing_is_read() -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 def test_old_formats_are_refused_with_a_sentence(magic: int) -> None:
     old = with_stale_crc(batch_at(5), magic=magic)
-    with pytest.raises(MalformedBytes, match=rf"topic-3: at offset 5 are messages in the old format v{magic}"):
+    with pytest.raises(MalformedBytes, match=rf"topic-3: offset 5 has messages in the old format v{magic}"):
         read_columns([old])
     with pytest.raises(MalformedBytes, match="old format"):
         offset_behind(old)
@@ -230,19 +231,19 @@ def test_header_that_cannot_be_is_refused(fields: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("payload", "count", "problem"),
     [
-        (plain_record(0), 2, "lacks the last 1 of its records"),
-        (plain_record(0) + plain_record(1), 1, "more records than it says"),
+        (plain_record(0), 2, "the last 1 of its records are missing"),
+        (plain_record(0) + plain_record(1), 1, "more records than the batch header says"),
         (plain_record(0) + b"\x80", 2, "cut off or longer than its type"),
         (plain_record(0) + b"\xff\xff\xff\xff\xff\x01", 2, "cut off or longer than its type"),
-        (record(b"", 5), 1, "too short to be one"),
-        (record(b"\0\0\0\1\1\0", 60), 1, "ends behind what it is in"),
-        (plain_record(1), 1, "an offset outside of its batch"),
-        (record(b"\0\0\0\x20\1\0"), 1, "ends behind what it is in"),
-        (record(b"\0\0\0\1\x20\0"), 1, "ends behind what it is in"),
+        (record(b"", 5), 1, "shorter than the smallest possible record"),
+        (record(b"\0\0\0\1\1\0", 60), 1, "extends beyond its container"),
+        (plain_record(1), 1, "an offset outside its batch"),
+        (record(b"\0\0\0\x20\1\0"), 1, "extends beyond its container"),
+        (record(b"\0\0\0\1\x20\0"), 1, "extends beyond its container"),
         (record(b"\0\0\0\1\1\0\0"), 1, "does not end where its length says"),
-        (record(b"\0\0\0\1\1\1\0"), 1, "an impossible number of headers"),
+        (record(b"\0\0\0\1\1\1\0"), 1, "an invalid number of headers"),
         (record(b"\0\0\0\1\1\x02\1\1"), 1, "a header without a key"),
-        (record(b"\0\0\0\1\1\x02\0\x20"), 1, "ends behind what it is in"),
+        (record(b"\0\0\0\1\1\x02\0\x20"), 1, "extends beyond its container"),
         (record(b"\0\0\0\1\1\x02\0\0\0"), 1, "does not end where its length says"),
     ],
 )

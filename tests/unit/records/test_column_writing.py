@@ -5,13 +5,18 @@ from types import ModuleType
 import pytest
 
 from kaspar.records import Codec, iter_records, read_header
-from kaspar.records.column_writing import take_batch
+from kaspar.records.column_writing import all_rows, take_batch
 from tests.unit.records.forms import FORMS, core_in_form
 
 
 @pytest.fixture(params=FORMS)
 def core(request: pytest.FixtureRequest) -> ModuleType:
-    return core_in_form(request.param, "kaspar.records.column_writing_core")
+    return core_in_form(request.param, "kaspar.records.core.column_writing")
+
+
+@pytest.fixture(params=FORMS)
+def grouping(request: pytest.FixtureRequest) -> ModuleType:
+    return core_in_form(request.param, "kaspar.records.core.row_grouping")
 
 
 def int32(*numbers: int) -> memoryview:
@@ -57,35 +62,35 @@ def test_murmur2_is_that_of_kafkas_clients_for_every_length_and_octet(core: Modu
 def test_sticky_partitions_take_turns_by_bytes(core: ModuleType) -> None:
     columns = values_alone(core, *[b"x" * 42] * 8)
     partitioner = core.Partitioner(3, int32(2, 0, 1), 100)
-    assert partitioner.assign(columns, core.all_rows(8), 0, 5).tolist() == [2, 2, 0, 0, 1]
-    assert partitioner.assign(columns, core.all_rows(8), 5, 8).tolist() == [1, 2, 2]
+    assert partitioner.assign(columns, all_rows(8), 0, 5).tolist() == [2, 2, 0, 0, 1]
+    assert partitioner.assign(columns, all_rows(8), 5, 8).tolist() == [1, 2, 2]
 
 
-def test_a_partition_asked_for_wins_and_one_that_is_not_there_is_told(core: ModuleType) -> None:
+def test_a_requested_partition_wins_and_an_unknown_one_is_reported(core: ModuleType) -> None:
     columns = values_alone(core, b"", b"", b"")
     partitioner = core.Partitioner(3, int32(1), 100)
-    asked = partitioner.assign(columns, core.all_rows(3), 0, 3, int32(9, 0, 7, 2), bytes([0b1010]), 1)
+    asked = partitioner.assign(columns, all_rows(3), 0, 3, int32(9, 0, 7, 2), bytes([0b1010]), 1)
     assert asked.tolist() == [0, 1, 2]
     assert not partitioner.out_of_range
-    partitioner.assign(columns, core.all_rows(3), 0, 3, int32(0, 3, 1))
+    partitioner.assign(columns, all_rows(3), 0, 3, int32(0, 3, 1))
     assert (partitioner.out_of_range, partitioner.stranger) == (True, 3)
 
 
-def test_rows_are_grouped_in_their_order(core: ModuleType) -> None:
-    rows, starts = core.group_rows(int32(2, 0, 2, 0), 4, int32(9, 5, 6, 7, 8), 1)
+def test_rows_are_grouped_in_their_order(grouping: ModuleType) -> None:
+    rows, starts = grouping.group_rows(int32(2, 0, 2, 0), 4, int32(9, 5, 6, 7, 8), 1)
     assert (rows.tolist(), starts.tolist()) == ([6, 8, 5, 7], [0, 2, 2, 4, 4])
 
 
 @pytest.mark.parametrize("group", [-1, 3])
-def test_a_row_of_no_group_is_refused(core: ModuleType, group: int) -> None:
+def test_a_row_of_no_group_is_refused(grouping: ModuleType, group: int) -> None:
     with pytest.raises(ValueError, match="none of 3 groups"):
-        core.group_rows(int32(0, group), 3, core.all_rows(2), 0)
+        grouping.group_rows(int32(0, group), 3, all_rows(2), 0)
 
 
 def test_a_batch_ends_where_it_is_full(core: ModuleType) -> None:
     columns = values_alone(core, *[b"x" * 30] * 5)
     builder = core.BatchBuilder(140, 1000)
-    rows = core.all_rows(5)
+    rows = all_rows(5)
     taken = builder.append(columns, rows, 0, 5, 7)
     first = take_batch(builder, Codec.NONE, None)
     assert (taken, len(first) <= 140, read_header(first, 0).count) == (2, True, 2)
@@ -101,17 +106,17 @@ def test_a_batch_ends_where_it_is_full(core: ModuleType) -> None:
 def test_the_time_of_a_row_that_is_not_taken_is_not_that_of_the_batch(core: ModuleType) -> None:
     columns = values_alone(core, b"x" * 60, b"x" * 60)
     builder = core.BatchBuilder(140, 1000)
-    assert builder.append(columns, core.all_rows(2), 0, 1, 1000) == 1
-    assert builder.append(columns, core.all_rows(2), 1, 2, 99_999) == 1
+    assert builder.append(columns, all_rows(2), 0, 1, 1000) == 1
+    assert builder.append(columns, all_rows(2), 1, 2, 99_999) == 1
     assert read_header(take_batch(builder, Codec.NONE, None), 0).max_timestamp == 1000
-    assert builder.append(columns, core.all_rows(2), 1, 2, 99_999) == 2
+    assert builder.append(columns, all_rows(2), 1, 2, 99_999) == 2
     assert read_header(take_batch(builder, Codec.NONE, None), 0).max_timestamp == 99_999
 
 
-def test_a_large_record_is_a_batch_of_its_own_and_one_too_large_is_told(core: ModuleType) -> None:
+def test_a_large_record_is_a_batch_of_its_own_and_one_too_large_is_reported(core: ModuleType) -> None:
     columns = values_alone(core, b"x" * 300, b"x" * 2000)
     builder = core.BatchBuilder(100, 1000)
-    rows = core.all_rows(2)
+    rows = all_rows(2)
     assert builder.append(columns, rows, 0, 2, 0) == 1
     assert (builder.count, builder.too_large) == (1, 0)
     take_batch(builder, Codec.NONE, None)

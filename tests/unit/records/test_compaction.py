@@ -33,9 +33,8 @@ EVERYTHING = 1 << 62
 
 @pytest.fixture(params=FORMS, autouse=True)
 def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "core", core_in_form(request.param, "kaspar.records.compaction_core"))
-    monkeypatch.setattr(compaction, "judging_core", core_in_form(request.param, "kaspar.records.judging_core"))
-    monkeypatch.setattr(compaction, "rebuilding_core", core_in_form(request.param, "kaspar.records.rebuilding_core"))
+    for name in ("key_table", "key_collecting", "judging", "rebuilding", "batch_scanning"):
+        monkeypatch.setattr(compaction, name, core_in_form(request.param, f"kaspar.records.core.{name}"))
 
 
 def records(*pairs: tuple[bytes | None, bytes | None], step_ms: int = 10) -> list[Record]:
@@ -76,7 +75,7 @@ def filtered(
             batches.filter_batch(data, position, header, fate or BatchFate())
             position += header.size
     kept = bytes(batches.take())
-    assert compaction.rebuilding_core.whole_batches(kept, 0, len(kept)) == (len(kept), None)
+    assert compaction.batch_scanning.whole_batches(kept, 0, len(kept)) == (len(kept), None)
     return kept
 
 
@@ -102,7 +101,7 @@ def keys_and_offsets(data: bytes) -> list[tuple[bytes | None, int]]:
 )
 def test_keys_are_hashed_as_the_inventors_of_siphash_do(size: int, digest: str) -> None:
     seed = struct.unpack("<QQ", bytes(range(16)))
-    table = compaction.core.KeyTable(memoryview(bytearray(24)).cast("Q"), 1, seed)
+    table = compaction.key_table.KeyTable(memoryview(bytearray(24)).cast("Q"), 1, seed)
     assert struct.pack("<QQ", *table.hash_of(bytes(range(size)))).hex() == digest
 
 
@@ -182,7 +181,7 @@ def test_full_map_says_up_to_which_record_it_knows_every_key(codec: Codec) -> No
     ],
     ids=["compressed", "transactional", "control"],
 )
-def test_run_of_plain_batches_ends_before_one_that_somebody_has_to_judge(batch: bytes) -> None:
+def test_run_of_plain_batches_ends_before_one_that_needs_a_decision(batch: bytes) -> None:
     plain = build_batch([Record(NOW_MS, b"k", b"v")])
     data = bytes(plain + batch)
     keys = KeyMap(1 << 16)
@@ -393,8 +392,8 @@ def test_what_was_taken_is_not_given_again() -> None:
 
 def test_whole_batches_end_where_one_is_cut_off() -> None:
     one = bytes(build_batch(records((b"a", b"1"))))
-    assert compaction.rebuilding_core.whole_batches(one + one[:-1], 0, 2 * len(one) - 1) == (len(one), None)
-    assert compaction.rebuilding_core.whole_batches(one + one[:20], len(one), len(one) + 20) == (len(one), None)
+    assert compaction.batch_scanning.whole_batches(one + one[:-1], 0, 2 * len(one) - 1) == (len(one), None)
+    assert compaction.batch_scanning.whole_batches(one + one[:20], len(one), len(one) + 20) == (len(one), None)
 
 
 @pytest.mark.parametrize(
@@ -409,7 +408,7 @@ def test_whole_batches_end_where_one_is_cut_off() -> None:
 )
 def test_what_is_no_sound_batch_is_found(bad: bytes, problem: str) -> None:
     good = bytes(build_batch(records((b"a", b"1"))))
-    assert compaction.rebuilding_core.whole_batches(good + bad, 0, len(good) + len(bad)) == (len(good), problem)
+    assert compaction.batch_scanning.whole_batches(good + bad, 0, len(good) + len(bad)) == (len(good), problem)
 
 
 @pytest.mark.parametrize(
@@ -498,18 +497,16 @@ def test_there_is_room_for_records_that_grow_as_much_as_they_can(codec: Codec) -
 
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_the_records_are_they_are_malformed_or_leave_whole_batches(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(50):
-        some = records(
-            *[(b"%d" % chance.randrange(5), bytes(chance.randrange(40))) for _ in range(chance.randint(1, 80))]
-        )
-        codec = chance.choice([Codec.NONE, Codec.LZ4])
+        some = records(*[(b"%d" % rng.randrange(5), bytes(rng.randrange(40))) for _ in range(rng.randint(1, 80))])
+        codec = rng.choice([Codec.NONE, Codec.LZ4])
         payload = bytearray(build_batch(some)[61:])
-        for _ in range(chance.randrange(4)):
-            payload[chance.randrange(len(payload))] = chance.choice([0, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+        for _ in range(rng.randrange(4)):
+            payload[rng.randrange(len(payload))] = rng.choice([0, 0x7F, 0x80, 0xFF, rng.randrange(256)])
         written = bytes(payload) if codec is Codec.NONE else compressed(codec, [bytes(payload)])
-        data = bytes(batch_of(written, count=len(some), attributes=codec | chance.choice([0, 0x08, 0x40])))
-        keys = KeyMap(24 * chance.randint(2, 200))
+        data = bytes(batch_of(written, count=len(some), attributes=codec | rng.choice([0, 0x08, 0x40])))
+        keys = KeyMap(24 * rng.randint(2, 200))
         with contextlib.suppress(MalformedBytes):
             map_all(keys, data)
         with contextlib.suppress(MalformedBytes):
@@ -525,7 +522,7 @@ def test_index_names_the_batch_that_comes_after_more_bytes_than_its_interval() -
         for number, timestamp in enumerate([500, 900, 700, 800, 950])
     ]
     size = len(batches[0])
-    points = compaction.rebuilding_core.IndexPoints(2 * size - 1)
+    points = compaction.batch_scanning.IndexPoints(2 * size - 1)
     assert points.add(b"".join(batches[:2]), 0) == []
     assert points.add(b"".join(batches[2:]), 2 * size) == [(5, 2 * size, 900, 3), (9, 4 * size, 950, 9)]
     assert (points.max_timestamp, points.offset_of_max_timestamp, points.last_offset) == (950, 9, 9)
@@ -536,24 +533,24 @@ def test_index_names_the_batch_that_comes_after_more_bytes_than_its_interval() -
 
 @pytest.mark.parametrize("seed", range(25))
 def test_any_log_keeps_exactly_the_last_record_of_each_key(seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     data = b""
     offset = 0
-    for _ in range(chance.randint(1, 8)):
-        count = chance.randint(1, 100 if seed == 0 else 12)
+    for _ in range(rng.randint(1, 8)):
+        count = rng.randint(1, 100 if seed == 0 else 12)
         some = [
             Record(
-                1000 + chance.randrange(10 ** chance.randint(1, 12)),
-                chance.choice([None, *(b"%d" % number for number in range(9))]),
-                chance.choice([None, bytes(chance.randrange(300))]),
-                (("header", b"x"),) * chance.randrange(3),
+                1000 + rng.randrange(10 ** rng.randint(1, 12)),
+                rng.choice([None, *(b"%d" % number for number in range(9))]),
+                rng.choice([None, bytes(rng.randrange(300))]),
+                (("header", b"x"),) * rng.randrange(3),
             )
             for _ in range(count)
         ]
-        kind = chance.choice(list(TimestampType))
-        data += build_batch(some, base_offset=offset, codec=chance.choice(list(Codec)), timestamp_type=kind)
+        kind = rng.choice(list(TimestampType))
+        data += build_batch(some, base_offset=offset, codec=rng.choice(list(Codec)), timestamp_type=kind)
         offset += count
-    first_offset = chance.randrange(offset)
+    first_offset = rng.randrange(offset)
     keys = mapped(data, first_offset)
     last = {record.key: record.offset for record in iter_records(data) if record.offset >= first_offset}
     expected = [

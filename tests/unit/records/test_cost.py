@@ -5,7 +5,7 @@ import random
 import pytest
 
 from kaspar.records import Codec, Record, build_batch, check_cost_ns, checks_inline
-from kaspar.records.batch import core
+from kaspar.records.core import checking
 from tests.unit.records.batches import NOW_MS, batch_of, compressed, some_records, with_fields
 
 
@@ -15,7 +15,7 @@ def test_small_batch_is_checked_inline(codec: Codec) -> None:
     assert checks_inline(batch, 0, len(batch))
 
 
-@pytest.mark.skipif(not core.IS_COMPILED, reason="the interpreted form takes longer")
+@pytest.mark.skipif(not checking.IS_COMPILED, reason="the interpreted form takes longer")
 def test_megabyte_of_usual_records_is_checked_inline() -> None:
     batch = build_batch([Record(NOW_MS, b"key", b"v" * 1000)] * 1000)
     assert checks_inline(batch, 0, len(batch))
@@ -31,7 +31,7 @@ def test_compressed_batch_that_could_be_a_bomb_is_not(codec: Codec, size: int) -
     assert not checks_inline(batch_of(bytes(size), attributes=codec), 0, 61 + size)
 
 
-@pytest.mark.skipif(not core.IS_COMPILED, reason="the interpreted form takes longer")
+@pytest.mark.skipif(not checking.IS_COMPILED, reason="the interpreted form takes longer")
 def test_megabyte_of_usual_lz4_is_tried_inline() -> None:
     noise = random.Random(1).randbytes(600)
     batch = build_batch([Record(NOW_MS, b"key", noise + bytes(400))] * 1000, codec=Codec.LZ4)

@@ -1,4 +1,4 @@
-"""Partitions over real logs, and waiters that remember what they were told."""
+"""Partitions over real logs, and waiters that record their notifications."""
 
 from pathlib import Path
 
@@ -33,7 +33,10 @@ class Reader:
     """A fetch that waits."""
 
     def __init__(self) -> None:
-        self.told: list[int] = []
+        self.notified: list[int] = []
 
     def readable(self, partition: Partition, size: int) -> None:
-        self.told.append(size)
+        self.notified.append(size)
+
+    def read_again(self, partition: Partition) -> None:
+        self.notified.append(0)

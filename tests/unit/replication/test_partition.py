@@ -1,4 +1,4 @@
-"""A partition over a real log: what is committed when, and who is told of it."""
+"""A partition over a real log: what is committed when, and who is notified."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
 from kaspar.storage import Appended
 from tests.unit.replication.partitions import ME, OTHER, Reader, append, leadership, make_partition
-from tests.unit.storage.logs import NOW_MS, append_transactional, log_config, make_batch
+from tests.unit.storage.logs import NOW_MS, append_transactional, end_transaction, log_config, make_batch
 
 
 @pytest.fixture
@@ -57,27 +57,27 @@ def test_a_waiter_is_called_once_when_its_offset_is_committed(group_commit: Part
     assert called == [1, 2]
 
 
-def test_readers_are_told_how_many_bytes_more_there_are(partition: Partition) -> None:
+def test_readers_are_notified_of_how_many_bytes_were_added(partition: Partition) -> None:
     reader = Reader()
     partition.fetch_waiters.add(reader)
     batch = make_batch([b"x" * 100])
     append(partition, batch)
     append(partition, batch)
-    assert reader.told == [len(batch), len(batch)]
+    assert reader.notified == [len(batch), len(batch)]
 
 
-def test_a_duplicate_is_not_told_of(partition: Partition) -> None:
+def test_readers_are_not_notified_of_a_duplicate(partition: Partition) -> None:
     first = append(partition, make_batch(producer_id=5, producer_epoch=0, base_sequence=0))
     reader = Reader()
     partition.fetch_waiters.add(reader)
     again = append(partition, make_batch(producer_id=5, producer_epoch=0, base_sequence=0))
     assert again.duplicate
     assert again.base_offset == first.base_offset
-    assert reader.told == []
+    assert reader.notified == []
 
 
 def test_a_waiter_that_appends_at_once_does_not_wake_readers_for_nothing(group_commit: Partition) -> None:
-    """A produce that is answered frees its connection, whose next request may be handled within the same call."""
+    """A produce that has its response frees its connection, whose next request may be handled within the same call."""
     reader = Reader()
     group_commit.fetch_waiters.add(reader)
     batch = make_batch()
@@ -89,7 +89,7 @@ def test_a_waiter_that_appends_at_once_does_not_wake_readers_for_nothing(group_c
     append(group_commit, make_batch())
     group_commit.when_committed(Offset(1), append_another)
     sync(group_commit)
-    assert reader.told == [len(batch), len(batch)]
+    assert reader.notified == [len(batch), len(batch)]
 
 
 def test_fewer_replicas_in_sync_commit_what_waited_for_the_others(partition: Partition) -> None:
@@ -112,7 +112,7 @@ def test_a_sync_that_ends_after_the_leadership_commits_nothing(group_commit: Par
 
 
 @pytest.mark.parametrize("end", ["retired", "led by another"])
-def test_who_waits_is_told_when_the_partition_is_no_longer_led_here(group_commit: Partition, end: str) -> None:
+def test_waiters_are_notified_when_the_partition_is_no_longer_led_here(group_commit: Partition, end: str) -> None:
     called: list[int] = []
     reader = Reader()
     group_commit.fetch_waiters.add(reader)
@@ -123,7 +123,7 @@ def test_who_waits_is_told_when_the_partition_is_no_longer_led_here(group_commit
     else:
         group_commit.lead_or_follow(leadership(leader=OTHER, epoch=1, in_sync=(OTHER,)))
     assert called == [1]
-    assert reader.told == [0]
+    assert reader.notified == [0]
     with pytest.raises(Refused) as refusal:
         append(group_commit)
     assert refusal.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -180,10 +180,10 @@ def test_a_marker_moves_the_last_stable_offset_when_it_is_committed(group_commit
     sync(group_commit)
     abort(group_commit)
     assert (group_commit.high_watermark, group_commit.last_stable_offset) == (1, 0)
-    before = len(reader.told)
+    before = len(reader.notified)
     sync(group_commit)
     assert (group_commit.high_watermark, group_commit.last_stable_offset) == (2, 2)
-    assert len(reader.told) == before + 1, "whoever waits for it hears of it"
+    assert len(reader.notified) == before + 1, "its waiters are notified"
 
 
 def test_a_marker_is_committed_by_all_replicas_in_sync(partition: Partition) -> None:
@@ -211,3 +211,92 @@ def test_open_transactions_hold_readers_back_after_a_change_of_leaders_too(parti
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 0)
     abort(partition, 7)
     assert (partition.high_watermark, partition.last_stable_offset) == (3, 1)
+
+
+# -- several replicas --------------------------------------------------------------------------------------------------
+
+
+def test_followers_are_woken_by_appends_and_consumers_by_commits(partition: Partition) -> None:
+    partition.lead_or_follow(leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+    consumer, follower = Reader(), Reader()
+    partition.fetch_waiters.add(consumer)
+    partition.replica_waiters.add(follower)
+    batch = make_batch()
+    append(partition, batch)
+    assert (consumer.notified, follower.notified) == ([], [len(batch)])
+    partition.follower_fetched(OTHER, -1, 1, 0)
+    assert (consumer.notified, follower.notified) == ([len(batch)], [len(batch)])
+
+
+def test_what_a_follower_has_commits_and_calls_who_waits(partition: Partition) -> None:
+    partition.lead_or_follow(leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+    called: list[int] = []
+    append(partition, acks_all=True)
+    partition.when_committed(Offset(1), lambda: called.append(1))
+    partition.follower_fetched(OTHER, -1, 0, 0)
+    assert called == []
+    partition.follower_fetched(OTHER, -1, 1, 0)
+    assert (called, partition.high_watermark) == ([1], 1)
+
+
+def test_an_offset_outside_the_log_says_nothing_about_a_follower(partition: Partition) -> None:
+    partition.lead_or_follow(leadership(partition_epoch=1, in_sync=(ME, OTHER)))
+    append(partition)
+    for offset in (-1, 2):
+        with pytest.raises(Refused) as refusal:
+            partition.follower_fetched(OTHER, -1, offset, 0)
+        assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert partition.state.followers[OTHER].log_end_offset == -1
+
+
+def test_a_follower_has_the_leaders_bytes_and_follows_its_high_watermark(tmp_path: Path) -> None:
+    leader, follower = make_partition(tmp_path / "1"), make_partition(tmp_path / "2")
+    leader.lead_or_follow(leadership())
+    follower.lead_or_follow(leadership(leader=OTHER, in_sync=(OTHER,)))
+    reader = Reader()
+    follower.fetch_waiters.add(reader)
+    append(leader, make_batch([b"a"]))
+    append(leader, make_batch([b"b"]))
+    data = leader.log.read(0, 1 << 20, 2)
+    follower.append_as_follower(follower.log.check_fetched(data, leader_epoch=0), now_ms=NOW_MS)
+    assert (follower.log.read(0, 1 << 20, 2), reader.notified) == (data, [])
+    follower.follow_leader(2, 1)
+    assert (follower.high_watermark, follower.log.log_start_offset) == (2, 1)
+    assert reader.notified == [len(data)]
+    follower.append_as_follower(follower.log.check_fetched(b"", leader_epoch=0), now_ms=NOW_MS)
+
+
+def test_a_follower_does_not_delete_what_it_does_not_know_to_be_committed(tmp_path: Path) -> None:
+    follower = make_partition(tmp_path)
+    follower.lead_or_follow(leadership(leader=OTHER, in_sync=(OTHER,)))
+    data = bytes(make_batch([b"a", b"b"]))
+    follower.append_as_follower(follower.log.check_fetched(data, leader_epoch=0), now_ms=NOW_MS)
+    follower.follow_leader(1, 2)
+    assert follower.log.log_start_offset == 1
+
+
+def test_a_new_partition_begins_with_the_high_watermark_that_was_known(tmp_path: Path) -> None:
+    first = make_partition(tmp_path)
+    first.lead_or_follow(leadership())
+    for _ in range(3):
+        append(first)
+    for known, expected in ((2, 2), (9, 3), (0, 0)):
+        again = Partition(first.topic_partition, first.topic_id, first.log, ME, high_watermark=known)
+        assert again.high_watermark == expected
+
+
+def test_a_transaction_whose_marker_was_committed_before_the_start_holds_nothing_back(tmp_path: Path) -> None:
+    first = make_partition(tmp_path)
+    first.lead_or_follow(leadership(in_sync=(ME, OTHER)))
+    append_transactional(first.log, 7, 0)
+    end_transaction(first.log, 7, committed=True)
+    for known, stable in ((1, 0), (2, 2)):
+        again = Partition(first.topic_partition, first.topic_id, first.log, ME, high_watermark=known)
+        assert again.last_stable_offset == stable
+
+
+def test_an_offline_partition_leads_nothing_whatever_the_image_says(partition: Partition) -> None:
+    partition.log.directory.take_offline("the disk is gone")
+    partition.retire()
+    partition.lead_or_follow(leadership(epoch=9))
+    assert partition.state.role is Role.NONE

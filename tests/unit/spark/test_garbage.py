@@ -5,19 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from kaspar.spark.garbage import set_aside_what_is_loaded
+from kaspar.spark.garbage import freeze_loaded_objects
 
 
 @pytest.fixture(autouse=True)
 def a_process_that_is_left_as_it_was() -> Iterator[None]:
-    set_aside_what_is_loaded.cache_clear()
+    freeze_loaded_objects.cache_clear()
     yield
     gc.unfreeze()
-    set_aside_what_is_loaded.cache_clear()
+    freeze_loaded_objects.cache_clear()
 
 
 def test_what_is_loaded_is_set_aside_and_what_comes_later_is_collected() -> None:
-    set_aside_what_is_loaded()
+    freeze_loaded_objects()
     assert gc.get_freeze_count() > 1000
     cycle: list[object] = []
     cycle.append(cycle)
@@ -26,7 +26,7 @@ def test_what_is_loaded_is_set_aside_and_what_comes_later_is_collected() -> None
 
 
 def test_it_is_done_once() -> None:
-    set_aside_what_is_loaded()
+    freeze_loaded_objects()
     gc.unfreeze()
-    set_aside_what_is_loaded()
+    freeze_loaded_objects()
     assert gc.get_freeze_count() == 0

@@ -4,7 +4,7 @@ import errno
 import os
 from collections import Counter
 
-from kaspar.storage.files import Bytes, OsFiles
+from kaspar.storage.disk.files import Bytes, OsFiles
 
 
 class FaultyFiles:

@@ -11,7 +11,7 @@ import os
 import random
 from dataclasses import dataclass, field
 
-from kaspar.storage.files import Bytes
+from kaspar.storage.disk.files import Bytes
 
 Write = tuple[int, bytes]  # position, data
 Change = Write | int  # an int is a truncation to that size
@@ -43,17 +43,17 @@ class _Inode:
         self.durable = bytearray(self.current)
         self.unsynced.clear()
 
-    def lose_power(self, chance: random.Random) -> None:
+    def lose_power(self, rng: random.Random) -> None:
         content = bytearray(self.durable)
-        kept = self.unsynced[: chance.randint(0, len(self.unsynced))]
+        kept = self.unsynced[: rng.randint(0, len(self.unsynced))]
         for number, change in enumerate(kept):
             if isinstance(change, int):
                 _apply(content, change)
                 continue
             position, data = change
-            fate = chance.random()
+            fate = rng.random()
             if number == len(kept) - 1 and fate < 0.5:
-                data = data[: chance.randint(0, len(data))]
+                data = data[: rng.randint(0, len(data))]
             elif fate < 0.1:
                 data = bytes(len(data))
             _apply(content, (position, data))
@@ -73,17 +73,17 @@ class ForgetfulFiles:
         self.cached = True
         self.syncs = 0
 
-    def crash(self, chance: random.Random) -> None:
+    def crash(self, rng: random.Random) -> None:
         """The power is cut. Descriptors that are open are void."""
         for _, changes in sorted(self._changes.items()):
-            for change in changes[: chance.randint(0, len(changes))]:
+            for change in changes[: rng.randint(0, len(changes))]:
                 self._make_durable(change)
         self._changes.clear()
         self._names = dict(self._durable_names)
         # In the order of the names, so that one seed always gives one outcome; a file with two names loses power once.
         inodes = {id(inode): inode for _, inode in sorted(self._names.items(), key=lambda entry: entry[0])}
         for inode in inodes.values():
-            inode.lose_power(chance)
+            inode.lose_power(rng)
         self._open.clear()
 
     def content(self, path: str) -> bytearray:

@@ -10,8 +10,8 @@ from kaspar.base.patient_clock import Moment
 from kaspar.config import BrokerConfig, LogConfig
 from kaspar.records import Codec, ControlType, EndTransactionMarker, Record, build_batch, iter_records
 from kaspar.storage import Appended, Files, Log, LogManager, Verification, prepare
-from kaspar.storage.file_names import LOG
-from kaspar.storage.segment import Segment
+from kaspar.storage.disk.file_names import LOG
+from kaspar.storage.segments.segment import Segment
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
@@ -69,7 +69,7 @@ def append(log: Log, batch: bytearray, *, leader_epoch: int = 0, now_ms: int = N
 
 
 def expire_producers(log: Log, idle_for_ms: int, *, believed_ms: int = NOW_MS) -> int:
-    """Forget whoever was idle for a second `idle_for_ms` after a round in which everybody's last batch was seen."""
+    """Expire producers that were idle for a second, `idle_for_ms` after a run that has seen their last batches."""
     for _ in log.expire_producers(Moment(NOW_MS, 0, believed_ms), 1000):
         pass
     return sum(log.expire_producers(Moment(NOW_MS, idle_for_ms, believed_ms), 1000))

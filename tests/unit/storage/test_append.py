@@ -97,7 +97,7 @@ def test_jitter_makes_a_segment_roll_earlier(tmp_path: Path) -> None:
 def test_a_new_config_counts_from_the_next_append(tmp_path: Path) -> None:
     folder = LogFolder(tmp_path)
     append_values(folder.log, b"a")
-    folder.log.config = log_config(segment_bytes=len(make_batch([b"a"])))
+    folder.log.reconfigure(log_config(segment_bytes=len(make_batch([b"a"]))))
     append_values(folder.log, b"b")
     append_values(folder.log, b"c")
     assert folder.log.segments.base_offsets == (0, 1, 2)
@@ -226,8 +226,12 @@ def test_a_follower_leaves_out_batches_of_a_later_epoch(tmp_path: Path) -> None:
 def test_a_follower_refuses_what_does_not_fit_or_is_damaged(tmp_path: Path) -> None:
     log = LogFolder(tmp_path).log
     append_values(log, b"a", b"b")
-    with pytest.raises(UnexpectedAppendOffset):
+    with pytest.raises(UnexpectedAppendOffset) as unexpected:
         log.append_as_follower(build_batch([Record(1, b"k", b"v")], base_offset=1), leader_epoch=0, now_ms=NOW_MS)
+    assert (unexpected.value.first_offset, unexpected.value.continues_after) == (1, False)
+    with pytest.raises(UnexpectedAppendOffset) as unexpected:
+        log.append_as_follower(build_batch([Record(1, b"k", b"v")] * 3, base_offset=0), leader_epoch=0, now_ms=NOW_MS)
+    assert (unexpected.value.first_offset, unexpected.value.continues_after) == (0, True)
     damaged = build_batch([Record(1, b"k", b"v")], base_offset=2, leader_epoch=0)
     damaged[-1] ^= 1
     with pytest.raises(Refused) as refused:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
+from kaspar.storage.truncation import truncate_to
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.forgetful_files import ForgetfulFiles
 from tests.unit.storage.logs import (
@@ -80,7 +81,7 @@ def test_a_sync_that_overlaps_a_truncation_does_not_count(tmp_path: Path) -> Non
     thread = threading.Thread(target=log.flush)
     thread.start()
     assert syncing.wait(30)
-    log.truncate_to(2, now_ms=NOW_MS)
+    truncate_to(log, 2, now_ms=NOW_MS)
     append_values(log, b"new 2")
     go_on.set()
     thread.join(30)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode, KasparError, Refused, StorageFailure
 from kaspar.base.ids import TopicPartition, random_uuid
 from kaspar.config import LogConfig
-from kaspar.storage import DirectoryInUse, Expected, Files, LogManager, OsFiles, folder_metadata
+from kaspar.storage import DirectoryInUse, Expected, Files, Loaded, LogManager, OsFiles
+from kaspar.storage.directories import folder_metadata
+from kaspar.storage.disk.file_names import MOVED_HERE
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import (
     NOW_MS,
@@ -47,7 +50,7 @@ def test_a_broker_in_another_process_is_refused(tmp_path: Path) -> None:
     manager = open_manager(broker_config(tmp_path), CONFIG)
     program = (
         "import sys\n"
-        "from kaspar.storage.directory_lock import DirectoryInUse, DirectoryLock\n"
+        "from kaspar.storage.directories.directory_lock import DirectoryInUse, DirectoryLock\n"
         "try: DirectoryLock(sys.argv[1])\n"
         "except DirectoryInUse as error: print(error)\n"
     )
@@ -75,9 +78,9 @@ def test_a_directory_knows_its_cluster_and_node(tmp_path: Path) -> None:
     assert again.open() == cluster_id
     assert again.directory_id(str(tmp_path)) == directory_id
     again.abandon()
-    with pytest.raises(KasparError, match="belongs to the cluster"):
+    with pytest.raises(KasparError, match="belongs to cluster"):
         LogManager(broker_config(tmp_path), ManualClock()).open("another-cluster")
-    with pytest.raises(KasparError, match="belongs to the node 1"):
+    with pytest.raises(KasparError, match="belongs to node 1"):
         LogManager(broker_config(tmp_path, node_id="2"), ManualClock()).open()
     open_manager(broker_config(tmp_path), CONFIG).close()
 
@@ -189,7 +192,7 @@ class TwoFolders:
         return sorted(path.name for path in self.paths[number].iterdir() if path.is_dir())
 
 
-def test_a_partition_in_two_directories_is_refused_if_nothing_tells_which_is_right(tmp_path: Path) -> None:
+def test_a_partition_in_two_directories_is_refused_if_nothing_shows_which_is_right(tmp_path: Path) -> None:
     both = TwoFolders(tmp_path)
     with pytest.raises(KasparError, match="move all but one"):
         both.load(Expected())
@@ -227,6 +230,33 @@ def test_of_two_folders_of_one_topic_the_one_that_the_cluster_knows_of_is_its_lo
     manager = both.load(Expected({"orders": both.ids[0]}, directories={PARTITION: directory_id}))
     assert read_values(manager.logs[PARTITION]) == [(0, b"second")]
     assert both.folders(0)[0].endswith("-stray")
+    manager.close()
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_folder_that_a_moved_log_left_behind_is_not_its_log_while_the_new_directory_is_offline(
+    tmp_path: Path, is_marked: bool
+) -> None:
+    both = TwoFolders(tmp_path)
+    both.same_topic()
+    directory_id = both.directory_ids[1]
+    assert directory_id is not None
+    both.paths[1].rename(tmp_path / "volume")
+    both.paths[1].write_bytes(b"no directory")
+    expected = Expected({"orders": both.ids[0]}, directories={PARTITION: directory_id})
+    away = {directory_id: str(both.paths[1])}
+    manager = both.load(replace(expected, away=away))
+    assert manager.get(PARTITION) is None
+    assert both.folders(0) == [str(PARTITION)], "it is left alone"
+    manager.close()
+
+    # It is the log if it was moved there, or if the other directory is not in use any more.
+    if is_marked:
+        (both.paths[0] / str(PARTITION) / MOVED_HERE).touch()
+    else:
+        away = {directory_id: "/elsewhere"}
+    manager = both.load(replace(expected, away=away))
+    assert read_values(manager.logs[PARTITION]) == [(0, b"first")]
     manager.close()
 
 
@@ -413,10 +443,12 @@ def test_what_takes_the_place_of_truncated_records_is_not_taken_for_synced(tmp_p
     assert again is not None
     assert again.recovery_point == 3
     files.fail("pwrite", errno.ENOSPC)
-    with pytest.raises(Refused, match="no checkpoint could be written"):
-        manager.truncate_to(again, 1, now_ms=NOW_MS)
+    failure = manager.truncate_to({PARTITION: 1}, now_ms=NOW_MS)[PARTITION]
+    assert isinstance(failure, Refused)
+    assert "no checkpoint could be written" in failure.message
+    assert again.log_end_offset == 1, "that much was done"
     files.recover()
-    assert not manager.truncate_to(again, 1, now_ms=NOW_MS), "that much was done before"
+    assert manager.truncate_to({PARTITION: 1}, now_ms=NOW_MS) == {}
     assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 1\n"
     append_values(again, b"new")
     manager.abandon()
@@ -424,7 +456,8 @@ def test_what_takes_the_place_of_truncated_records_is_not_taken_for_synced(tmp_p
     again = manager.get(PARTITION)
     assert again is not None
     assert (again.recovery_point, read_values(again)) == (1, [(0, b"a"), (1, b"new")])
-    assert manager.truncate_to(again, 1, now_ms=NOW_MS)
+    assert manager.truncate_to({PARTITION: 1}, now_ms=NOW_MS) == {}
+    assert again.log_end_offset == 1
     manager.close()
 
 
@@ -492,7 +525,7 @@ def test_file_handles_stay_bounded(tmp_path: Path) -> None:
 
 def test_running_out_of_descriptors_closes_idle_files_and_is_no_failure(tmp_path: Path) -> None:
     class Few(FaultyFiles):
-        most = 1000
+        most = 1 << 20  # other tests of this process may have many open
 
         def open(self, path: str, *, write: bool = False, create: bool = False) -> int:
             if len(os.listdir("/proc/self/fd")) > self.most:
@@ -514,7 +547,26 @@ def test_running_out_of_descriptors_closes_idle_files_and_is_no_failure(tmp_path
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert "ulimit" in refused.value.message
     assert all(directory.offline is None for directory in manager.directories)
-    files.most = 1000
+    files.most = 1 << 20
+    manager.close()
+
+
+def test_a_directory_without_logs_is_clean_if_it_is_new_or_was_closed(tmp_path: Path) -> None:
+    def load() -> tuple[LogManager, set[tuple[str, bool]]]:
+        manager = LogManager(broker_config(tmp_path / "a", tmp_path / "b"), ManualClock(NOW_MS))
+        manager.open()
+        loaded: list[Loaded] = []
+        manager.load(lambda topic: CONFIG, loaded.append)
+        return manager, {(Path(one.directory).name, one.clean) for one in loaded}
+
+    manager, reported = load()
+    assert not reported
+    manager.close()
+    manager, reported = load()
+    assert reported == {("a", True), ("b", True)}
+    manager.abandon()
+    manager, reported = load()
+    assert reported == {("a", False), ("b", False)}
     manager.close()
 
 
@@ -588,3 +640,19 @@ def test_a_jump_of_the_clock_that_is_not_believed_is_not_believed_by_the_next_st
     manager.abandon()
     manager = open_manager(broker_config(tmp_path), log_config(), clock=clock)
     assert manager.patient_clock.now_ms() == NOW_MS
+
+
+def test_a_clock_taken_before_the_logs_are_loaded_starts_from_the_last_written_time(tmp_path: Path) -> None:
+    """Coordinators take it when they are built. If it forgot that time, a clock that is a year off at a start would
+    expire everything they keep.
+    """
+    manager = open_manager(broker_config(tmp_path), CONFIG, clock=ManualClock(NOW_MS))
+    manager.create(partition(0), random_uuid(), CONFIG)
+    manager.close()
+    year_ms = 365 * 24 * 60 * 60 * 1000
+    manager = LogManager(broker_config(tmp_path), ManualClock(NOW_MS + year_ms))
+    moment = manager.patient_clock.moment
+    manager.open()
+    manager.load(lambda topic: CONFIG)
+    assert moment().believed_ms < NOW_MS + year_ms // 2
+    manager.close()

@@ -8,7 +8,7 @@ import pytest
 from kaspar.base.errors import StorageFailure
 from kaspar.config import LogConfig
 from kaspar.storage import Log
-from kaspar.storage.file_names import LOG, TIME_INDEX
+from kaspar.storage.disk.file_names import LOG, TIME_INDEX
 from tests.unit.storage.logs import NOW_MS, LogFolder, append, append_values, log_config, make_batch, read_values
 
 DAY_MS = 86_400_000
@@ -65,7 +65,7 @@ def test_records_from_the_future_keep_their_segment_and_what_follows(
     assert retain(log, NOW_MS + 100 * DAY_MS) == 1
     for _ in range(3):
         assert retain(log, NOW_MS + 100 * DAY_MS) == 1
-    assert caplog.text.count("records from the future keep a segment") == 1
+    assert caplog.text.count("timestamps in the future keep a segment") == 1
 
 
 def test_records_without_a_timestamp_are_as_old_as_their_file(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_log_append_time_counts_from_when_records_came(tmp_path: Path) -> None:
 def test_a_change_of_the_settings_counts_at_once(tmp_path: Path) -> None:
     log = aged(LogFolder(tmp_path, config()), 0, 1, 2, 3)
     assert retain(log, NOW_MS) == 0
-    log.config = config(retention_bytes=log.segments.all[0].size)
+    log.reconfigure(config(retention_bytes=log.segments.all[0].size))
     assert retain(log, NOW_MS) == 3
 
 
@@ -148,7 +148,7 @@ def test_a_segment_that_goes_while_retention_looks_at_it_is_no_failure(
     log = folder.reopen(clean=True)
     segments = log.segments
     log.advance_log_start_offset(2)
-    monkeypatch.setattr(log, "segments", segments)
+    monkeypatch.setattr(log.local, "segments", segments)
     assert log.retention_start_offset(NOW_MS + 100 * DAY_MS, 3) == 2
     assert log.directory.online
 

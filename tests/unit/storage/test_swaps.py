@@ -11,13 +11,15 @@ import pytest
 from kaspar.base.ids import random_uuid
 from kaspar.config import LogConfig
 from kaspar.records import read_header
-from kaspar.storage import Log, LogManager, committed_reads
+from kaspar.storage import Log, LogManager
 from kaspar.storage.cleaning.errors import CleaningStopped
 from kaspar.storage.cleaning.rewriting import NewSegment
-from kaspar.storage.file_names import CLEANED, DELETED, LOG, OFFSET_INDEX, SNAPSHOT, SWAP, numbered
-from kaspar.storage.open_files import ReadHandle, ReadHandles
-from kaspar.storage.segment import Segment
-from kaspar.storage.shrinking_log import Replacement
+from kaspar.storage.disk.file_names import CLEANED, DELETED, LOG, OFFSET_INDEX, SNAPSHOT, SWAP, numbered
+from kaspar.storage.reading import committed_reads
+from kaspar.storage.segments.open_files import ReadHandle, ReadHandles
+from kaspar.storage.segments.segment import Segment
+from kaspar.storage.swaps import Replacement
+from kaspar.storage.truncation import truncate_fully_and_start_at, truncate_to
 from tests.unit.storage.forgetful_files import ForgetfulFiles
 from tests.unit.storage.logs import (
     NOW_MS,
@@ -66,14 +68,14 @@ def cleaned(
         header = read_header(batch, 0)
         if keep(header.base_offset):
             new.append(bytes(batch[: header.size]))
-    return Replacement(old, new.finish(), log.truncations)
+    return Replacement(old, new.finish(), log.local.truncations)
 
 
 def swap(log: Log, replacement: Replacement) -> None:
-    log.begin_swap(replacement)
-    log.sync_names()
-    log.replace_segments(replacement)
-    log.sync_names()
+    log.swaps.begin(replacement)
+    log.swaps.sync_names()
+    log.swaps.complete(replacement)
+    log.swaps.sync_names()
 
 
 def test_a_swap_changes_what_is_read_and_nothing_else(folder: LogFolder) -> None:
@@ -122,7 +124,7 @@ def swap_before_opening(opening: int, log: Log, replacement: Replacement, monkey
     monkeypatch.setattr(ReadHandles, "acquire", acquire)
 
 
-def test_a_read_whose_segment_is_replaced_before_it_opens_the_file_looks_anew(
+def test_a_read_whose_segment_is_replaced_before_it_opens_the_file_looks_it_up_again(
     folder: LogFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = folder.log
@@ -141,7 +143,7 @@ def test_the_snapshots_of_merged_segments_go(folder: LogFolder) -> None:
 def test_a_committed_reader_never_sees_aborted_records_from_before_with_an_index_from_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The cleaned segment has neither the aborted records nor the entry that tells of them."""
+    """The cleaned segment has neither the aborted records nor their entry."""
     log = LogFolder(tmp_path, ONE_BATCH_EACH).log
     append_transactional(log, 7, 0)
     end_transaction(log, 7, committed=False)
@@ -198,11 +200,11 @@ def test_look_ups_by_time_go_on_after_a_swap(folder: LogFolder) -> None:
 
 
 def truncate(log: Log) -> None:
-    log.truncate_to(2, now_ms=NOW_MS)
+    truncate_to(log, 2, now_ms=NOW_MS)
 
 
 def truncate_all(log: Log) -> None:
-    log.truncate_fully_and_start_at(9, now_ms=NOW_MS)
+    truncate_fully_and_start_at(log, 9, now_ms=NOW_MS)
 
 
 def delete_records(log: Log) -> None:
@@ -223,7 +225,7 @@ def test_a_log_that_has_changed_is_not_swapped(folder: LogFolder, change: Callab
     replacement = cleaned(log)
     change(log)
     with pytest.raises(CleaningStopped):
-        log.begin_swap(replacement)
+        log.swaps.begin(replacement)
 
 
 @pytest.mark.parametrize("change", [truncate, truncate_all, delete_records, retain])
@@ -232,12 +234,12 @@ def test_what_changes_between_the_two_steps_of_a_swap_does_not_come_back(
 ) -> None:
     log = folder.log
     replacement = cleaned(log)
-    log.begin_swap(replacement)
-    log.sync_names()
+    log.swaps.begin(replacement)
+    log.swaps.sync_names()
     change(log)
     left = read_values(log)
     with pytest.raises(CleaningStopped):
-        log.replace_segments(replacement)
+        log.swaps.complete(replacement)
     assert folder.names(SWAP) == []
     assert read_values(folder.reopen(clean=False)) == left
 
@@ -245,27 +247,27 @@ def test_what_changes_between_the_two_steps_of_a_swap_does_not_come_back(
 def test_retention_of_other_segments_does_not_disturb_a_swap(folder: LogFolder) -> None:
     log = folder.log
     replacement = cleaned(log)
-    log.begin_swap(replacement)
+    log.swaps.begin(replacement)
     log.delete_old_segments(1, now_ms=NOW_MS)
-    log.replace_segments(replacement)
+    log.swaps.complete(replacement)
     assert read_values(log) == AFTER[1:]
 
 
 def test_a_segment_that_was_cut_and_filled_again_is_not_taken_for_the_old_one(folder: LogFolder) -> None:
     log = folder.log
     replacement = cleaned(log)
-    log.truncate_to(3, now_ms=NOW_MS)
+    truncate_to(log, 3, now_ms=NOW_MS)
     for value in (b"other", b"others", b"another"):
         append_values(log, value)
     assert log.segments.all[1:3] == replacement.old[:2]
     with pytest.raises(CleaningStopped):
-        log.begin_swap(replacement)
+        log.swaps.begin(replacement)
 
 
 def test_the_active_segment_is_never_replaced(folder: LogFolder) -> None:
     replacement = cleaned(folder.log, 3, 3, keep=lambda offset: True)
     with pytest.raises(CleaningStopped):
-        folder.log.begin_swap(replacement)
+        folder.log.swaps.begin(replacement)
 
 
 # Crashes
@@ -324,15 +326,15 @@ def test_a_crash_at_any_step_of_a_swap_leaves_the_old_segments_or_the_new_one(po
         files.lives = lives
         with contextlib.suppress(Killed):
             swap(log, replacement)
-        chance = random.Random(lives)
+        rng = random.Random(lives)
         if power_cut:
-            files.crash(chance)
+            files.crash(rng)
         for starts in range(3):
             files.lives = starts * 3
             with contextlib.suppress(Killed):
                 open_manager(BROKER, ONE_BATCH_EACH, files).abandon()
             if power_cut:
-                files.crash(chance)
+                files.crash(rng)
         found = read_values(after_death(files, ONE_BATCH_EACH))
         assert found in (BEFORE, AFTER)
         outcomes.add(found == AFTER)

@@ -8,8 +8,9 @@ import pytest
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.records import iter_headers
 from kaspar.storage import WOULD_BLOCK, AbortedTransaction, Log, prepare
-from kaspar.storage.committed_reads import MOST_AT_ONCE
-from kaspar.storage.producer_state import LAST_EPOCH
+from kaspar.storage.producers.state import LAST_EPOCH
+from kaspar.storage.reading.committed_reads import MOST_AT_ONCE
+from kaspar.storage.truncation import truncate_fully_and_start_at, truncate_to
 from tests.unit.storage.faulty_files import FaultyFiles
 from tests.unit.storage.logs import (
     NOW_MS,
@@ -35,14 +36,14 @@ def log(tmp_path: Path) -> Log:
 
 
 def aborted(log: Log, offset: int = 0) -> list[AbortedTransaction]:
-    """All that a reader is told who reads on from `offset` to the end, in the order of the markers."""
-    told: set[AbortedTransaction] = set()
+    """All that a reader gets that reads from `offset` to the end, in the order of the markers."""
+    listed: set[AbortedTransaction] = set()
     while offset < log.log_end_offset:
         records, found = log.read_committed(offset, 1 << 20, log.log_end_offset)
         assert all(transaction.last_offset >= offset for transaction in found)
-        told.update(found)
+        listed.update(found)
         offset = list(iter_headers(records, 0, len(records)))[-1][1].next_offset
-    return sorted(told, key=lambda transaction: transaction.last_offset)
+    return sorted(listed, key=lambda transaction: transaction.last_offset)
 
 
 def refusal_of_marker(
@@ -158,7 +159,7 @@ def test_a_marker_of_a_producer_that_wrote_nothing_is_written_and_decides_nothin
 # Aborted transactions
 
 
-def test_an_aborted_transaction_is_told_to_whoever_reads_its_records(log: Log) -> None:
+def test_an_aborted_transaction_is_reported_with_its_records(log: Log) -> None:
     append_transactional(log, P, 0, 2)
     append_transactional(log, Q, 0)
     end_transaction(log, P, committed=False)
@@ -169,7 +170,7 @@ def test_an_aborted_transaction_is_told_to_whoever_reads_its_records(log: Log) -
     assert aborted(log, 4) == []
 
 
-def test_a_reader_is_told_of_the_transactions_in_what_it_is_given_and_not_of_all(log: Log) -> None:
+def test_a_reader_is_listed_of_the_transactions_in_what_it_is_given_and_not_of_all(log: Log) -> None:
     for number in range(20):
         append_transactional(log, P, number, value=bytes(500))
         end_transaction(log, P, committed=False)
@@ -206,7 +207,7 @@ def test_a_marker_in_a_later_segment_is_found(tmp_path: Path) -> None:
     assert Path(holder.path(".txnindex")).stat().st_size == 34
 
 
-def test_the_index_of_a_sealed_segment_is_loaded_by_who_may_wait(tmp_path: Path) -> None:
+def test_the_index_of_a_sealed_segment_is_loaded_by_a_caller_that_may_wait(tmp_path: Path) -> None:
     folder = LogFolder(tmp_path, log_config(segment_bytes=400))
     log = folder.log
     append_transactional(log, P, 0)
@@ -260,7 +261,7 @@ def test_aborted_and_open_transactions_are_known_after_a_restart(tmp_path: Path,
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", [b"", bytes(34), b"\xff" * 34, b"torn"])
-def test_a_damaged_index_is_made_anew_from_the_log(tmp_path: Path, clean: bool, damage: bytes) -> None:
+def test_a_damaged_index_is_rebuilt_from_the_log(tmp_path: Path, clean: bool, damage: bytes) -> None:
     folder = LogFolder(tmp_path, log_config(segment_bytes=300))
     log = folder.log
     append_transactional(log, Q, 0)
@@ -286,13 +287,13 @@ def test_a_truncation_takes_back_what_its_markers_decided(tmp_path: Path) -> Non
     for number in range(6):
         append_transactional(log, P, number)
         end_transaction(log, P, committed=False)
-    log.truncate_to(3, now_ms=NOW_MS)
+    truncate_to(log, 3, now_ms=NOW_MS)
     log.producers.high_watermark_moved(3)
     assert aborted(log) == [AbortedTransaction(P, 0, 1, 2)]
     assert log.last_stable_offset(3) == 2, "the transaction whose marker is gone is open again"
     end_transaction(log, P, committed=True)
     assert aborted(log) == [AbortedTransaction(P, 0, 1, 2)]
-    log.truncate_fully_and_start_at(9, now_ms=NOW_MS)
+    truncate_fully_and_start_at(log, 9, now_ms=NOW_MS)
     assert folder.names(".txnindex") == []
 
 
@@ -355,7 +356,7 @@ def test_the_recovery_point_does_not_pass_an_entry_that_is_not_written(tmp_path:
     data = leader.read(0, 1000, 2)
     files.bytes_left = len(data) + 5
     log.append_as_follower(data, leader_epoch=0, now_ms=NOW_MS)
-    assert aborted(log) == [AbortedTransaction(P, 0, 1, 2)], "readers are told, also while the disk is full"
+    assert aborted(log) == [AbortedTransaction(P, 0, 1, 2)], "readers get it, also while the disk is full"
     with pytest.raises(Refused):
         log.flush()
     assert log.recovery_point == 0
@@ -409,7 +410,7 @@ def test_a_marker_takes_back_what_was_confirmed(log: Log) -> None:
     assert refusal(log, transactional(epoch=4)) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_an_answer_that_comes_after_the_marker_means_nothing(log: Log) -> None:
+def test_a_response_that_comes_after_the_marker_means_nothing(log: Log) -> None:
     verification = log.producers.begin_verification(P, 0, 0, transactional_id=T, bumps_epoch=False, now_ms=NOW_MS)
     assert verification is not None
     end_transaction(log, P, committed=False)
@@ -443,7 +444,7 @@ def test_a_later_epoch_is_not_confirmed_with_an_earlier_one(log: Log) -> None:
 
 @pytest.mark.parametrize("open_here", [False, True])
 @pytest.mark.parametrize(("transactional_id", "epoch"), [("thief", 0), ("thief", 32767), (T, 32767)])
-def test_who_claims_to_be_another_producer_leaves_nothing_behind(
+def test_a_batch_with_another_producers_id_leaves_nothing_behind(
     log: Log, transactional_id: str, epoch: int, open_here: bool
 ) -> None:
     """Neither while the coordinator is asked nor after it has said no."""

@@ -162,7 +162,7 @@ def test_bomb_that_looks_like_an_ordinary_batch_is_given_up_soon() -> None:
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
-def test_who_is_refused_among_very_many_is_not_for_the_event_loop(codec: Codec) -> None:
+def test_a_refusal_among_very_many_records_is_not_found_on_the_event_loop(codec: Codec) -> None:
     batch = make_batch([os.urandom(50) for _ in range(1000)], codec=codec)
     config = log_config(message_timestamp_before_max_ms="0", message_timestamp_after_max_ms="0")
     late = NOW_MS + 1

@@ -1,4 +1,4 @@
-"""kafka-server-start's words: what it accepts, and the sentence it ends with when the settings are wrong."""
+"""kafka-server-start: its arguments, and its error message for invalid settings."""
 
 from pathlib import Path
 
@@ -29,10 +29,10 @@ def test_wrong_settings_end_it_with_a_sentence(
     file = tmp_path / "server.properties"
     file.write_text(text)
     assert server_start.main([str(file), "--override", override]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("kaspar: ")
-    assert sentence in told
-    assert told.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("kaspar: ")
+    assert sentence in stderr
+    assert stderr.count("\n") == 1
 
 
 def test_a_file_that_is_not_there_ends_it_with_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,7 @@ def test_kaspar_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[s
     assert "broker" in capsys.readouterr().out
 
 
-def test_kaspar_version_says_which_form_each_part_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_kaspar_version_shows_which_modules_are_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     assert kaspar(["version"]) == 0
     first, *modules = capsys.readouterr().out.splitlines()
     assert first.startswith("kaspar ")

@@ -53,10 +53,10 @@ def test_the_node_id_is_that_of_the_file_where_the_broker_was_started_and_of_its
 
 
 class Signals:
-    """Brokers that this test made up, and who was told to stop."""
+    """Fake brokers, and those that were sent a signal."""
 
     def __init__(self, brokers: dict[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-        self.told: list[int] = []
+        self.signalled: list[int] = []
         self.failing: dict[int, Exception] = {}
         found = [(pid, ["--override", f"node.id={node}"]) for pid, node in brokers.items()]
         monkeypatch.setattr(server_stop, "running_brokers", lambda: iter(found))
@@ -66,18 +66,18 @@ class Signals:
         assert number == signal.SIGTERM
         if pid in self.failing:
             raise self.failing[pid]
-        self.told.append(pid)
+        self.signalled.append(pid)
 
 
-def test_all_brokers_or_the_one_that_is_named_are_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_brokers_or_one_by_node_id_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     signals = Signals({101: 1, 102: 2}, monkeypatch)
     assert server_stop.main(["--node-id", "2"]) == 0
-    assert signals.told == [102]
+    assert signals.signalled == [102]
     assert server_stop.main([]) == 0
-    assert signals.told == [102, 101, 102]
+    assert signals.signalled == [102, 101, 102]
 
 
-def test_without_a_broker_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_broker_to_stop_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     signals = Signals({101: 1}, monkeypatch)
     assert server_stop.main(["--node-id", "7"]) == 1
     assert capsys.readouterr().err == "No broker with node.id 7 to stop\n"
@@ -92,5 +92,5 @@ def test_anothers_broker_is_named_and_the_others_are_stopped(
     signals = Signals({101: 1, 102: 2}, monkeypatch)
     signals.failing[101] = PermissionError()
     assert server_stop.main([]) == 1
-    assert signals.told == [102]
+    assert signals.signalled == [102]
     assert "process id 101" in capsys.readouterr().err

@@ -8,16 +8,15 @@ and the coordinator can crash at any moment: then another shard reads the log fr
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.coordination import Decision, Now, StoredRecord, Ticket
+from kaspar.coordination import Decision, Now, StoredRecord
 from kaspar.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.protocol.schema import Message
-from kaspar.transactions.actions import TransactionCompleted, WriteMarkers
+from kaspar.transactions.actions import TransactionCompleted, WriteFences, WriteMarkers
 from kaspar.transactions.partitions import result_of
 from kaspar.transactions.settings import CoordinatorSettings
 from kaspar.transactions.shard import TransactionShard
@@ -44,18 +43,6 @@ SETTINGS = CoordinatorSettings(
 )
 
 
-class Waiting:
-    """A ticket. `answer` is None as long as there is none; a second answer is a bug."""
-
-    def __init__(self, refused: Callable[[ErrorCode], Message]) -> None:
-        self.refused = refused
-        self.answer: Any = None
-
-    def take(self, message: Message) -> None:
-        assert self.answer is None, f"answered twice: {self.answer}, {message}"
-        self.answer = message
-
-
 @dataclass
 class Coordinator:
     settings: CoordinatorSettings = SETTINGS
@@ -63,11 +50,12 @@ class Coordinator:
     """The finalised level of transaction.version."""
     log: list[tuple[bytes, bytes | None]] = field(default_factory=list)
     markers: list[WriteMarkers] = field(default_factory=list)
+    fences: list[WriteFences] = field(default_factory=list)
     """Asked for, and not written yet."""
     completed: list[str] = field(default_factory=list)
     timers: dict[Hashable, int] = field(default_factory=dict)
     refuses: ErrorCode | None = None
-    """What the log answers, if it takes nothing just now."""
+    """The log's error code while it refuses appends."""
     has_producer_ids: bool = True
     coordinator_epoch: int = COORDINATOR_EPOCH
     now: Now = BEGINNING
@@ -80,6 +68,7 @@ class Coordinator:
         """A coordinator that knows nothing but the log."""
         self.timers = {}
         self.markers = []
+        self.fences = []
         self.shard = TransactionShard(
             self.settings,
             0,
@@ -119,12 +108,12 @@ class Coordinator:
             enable_2pc=enable_2pc,
             keep_prepared_txn=keep,
         )
-        answer = self._submit(
-            lambda shard, ticket, now: shard.init_producer_id(request, ticket, now),
+        response = self._submit(
+            lambda shard, now: shard.init_producer_id(request, now),
             lambda code: InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1),
         )
-        assert isinstance(answer, InitProducerIdResponse)
-        return answer
+        assert isinstance(response, InitProducerIdResponse)
+        return response
 
     def new_producer(self, *, timeout_ms: int = MINUTE_MS, transactional_id: str = ID) -> ProducerIdAndEpoch:
         return pair(self.init(timeout_ms=timeout_ms, transactional_id=transactional_id))
@@ -140,13 +129,11 @@ class Coordinator:
         transactional_id: str = ID,
     ) -> ErrorCode:
         wanted = frozenset(partitions)
-        answer = self._submit(
-            lambda shard, ticket, now: shard.add_partitions(
-                transactional_id, producer, wanted, ticket, now, version=version
-            ),
+        response = self._submit(
+            lambda shard, now: shard.add_partitions(transactional_id, producer, wanted, now, version=version),
             lambda code: result_of(transactional_id, dict.fromkeys(wanted, code)),
         )
-        (code,) = set(codes_of(answer).values())
+        (code,) = set(codes_of(response).values())
         return code
 
     def verify(
@@ -167,61 +154,61 @@ class Coordinator:
             producer_epoch=producer.producer_epoch,
             committed=commit,
         )
-        answer = self._submit(
-            lambda shard, ticket, now: shard.end(request, ticket, now, version=version),
+        response = self._submit(
+            lambda shard, now: shard.end(request, now, version=version),
             lambda code: EndTxnResponse(error_code=code),
         )
-        assert isinstance(answer, EndTxnResponse)
-        return answer
+        assert isinstance(response, EndTxnResponse)
+        return response
 
     def finish(
         self, producer: ProducerIdAndEpoch, *, commit: bool, version: int = 2, transactional_id: str = ID
     ) -> ProducerIdAndEpoch:
         """End it, and have all markers written: the pair to go on with."""
-        answer = self.end(producer, commit=commit, version=version, transactional_id=transactional_id)
-        assert answer.error_code == ErrorCode.NONE
+        response = self.end(producer, commit=commit, version=version, transactional_id=transactional_id)
+        assert response.error_code == ErrorCode.NONE
         self.write_markers()
-        return pair(answer) if version >= 2 else producer
+        return pair(response) if version >= 2 else producer
 
     # -- what the shell does -------------------------------------------------------------------------------------------
 
     def _submit(
-        self, decide: Callable[[TransactionShard, Ticket, Now], Decision], refused: Callable[[ErrorCode], Message]
+        self, decide: Callable[[TransactionShard, Now], Decision], refused: Callable[[ErrorCode], Message]
     ) -> Message:
-        ticket = Waiting(refused)
         try:
-            decision = decide(self.shard, ticket, self.now)
+            decision = decide(self.shard, self.now)
         except Refused as refusal:
             return refused(refusal.code)
-        self.carry_out(decision)
-        answer = ticket.answer
-        assert isinstance(answer, Message), "every request is answered"
-        return answer
+        code = self.carry_out(decision)
+        assert decision.response is not None, "every request has a response"
+        return decision.response if code is None else refused(code)
 
-    def carry_out(self, decision: Decision) -> None:
+    def carry_out(self, decision: Decision) -> ErrorCode | None:
+        """Why not, if the log refuses it."""
         for timer in decision.timers:
             if timer.at_ms is None:
                 self.timers.pop(timer.key, None)
             else:
                 self.timers[timer.key] = timer.at_ms
         if decision.records and self.refuses is not None:
-            for reply in decision.replies:
-                _waiting(reply.ticket).take(reply.ticket.refused(self.refuses))
             if decision.if_refused is not None:
                 self.carry_out(decision.if_refused(self.refuses, self.now))
-            return
+            return self.refuses
+        assert not decision.replies
         for record in decision.records:
+            assert isinstance(record, StoredRecord)
             self._append(record)
-        for reply in decision.replies:
-            _waiting(reply.ticket).take(reply.message)
         for action in decision.actions:
             match action:
                 case WriteMarkers():
                     self.markers.append(action)
+                case WriteFences():
+                    self.fences.append(action)
                 case TransactionCompleted(transactional_id):
                     self.completed.append(transactional_id)
                 case _:
                     raise AssertionError(action)
+        return None
 
     def _append(self, record: StoredRecord) -> None:
         key, value = self.shard.encode(record)
@@ -231,7 +218,7 @@ class Coordinator:
         self.shard.replay(decoded, None)
 
     def write_markers(self) -> list[WriteMarkers]:
-        """Every partition takes the markers that were asked for, and the shard is told."""
+        """Every partition writes the requested markers and reports that to the shard."""
         written, self.markers = self.markers, []
         for action in written:
             self.report(action)
@@ -287,24 +274,19 @@ class Coordinator:
         return states
 
 
-def pair(answer: InitProducerIdResponse | EndTxnResponse) -> ProducerIdAndEpoch:
-    assert answer.error_code == ErrorCode.NONE, ErrorCode(answer.error_code).name
-    return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+def pair(response: InitProducerIdResponse | EndTxnResponse) -> ProducerIdAndEpoch:
+    assert response.error_code == ErrorCode.NONE, ErrorCode(response.error_code).name
+    return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
 
-def ongoing_pair(answer: InitProducerIdResponse) -> ProducerIdAndEpoch:
-    return ProducerIdAndEpoch(answer.ongoing_txn_producer_id, answer.ongoing_txn_producer_epoch)
+def ongoing_pair(response: InitProducerIdResponse) -> ProducerIdAndEpoch:
+    return ProducerIdAndEpoch(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
 
 
-def codes_of(answer: Message) -> dict[TopicPartition, ErrorCode]:
-    assert isinstance(answer, AddPartitionsToTxnResult)
+def codes_of(response: Message) -> dict[TopicPartition, ErrorCode]:
+    assert isinstance(response, AddPartitionsToTxnResult)
     return {
         TopicPartition(topic.name, result.partition_index): ErrorCode(result.partition_error_code)
-        for topic in answer.topic_results
+        for topic in response.topic_results
         for result in topic.results_by_partition
     }
-
-
-def _waiting(ticket: Ticket) -> Waiting:
-    assert isinstance(ticket, Waiting)
-    return ticket

@@ -36,19 +36,19 @@ def test_under_v2_every_end_raises_the_epoch_of_markers_and_client() -> None:
     producer = coordinator.new_producer()
     for commit in (True, False, True):
         coordinator.add(producer, A0)
-        answer = pair(coordinator.end(producer, commit=commit))
+        response = pair(coordinator.end(producer, commit=commit))
         (marker,) = coordinator.write_markers()
-        assert answer == marker.producer == next_epoch(producer)
+        assert response == marker.producer == next_epoch(producer)
         assert marker.transaction_version == 2
-        producer = answer
+        producer = response
 
 
 def test_by_the_older_rules_the_epoch_stays() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.add(producer, A0, version=0)
-    answer = coordinator.end(producer, commit=True, version=0)
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+    response = coordinator.end(producer, commit=True, version=0)
+    assert (response.producer_id, response.producer_epoch) == (-1, -1)
     (marker,) = coordinator.write_markers()
     assert marker.producer == producer
     assert marker.transaction_version == 0
@@ -81,14 +81,14 @@ def test_an_end_of_the_transaction_before_the_last_is_not_taken_for_a_repetition
     assert coordinator.end(first, commit=True).error_code == FENCED
 
 
-def test_a_repeated_end_is_recognised_by_its_epoch_and_answered_alike() -> None:
+def test_a_repeated_end_is_recognised_by_its_epoch_and_gets_the_same_response() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.add(producer, A0)
-    answer = coordinator.end(producer, commit=True)
+    response = coordinator.end(producer, commit=True)
     coordinator.write_markers()
     records = len(coordinator.log)
-    assert coordinator.end(producer, commit=True) == answer
+    assert coordinator.end(producer, commit=True) == response
     assert len(coordinator.log) == records
 
 
@@ -100,7 +100,7 @@ def test_a_repeated_end_waits_while_the_transaction_is_being_completed() -> None
     assert coordinator.end(producer, commit=True).error_code == CONCURRENT
 
 
-def test_who_has_committed_cannot_abort_what_it_has_committed() -> None:
+def test_a_producer_cannot_abort_what_it_has_committed() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.add(producer, A0)
@@ -140,11 +140,11 @@ def test_an_abort_of_nothing_does_not_fence_its_producer() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     for before in ("nothing", "an abort", "a commit"):
-        answer = pair(coordinator.end(producer, commit=False))
-        assert answer == next_epoch(producer), before
+        response = pair(coordinator.end(producer, commit=False))
+        assert response == next_epoch(producer), before
         (marker,) = coordinator.write_markers()
         assert not marker.partitions
-        producer = answer
+        producer = response
         assert coordinator.add(producer, A0) == NONE
         producer = coordinator.finish(producer, commit=before == "an abort")
 
@@ -176,7 +176,7 @@ def test_an_abort_of_nothing_waits_for_the_transaction_before() -> None:
         (S.COMPLETE_COMMIT, False, True, INVALID),
     ],
 )
-def test_what_v2_answers_to_who_ends_now_and_who_ends_again(
+def test_v2_responses_to_an_end_and_a_repeated_end(
     state: TransactionState, repeated: bool, commit: bool, code: ErrorCode
 ) -> None:
     coordinator = Coordinator()
@@ -195,7 +195,7 @@ def test_what_v2_answers_to_who_ends_now_and_who_ends_again(
     [(None, True, INVALID), (None, False, INVALID), (True, True, NONE), (True, False, INVALID),
      (False, True, INVALID), (False, False, NONE)],
 )  # fmt: skip
-def test_what_the_older_rules_answer_outside_a_transaction(ended: bool | None, commit: bool, code: ErrorCode) -> None:
+def test_v1_responses_to_an_end_outside_a_transaction(ended: bool | None, commit: bool, code: ErrorCode) -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     if ended is not None:
@@ -205,7 +205,7 @@ def test_what_the_older_rules_answer_outside_a_transaction(ended: bool | None, c
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_who_does_not_own_the_id_ends_nothing(version: int) -> None:
+def test_a_producer_that_does_not_own_the_id_ends_nothing(version: int) -> None:
     coordinator = Coordinator()
     assert (
         coordinator.end(ProducerIdAndEpoch(1, 0), commit=True, version=version).error_code
@@ -214,11 +214,11 @@ def test_who_does_not_own_the_id_ends_nothing(version: int) -> None:
     producer = coordinator.new_producer()
     coordinator.add(producer, A0)
     stranger = producer._replace(producer_id=1)
-    answer = coordinator.end(stranger, commit=True, version=version)
-    assert answer.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    response = coordinator.end(stranger, commit=True, version=version)
+    assert response.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert coordinator.end(next_epoch(producer), commit=True, version=version).error_code == FENCED
-    answer = coordinator.end(producer, commit=True, version=version, transactional_id="")
-    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    response = coordinator.end(producer, commit=True, version=version, transactional_id="")
+    assert response.error_code == ErrorCode.INVALID_REQUEST
 
 
 # -- epochs that run out ---------------------------------------------------------------------------------------------
@@ -228,16 +228,16 @@ def test_a_producer_without_epochs_left_gets_a_new_id_at_the_end_of_its_transact
     coordinator = Coordinator()
     last = exhausted(coordinator)
     coordinator.add(last, A0)
-    answer = pair(coordinator.end(last, commit=True))
+    response = pair(coordinator.end(last, commit=True))
     (marker,) = coordinator.markers
     assert marker.producer == ProducerIdAndEpoch(last.producer_id, 32767)
-    assert answer.producer_id != last.producer_id
-    assert answer.producer_epoch == 0
-    assert coordinator.add(answer, A0) == CONCURRENT, "not fenced, although the new id is not in its place yet"
+    assert response.producer_id != last.producer_id
+    assert response.producer_epoch == 0
+    assert coordinator.add(response, A0) == CONCURRENT, "not fenced, although the new id is not in its place yet"
     coordinator.write_markers()
-    assert coordinator.transaction().producer == answer
-    assert pair(coordinator.end(last, commit=True)) == answer, "repeated"
-    assert coordinator.add(answer, A0) == NONE
+    assert coordinator.transaction().producer == response
+    assert pair(coordinator.end(last, commit=True)) == response, "repeated"
+    assert coordinator.add(response, A0) == NONE
     assert coordinator.end(last, commit=True).error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
@@ -247,9 +247,9 @@ def test_a_producer_without_epochs_left_that_times_out_can_go_on() -> None:
     coordinator.add(last, A0)
     coordinator.advance(MINUTE_MS)
     coordinator.write_markers()
-    answer = pair(coordinator.end(last, commit=False))
-    assert answer.producer_epoch == 0
-    assert coordinator.add(answer, A0) == NONE
+    response = pair(coordinator.end(last, commit=False))
+    assert response.producer_epoch == 0
+    assert coordinator.add(response, A0) == NONE
 
 
 def test_without_a_new_id_at_hand_nothing_is_ended() -> None:

@@ -35,7 +35,7 @@ def test_a_new_id_gets_a_producer_id_of_its_own_at_epoch_0() -> None:
     assert coordinator.records_of("one") == [EMPTY]
 
 
-def test_an_id_that_was_forgotten_starts_anew_for_who_still_has_a_pair() -> None:
+def test_an_expired_id_starts_over_for_a_producer_with_an_old_pair() -> None:
     coordinator = Coordinator()
     assert pair(coordinator.init(ProducerIdAndEpoch(7, 4))).producer_epoch == 0
 
@@ -70,16 +70,16 @@ def test_a_producer_goes_on_under_the_next_epoch() -> None:
     assert pair(coordinator.init(producer)) == next_epoch(producer)
 
 
-def test_a_producer_that_missed_the_answer_gets_it_again() -> None:
+def test_a_producer_that_missed_the_response_gets_it_again() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
-    answer = pair(coordinator.init(producer))
+    response = pair(coordinator.init(producer))
     records = len(coordinator.log)
-    assert pair(coordinator.init(producer)) == answer
+    assert pair(coordinator.init(producer)) == response
     assert len(coordinator.log) == records
 
 
-def test_a_producer_that_missed_the_answer_is_fenced_once_another_has_asked() -> None:
+def test_a_producer_that_missed_the_response_is_fenced_once_another_has_initialized() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.init(producer)
@@ -87,7 +87,7 @@ def test_a_producer_that_missed_the_answer_is_fenced_once_another_has_asked() ->
     assert coordinator.init(producer).error_code == ErrorCode.PRODUCER_FENCED
 
 
-def test_a_coordinator_that_is_restarted_fences_who_missed_the_answer() -> None:
+def test_a_restarted_coordinator_fences_a_producer_that_missed_the_response() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.init(producer)
@@ -95,7 +95,7 @@ def test_a_coordinator_that_is_restarted_fences_who_missed_the_answer() -> None:
     assert coordinator.init(producer).error_code == ErrorCode.PRODUCER_FENCED
 
 
-def test_an_answer_that_was_never_given_is_not_remembered() -> None:
+def test_a_response_that_was_never_sent_is_not_remembered() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.refuses = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -200,5 +200,5 @@ def test_prepared_transactions_have_to_be_allowed() -> None:
     )
     coordinator = Coordinator(settings=forbidden)
     for enable_2pc, keep in ((True, False), (True, True), (False, True)):
-        answer = coordinator.init(enable_2pc=enable_2pc, keep=keep)
-        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        response = coordinator.init(enable_2pc=enable_2pc, keep=keep)
+        assert response.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

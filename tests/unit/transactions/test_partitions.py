@@ -1,4 +1,4 @@
-"""Which partitions belong to a transaction: who may add them, and what a leader that asks is told."""
+"""Which partitions belong to a transaction: which producers may add them, and what a verifying leader gets."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_the_next_transaction_waits_until_the_one_before_is_complete() -> None:
     assert coordinator.add(following_pair, A0) == NONE
 
 
-def test_a_leader_is_told_for_each_partition_whether_it_belongs_to_the_transaction() -> None:
+def test_verification_reports_for_each_partition_whether_it_belongs_to_the_transaction() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.add(producer, A0, version=0)
@@ -67,7 +67,7 @@ def test_a_leader_is_told_for_each_partition_whether_it_belongs_to_the_transacti
     assert len(coordinator.log) == records
 
 
-def test_a_leader_is_told_of_a_producer_that_is_fenced_or_unknown() -> None:
+def test_verification_reports_a_fenced_or_unknown_producer() -> None:
     coordinator = Coordinator()
     assert coordinator.verify(ProducerIdAndEpoch(5, 0), A0) == {A0: STRANGER}
     old = coordinator.new_producer()

@@ -28,11 +28,11 @@ def test_the_state_after_replay_is_the_state_before_at_every_step(version: int) 
         crash()
         coordinator.add(producer, B0, version=rules)
         crash()
-        answer = coordinator.end(producer, commit=commit, version=rules)
+        response = coordinator.end(producer, commit=commit, version=rules)
         crash()
         coordinator.write_markers()
         crash()
-        producer = pair(answer) if version == 2 else producer
+        producer = pair(response) if version == 2 else producer
     coordinator.add(producer, A0, version=rules)
     coordinator.init()
     crash()
@@ -75,11 +75,11 @@ def test_a_repeated_end_is_recognised_after_a_restart() -> None:
     coordinator = Coordinator()
     producer = coordinator.new_producer()
     coordinator.add(producer, A0)
-    answer = coordinator.end(producer, commit=True)
+    response = coordinator.end(producer, commit=True)
     coordinator.crash()
     coordinator.write_markers()
     coordinator.crash()
-    assert coordinator.end(producer, commit=True) == answer
+    assert coordinator.end(producer, commit=True) == response
 
 
 def test_an_exhausted_producer_goes_on_with_its_new_id_after_a_restart_in_between() -> None:
@@ -88,13 +88,13 @@ def test_an_exhausted_producer_goes_on_with_its_new_id_after_a_restart_in_betwee
     last = ProducerIdAndEpoch(producer.producer_id, 32766)
     coordinator.shard.transactions["payments"] = coordinator.transaction().initialised(last, 60_000, 0)
     coordinator.add(last, A0)
-    answer = pair(coordinator.end(last, commit=True))
+    response = pair(coordinator.end(last, commit=True))
     coordinator.crash()
     (marker,) = coordinator.markers
     assert marker.producer == next_epoch(last)
     coordinator.write_markers()
-    assert coordinator.transaction().producer == answer
-    assert pair(coordinator.end(last, commit=True)) == answer
+    assert coordinator.transaction().producer == response
+    assert pair(coordinator.end(last, commit=True)) == response
 
 
 def test_many_ids_are_loaded_each_in_its_own_state() -> None:

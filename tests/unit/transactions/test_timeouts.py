@@ -86,7 +86,7 @@ def test_no_transaction_ends_because_the_wall_clock_jumps() -> None:
     assert coordinator.state() is S.PREPARE_ABORT
 
 
-def test_how_old_a_transaction_is_is_told_by_the_clock_that_ends_it() -> None:
+def test_the_age_of_a_transaction_is_measured_by_the_clock_that_ends_it() -> None:
     coordinator = Coordinator()
     coordinator.add(coordinator.new_producer(), A0)
     coordinator.jump(DAY_MS)

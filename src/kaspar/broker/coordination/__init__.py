@@ -1,1 +1,1 @@
-"""The shell around the coordinators of groups and of transactions: loading, appends, answers, timers, threads."""
+"""The runtime of the coordinators of groups and of transactions: loading, appends, responses, timers, threads."""

@@ -1,41 +1,35 @@
-"""A shard at work: events go in one after another, decisions are carried out, answers go out when they are committed.
+"""A loaded shard: events go in one by one, decisions are carried out, responses go out when they are committed.
 
 Rules:
-- One event at a time. What comes while a decision is carried out lines up behind it.
-- The records of a decision are one batch. When it is in the log, and only then, the shard takes its records in.
-- Replies and actions wait until everything in the partition's log is committed, for the shard has decided on all of
-  it. With one replica that is the case at once, and a request is answered in the same turn of the loop.
-- Whoever waits for an answer gets one: also when its time is up, and when this broker no longer leads the partition.
+- One event at a time. Events that come while a decision is carried out are queued.
+- The records of a decision are one batch. When it is in the log, and only then, the shard replays its records.
+- Responses, replies and actions wait until everything in the partition's log is committed, for the shard has decided on
+  all of it. With one replica that is the case at once, and a request has its response in the same turn of the loop.
+- Every request gets a response: also when time is up, and when this broker no longer leads the partition.
 """
 
 import functools
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import Offset, ProducerIdAndEpoch
 from kaspar.base.log import get_log
-from kaspar.broker.coordination.tickets import Answer, Refusal, RequestTicket
-from kaspar.coordination import Action, Decision, Now, OneRecord, Reply, Shard, StoredRecord, Ticket, Timer
+from kaspar.broker.coordination.services import CoordinatorServices
+from kaspar.broker.coordination.tickets import Refusal, RequestTicket, Response
+from kaspar.coordination import Action, Decision, EncodedRecord, Now, Reply, Shard, Ticket, Timer
 from kaspar.protocol.schema import Message
 from kaspar.records import Codec, Record, build_batch, build_plain_batch
 from kaspar.replication.partition import Partition
-from kaspar.storage import PreparedBatch, prepare, prepare_plain
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
 log = get_log(__name__)
 
 S = TypeVar("S", bound=Shard)
-Decide: TypeAlias = Callable[[S, Ticket, Now], Decision]
-DecideOne: TypeAlias = Callable[[S, Now], OneRecord | None]
-Wait: TypeAlias = Callable[[S, Ticket], bool]
+Decide: TypeAlias = Callable[[S, Now], Decision]
 Question: TypeAlias = Callable[[S, Now], Message]
 
 FIRST_SEQUENCE: Final = 0
-NO_SEQUENCE: Final = -1
 
 _CODES: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -52,7 +46,7 @@ _CODES: Final = {
 
 
 def coordinator_code(code: ErrorCode) -> ErrorCode:
-    """What a client of a coordinator is told when the coordinator's log answers with this code: Kafka's choices."""
+    """The code for clients when the log of a coordinator refuses with this one: Kafka's handleOperationException."""
     return _CODES.get(code, code)
 
 
@@ -61,7 +55,7 @@ class _Uncommitted:
 
     __slots__ = ("actions", "replies")
 
-    def __init__(self, replies: list[Reply], actions: list[Action]) -> None:
+    def __init__(self, replies: Sequence[Reply], actions: Sequence[Action]) -> None:
         self.replies = replies
         self.actions = actions
 
@@ -69,7 +63,7 @@ class _Uncommitted:
 class ActiveShard(Generic[S]):
     def __init__(
         self,
-        broker: "Broker",
+        services: CoordinatorServices,
         partition: Partition,
         shard: S,
         *,
@@ -82,12 +76,13 @@ class ActiveShard(Generic[S]):
         self.leader_epoch = partition.state.leadership.leader_epoch
         self.index = partition.topic_partition.partition
         self.waiting: set[RequestTicket] = set()
-        self._broker = broker
+        self._services = services
+        self._now = services.now
         self._codec = codec
         self._write_timeout_ms = write_timeout_ms
         self._perform = perform
-        self._metrics = broker.metrics.topics.of(partition.topic_partition.topic)
-        self._timers = broker.timers
+        self._metrics = services.metrics.of(partition.topic_partition.topic)
+        self._timers = services.timers
         self._timer_keys: set[Hashable] = set()
         self._busy = False
         self._events: deque[Callable[[], None]] = deque()
@@ -96,109 +91,98 @@ class ActiveShard(Generic[S]):
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def submit(self, decide: Decide[S], refused: Refusal) -> Answer:
-        ticket = RequestTicket(refused)
+    def submit(self, decide: Decide[S], refused: Refusal, ticket: RequestTicket | None = None) -> Response:
         if self._busy:
-            self._events.append(functools.partial(self._take, decide, ticket))
+            ticket = ticket or RequestTicket(refused)
+            self._events.append(functools.partial(self._submit_later, decide, ticket))
             return ticket.wait_among(self.waiting)
         self._busy = True
         try:
-            self._take(decide, ticket)
+            now = self._now()
+            response: Response | None
+            try:
+                decision = decide(self.shard, now)
+            except Refused as refusal:
+                response = refused(refusal.code)
+            else:
+                response = self._carry_out(decision, now, refused, ticket)
         finally:
             self._busy = False
             if self._events:
-                self._work_off()
+                self._drain()
+        if response is not None:
+            return response
+        assert ticket is not None, "a request that may wait has a ticket"
         if self._given_up:
             ticket.refuse(ErrorCode.NOT_COORDINATOR)
         return ticket.message or ticket.wait_among(self.waiting)
 
-    def try_at_once(self, decide: DecideOne[S]) -> bool:
-        """The short way of an event that comes to one record, which is committed when it is appended. False where it
-        does not, or where it is refused: then nothing has happened, and `submit` says what is to be done.
+    def try_now(self, decide: Decide[S]) -> Message | None:
+        """Carry out an event whose response never waits, and return that. None where its records would not be committed
+        at once, or are refused: then the log has none of them, `if_refused` has put the rest in order, and `submit`
+        decides again.
         """
         partition = self.partition
-        terms = partition.log.plain_terms
-        if self._busy or terms is None or self._codec is not Codec.NONE or not partition.state.commits_alone:
-            return False
+        is_committed_when_appended = partition.state.commits_alone and partition.log.plain_terms is not None
+        if self._busy or not is_committed_when_appended:
+            return None
         self._busy = True
         try:
-            now = self._broker.now()
-            one = decide(self.shard, now)
-            if one is None:
-                return False
-            key, value, take_in = one
-            batch = build_plain_batch(((key, value),), now.wall_ms)
-            prepared = prepare_plain(batch, 0, len(batch), terms, now.wall_ms)
-            if prepared is None:
-                return False
-            partition.append_as_leader(prepared, acks_all=True, now_ms=now.wall_ms)
-            take_in()
+            now = self._now()
+            decision = decide(self.shard, now)
+            assert decision.response is not None, "only what has a response at once can be carried out now"
+            if self._append(decision, now) is not None:
+                return None
+            if decision.replies or decision.actions:
+                self._deliver(decision.replies, decision.actions)
         except Refused:
-            return False
-        except StorageFailure as failure:
-            self._broker.log_directory_failed(failure)
-            return False
+            return None
         finally:
             self._busy = False
             if self._events:
-                self._work_off()
-        self._metrics.bytes_in += len(batch)
-        self._metrics.messages_in += 1
-        return True
+                self._drain()
+        return decision.response
 
-    def wait_at_once(self, wait: Wait[S], refused: Refusal) -> RequestTicket | None:
-        """The short way of an event after which somebody waits, and nothing else is different. None where there is more
-        to it: then nothing has happened, and `submit` says what is to be done.
-        """
-        if self._busy:
-            return None
-        ticket = RequestTicket(refused)
-        return ticket.wait_among(self.waiting) if wait(self.shard, ticket) else None
+    def ask(self, question: Question[S], refused: Refusal) -> Response:
+        return self.submit(lambda shard, now: Decision(response=question(shard, now)), refused)
 
-    def ask(self, question: Question[S], refused: Refusal) -> Answer:
-        ticket = RequestTicket(refused)
-        if self._busy:
-            self._events.append(functools.partial(self._answer, question, ticket))
-        else:
-            self._answer(question, ticket)
-        return ticket.message or ticket.wait_among(self.waiting)
-
-    def run(self, decide: Callable[[S, Now], Decision]) -> None:
-        """An event that nobody waits for. A refusal is nobody's, so it is logged."""
+    def run(self, decide: Decide[S]) -> None:
+        """An event of the coordinator's own. A refusal is logged."""
         self._events.append(functools.partial(self._run, decide))
         if not self._busy:
-            self._work_off()
+            self._drain()
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         """A marker that ends a transaction on this partition is in the log."""
         self._events.append(functools.partial(self.shard.replay_marker, producer, committed=committed))
         if not self._busy:
-            self._work_off()
+            self._drain()
 
-    def _work_off(self) -> None:
-        """What lined up, in the order in which it came."""
+    def _drain(self) -> None:
+        """The events that have queued up, in the order in which they came."""
         events = self._events
         while events and not self._given_up:
             self._busy = True
             try:
                 events.popleft()()
-            except Exception as problem:  # the edge: nobody further up knows this event
+            except Exception as problem:  # the edge: there is no caller for this event
                 log.exception("a coordinator met a bug", partition=self.partition.topic_partition)
-                self._broker.request_failed(problem)
+                self._services.failures.on_bug(problem)
             finally:
                 self._busy = False
 
-    def _take(self, decide: Decide[S], ticket: RequestTicket) -> None:
-        now = self._broker.now()
+    def _submit_later(self, decide: Decide[S], ticket: RequestTicket) -> None:
+        now = self._now()
         try:
-            decision = decide(self.shard, ticket, now)
+            response = self._carry_out(decide(self.shard, now), now, ticket.refused, ticket)
         except Refused as refusal:
             ticket.refuse(refusal.code)
-            return
-        self._carry_out(decision, now)
+        else:
+            if isinstance(response, Message):
+                ticket.respond(response)
 
-    def _run(self, decide: Callable[[S, Now], Decision]) -> None:
-        now = self._broker.now()
+    def _run(self, decide: Decide[S]) -> None:
+        now = self._now()
         try:
             decision = decide(self.shard, now)
         except Refused as refusal:
@@ -211,114 +195,116 @@ class ActiveShard(Generic[S]):
             return
         self._carry_out(decision, now)
 
-    def _answer(self, question: Question[S], ticket: RequestTicket) -> None:
-        now = self._broker.now()
-        try:
-            message = question(self.shard, now)
-        except Refused as refusal:
-            ticket.refuse(refusal.code)
-            return
-        if self._all_committed():
-            ticket.answer(message)
-        else:
-            self._wait_for_commit([Reply(ticket, message)], [], now)
-
     # -- decisions -----------------------------------------------------------------------------------------------------
 
-    def _carry_out(self, decision: Decision, now: Now) -> None:
+    def _carry_out(
+        self, decision: Decision, now: Now, refused: Refusal | None = None, ticket: RequestTicket | None = None
+    ) -> Response | None:
+        """The response to a request, or the ticket on which it waits until the records are committed. None where the
+        decision has no response, or there is no request (`refused` is None).
+        """
+        code = self._append(decision, now)
+        if code is not None:
+            return None if refused is None or decision.response is None else refused(code)
+        if not self._all_committed():
+            return self._wait_for_commit(decision, now, refused, ticket)
+        if decision.replies or decision.actions:
+            self._deliver(decision.replies, decision.actions)
+        return decision.response
+
+    def _append(self, decision: Decision, now: Now) -> ErrorCode | None:
+        """Set the timers of a decision, append its records and replay them: why not, if the log refuses them."""
         if decision.timers:
             self._set_timers(decision.timers)
-        if decision.records:
-            try:
-                self._append(decision.records, decision.producer, now)
-            except Refused as refusal:
-                self._refuse(decision, refusal, now)
-                return
-            except StorageFailure as failure:
-                self._broker.log_directory_failed(failure)
-                self._refuse(decision, Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)), now)
-                return
-        if decision.replies or decision.actions:
-            if self._all_committed():
-                self._deliver(decision.replies, decision.actions)
-            else:
-                self._wait_for_commit(decision.replies, decision.actions, now)
-
-    def _append(self, records: list[StoredRecord], producer: ProducerIdAndEpoch | None, now: Now) -> None:
-        partition, shard = self.partition, self.shard
-        wall_ms = now.wall_ms
-        encoded = [shard.encode(record) for record in records]
-        config = partition.log.config
-        if producer is None and self._codec is Codec.NONE:
-            prepared = self._prepared(build_plain_batch(encoded, wall_ms), wall_ms)
-        elif producer is None:
-            compressed = build_batch([Record(wall_ms, *each) for each in encoded], codec=self._codec)
-            prepared = self._prepared(compressed, wall_ms)
-        else:
-            batch = build_batch(
-                [Record(wall_ms, *each) for each in encoded],
-                codec=self._codec,
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-                base_sequence=FIRST_SEQUENCE,
-                transactional=True,
+        records = decision.records
+        if not records:
+            return None
+        partition, shard, producer, wall_ms = self.partition, self.shard, decision.producer, now.wall_ms
+        try:
+            encoded = [each.encoded if type(each) is EncodedRecord else shard.encode(each) for each in records]
+            appended, batch = self._services.appender.append_own(
+                partition, self._build(encoded, producer, wall_ms), now_ms=wall_ms, counts_sequence=producer is None
             )
-            # Every batch says so, as in Kafka: the log is not to count sequences of what the producer did not send.
-            prepared = prepare(batch, 0, len(batch), config, wall_ms)._replace(base_sequence=NO_SEQUENCE)
-        appended = partition.append_as_leader(prepared, acks_all=True, now_ms=wall_ms)
-        self._metrics.bytes_in += prepared.end - prepared.start
-        self._metrics.messages_in += len(records)
-        if partition.log.unflushed_messages >= config.flush_messages:
-            self._broker.syncing.ask(partition)
+        except Refused as refusal:
+            return self._refuse(decision, refusal, now)
+        except StorageFailure as failure:
+            self._services.failures.log_directory_failed(failure)
+            return self._refuse(decision, Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)), now)
+        metrics = self._metrics
+        metrics.bytes_in += batch.end - batch.start
+        metrics.messages_in += len(records)
         try:
             for record in records:
-                shard.replay(record, producer)
+                if type(record) is EncodedRecord:
+                    record.replay()
+                else:
+                    shard.replay(record, producer)
         except Exception as problem:
             raise AssertionError(
                 f"records from offset {appended.base_offset} of {partition.topic_partition} are in the log, and its "
-                f"coordinator cannot take them in: {problem!r}"
+                f"coordinator cannot replay them: {problem!r}"
             ) from problem
+        return None
 
-    def _prepared(self, batch: bytearray, now_ms: int) -> PreparedBatch:
-        log = self.partition.log
-        plain = None if log.plain_terms is None else prepare_plain(batch, 0, len(batch), log.plain_terms, now_ms)
-        return plain or prepare(batch, 0, len(batch), log.config, now_ms)
+    def _build(
+        self, encoded: Sequence[tuple[bytes, bytes | None]], producer: ProducerIdAndEpoch | None, wall_ms: int
+    ) -> bytearray:
+        """The records as one batch. In a transaction it has the first sequence, as every such batch of Kafka's."""
+        if producer is None and self._codec is Codec.NONE:
+            return build_plain_batch(encoded, wall_ms)
+        records = [Record(wall_ms, *each) for each in encoded]
+        if producer is None:
+            return build_batch(records, codec=self._codec)
+        return build_batch(
+            records,
+            codec=self._codec,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=FIRST_SEQUENCE,
+            transactional=True,
+        )
 
-    def _refuse(self, decision: Decision, refusal: Refused, now: Now) -> None:
-        """The log took nothing of it."""
+    def _refuse(self, decision: Decision, refusal: Refused, now: Now) -> ErrorCode:
+        """The log has taken none of its records."""
         code = coordinator_code(refusal.code)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
             log.error(
                 "a coordinator's records were refused", partition=self.partition.topic_partition, reason=refusal.message
             )
-        for ticket, _ in decision.replies:
-            _request(ticket).refuse(code)
+        self._refuse_all(decision.replies, code)
         if decision.if_refused is not None and not self._given_up:
             self._carry_out(decision.if_refused(code, now), now)
+        return code
 
-    # -- answers -------------------------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------------
 
     def _all_committed(self) -> bool:
         partition = self.partition
         return partition.state.high_watermark >= partition.log.log_end_offset
 
-    @property
-    def is_settled(self) -> bool:
-        """No event is at work, and all that the shard knows is committed."""
-        return not self._busy and self._all_committed()
-
-    def _deliver(self, replies: list[Reply], actions: list[Action]) -> None:
+    def _deliver(self, replies: Sequence[Reply], actions: Sequence[Action]) -> None:
         for ticket, message in replies:
             assert isinstance(ticket, RequestTicket)
-            ticket.answer(message)
+            ticket.respond(message)
         for action in actions:
             self._perform(self.index, action)
 
-    def _wait_for_commit(self, replies: list[Reply], actions: list[Action], now: Now) -> None:
-        uncommitted = _Uncommitted(replies, actions)
+    def _wait_for_commit(
+        self, decision: Decision, now: Now, refused: Refusal | None, ticket: RequestTicket | None
+    ) -> RequestTicket | None:
+        replies = decision.replies
+        waiting = None
+        if decision.response is not None and refused is not None:
+            waiting = (ticket or RequestTicket(refused)).wait_among(self.waiting)
+            replies = [Reply(waiting, decision.response), *replies]
+        if replies or decision.actions:
+            self._hold_back(_Uncommitted(replies, decision.actions), now)
+        return waiting
+
+    def _hold_back(self, uncommitted: _Uncommitted, now: Now) -> None:
         self._uncommitted.add(uncommitted)
         end_offset = Offset(self.partition.log.log_end_offset)
-        if replies:
+        if uncommitted.replies:
             self._timers.set(self._timed_out, uncommitted, now.steady_ms + self._write_timeout_ms)
 
         def committed() -> None:
@@ -328,25 +314,25 @@ class ActiveShard(Generic[S]):
             self._timers.cancel(self._timed_out, uncommitted)
             if self.partition.state.high_watermark >= end_offset:
                 self._deliver(uncommitted.replies, uncommitted.actions)
-            else:  # woken because the partition is no longer ours to commit
+            else:  # woken because this broker leads the partition no longer
                 self._refuse_all(uncommitted.replies, coordinator_code(self.partition.why_not_leader().code))
 
         self.partition.when_committed(end_offset, committed)
 
     def _timed_out(self, key: Hashable) -> None:
-        """Nobody waits any longer. The records are in the log, and when they are committed their actions are due."""
+        """The replies wait no longer. The records are in the log, and when they are committed their actions are due."""
         assert isinstance(key, _Uncommitted)
-        replies, key.replies = key.replies, []
+        replies, key.replies = key.replies, ()
         self._refuse_all(replies, coordinator_code(ErrorCode.REQUEST_TIMED_OUT))
 
     @staticmethod
-    def _refuse_all(replies: list[Reply], code: ErrorCode) -> None:
+    def _refuse_all(replies: Sequence[Reply], code: ErrorCode) -> None:
         for ticket, _ in replies:
             _request(ticket).refuse(code)
 
     # -- timers --------------------------------------------------------------------------------------------------------
 
-    def _set_timers(self, timers: list[Timer]) -> None:
+    def _set_timers(self, timers: Sequence[Timer]) -> None:
         for key, at_ms in timers:
             if at_ms is not None:
                 self._timer_keys.add(key)
@@ -362,7 +348,7 @@ class ActiveShard(Generic[S]):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def give_up(self, code: ErrorCode) -> None:
-        """This broker coordinates the partition no longer: whoever waits is told so, and nothing more happens here."""
+        """This broker no longer coordinates the partition: requests that wait are refused, and nothing more happens."""
         if self._given_up:
             return
         self._given_up = True
@@ -379,6 +365,6 @@ class ActiveShard(Generic[S]):
 
 
 def _request(ticket: Ticket) -> RequestTicket:
-    """Every ticket that a shard was ever handed is one of ours."""
+    """Every ticket that a shard is given is one of ours."""
     assert isinstance(ticket, RequestTicket)
     return ticket

@@ -1,21 +1,22 @@
-"""The coordinators of a broker: made when they are first needed, kept in step with the cluster, stopped with it.
+"""The coordinators of a broker: created when they are first needed, updated with the cluster's image, and stopped.
 
-A broker whose clients only produce and fetch never loads the code of groups and transactions, so that it starts as
-quickly and takes as little memory as one that has none. A coordinator comes to be when its internal topic is there, or
-when a client first looks for it.
+A broker whose clients only produce and fetch never loads the code of groups and transactions: it starts faster and
+takes less memory. A coordinator is created when its internal topic exists, or when a client first looks for it.
 """
 
 import importlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kaspar.broker.coordination.markers import GiveMarker
+from kaspar.broker.coordination.services import CoordinatorServices
 from kaspar.metadata import ClusterImage
+from kaspar.metadata.images import ImageChange
 
 if TYPE_CHECKING:
     from kaspar.broker.coordination.groups import Groups
     from kaspar.broker.coordination.transactions import Transactions
-    from kaspar.broker.server import Broker
 
 
 GROUPS_MODULE: Final = "kaspar.broker.coordination.groups"
@@ -23,8 +24,12 @@ TRANSACTIONS_MODULE: Final = "kaspar.broker.coordination.transactions"
 
 
 class Coordinators:
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
+    def __init__(
+        self, services: CoordinatorServices, *, next_producer_id: Callable[[], int], write_marker: GiveMarker
+    ) -> None:
+        self.services = services
+        self._next_producer_id = next_producer_id
+        self._write_marker = write_marker
         self._groups: Groups | None = None
         self._transactions: Transactions | None = None
 
@@ -33,7 +38,7 @@ class Coordinators:
         if self._groups is None:
             from kaspar.broker.coordination.groups import Groups
 
-            self._groups = Groups(self._broker)
+            self._groups = Groups(self.services)
             self._groups.start()
         return self._groups
 
@@ -42,12 +47,14 @@ class Coordinators:
         if self._transactions is None:
             from kaspar.broker.coordination.transactions import Transactions
 
-            self._transactions = Transactions(self._broker)
+            self._transactions = Transactions(
+                self.services, next_producer_id=self._next_producer_id, write_marker=self._write_marker
+            )
             self._transactions.start()
         return self._transactions
 
     async def load_groups(self) -> "Groups":
-        """As `groups`, for whoever can wait: their code is loaded in a thread, which takes a tenth of a second once."""
+        """As `groups`, for callers that can wait: the code is loaded in a thread, which takes 100 ms once."""
         if self._groups is None:
             await self._load_code(GROUPS_MODULE)
         return self.groups
@@ -58,18 +65,18 @@ class Coordinators:
         return self.transactions
 
     async def load_needed_code(self, image: ClusterImage) -> None:
-        """Before the partitions of this image are hosted, and their coordinators made."""
+        """Before the partitions of this image are hosted, and their coordinators created."""
         if CONSUMER_OFFSETS in image.topics:
             await self._load_code(GROUPS_MODULE)
         if TRANSACTION_STATE in image.topics:
             await self._load_code(TRANSACTIONS_MODULE)
 
     async def _load_code(self, module: str) -> None:
-        await self._broker.run_blocking(importlib.import_module, module)
+        await self.services.threads.run_blocking(importlib.import_module, module)
 
     @property
     def made_groups(self) -> "Groups | None":
-        """Groups, if somebody has needed them."""
+        """Groups, if they have been created."""
         return self._groups
 
     @property
@@ -77,23 +84,23 @@ class Coordinators:
         return self._transactions
 
     def leadership_changed(self, topics: Collection[str]) -> None:
-        """Partitions of these topics came, went, or have another leader."""
+        """Partitions of these topics were added, removed, or have another leader."""
         if CONSUMER_OFFSETS in topics and self._is_needed(CONSUMER_OFFSETS, self._groups):
             self.groups.runtime.follow()
         if TRANSACTION_STATE in topics and self._is_needed(TRANSACTION_STATE, self._transactions):
             self.transactions.runtime.follow()
 
     def _is_needed(self, topic: str, coordinator: object) -> bool:
-        return coordinator is not None or topic in self._broker.partitions.by_name
+        return coordinator is not None or topic in self.services.partitions.by_name
 
-    def image_changed(self, old: ClusterImage, new: ClusterImage, changed_topics: frozenset[str]) -> None:
+    def image_changed(self, change: ImageChange) -> None:
         if self._groups is not None:
-            self._groups.image_changed(old, new, changed_topics)
+            self._groups.image_changed(change)
         if self._transactions is not None:
-            self._transactions.image_changed(old, new, changed_topics)
+            self._transactions.image_changed(change)
 
     async def stop(self) -> None:
-        """Whoever waits for an answer gets one. Safe to call twice."""
+        """Requests that wait are refused. Safe to call twice."""
         for coordinator in (self._groups, self._transactions):
             if coordinator is not None:
                 await coordinator.stop()

@@ -1,14 +1,16 @@
-"""The topics in which coordinators keep their state: how they are made, read and written, from the broker's settings.
+"""The topics in which coordinators keep their state: how they are created, read and written, by the settings.
 
-They are made at their first use. Where Kafka refuses to make them with more replicas than there are brokers, they get
-as many as there are: a broker that was just started, alone and with default settings, has to serve groups.
+They are created at their first use. In a cluster that waits, as in Kafka, until enough brokers are up for their
+replication factor, which never changes afterwards. On the embedded store there is one broker for ever, and they get one
+replica: a single broker with default settings has to serve groups.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.config import BrokerConfig
-from kaspar.metadata.events import NewTopic
+from kaspar.controller.events import NewTopic
 from kaspar.records import Codec
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
@@ -26,10 +28,16 @@ class InternalTopic:
     load_buffer_size: int
     """How many bytes are read at once when a partition is loaded."""
     write_timeout_ms: int
-    """How long an answer waits for the records behind it to be committed."""
+    """How long a response waits for its records to be committed."""
 
-    def to_create(self, broker_count: int) -> NewTopic:
-        factor = max(1, min(self.replication_factor, broker_count))
+    def to_create(self, broker_count: int, *, is_clustered: bool) -> NewTopic:
+        """Refused (COORDINATOR_NOT_AVAILABLE) while there are too few brokers."""
+        factor = self.replication_factor if is_clustered else 1
+        if broker_count < factor:
+            raise Refused(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE,
+                f"{broker_count} brokers are up, and {self.name} needs {factor} for its replication factor.",
+            )
         return NewTopic(self.name, self.num_partitions, factor, configs=self.configs)
 
 

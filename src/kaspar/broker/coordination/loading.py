@@ -1,8 +1,9 @@
-"""Reads a partition of an internal topic from its start to its end, and has a shard take in every record. In a thread.
+"""Reads a partition of an internal topic from its start to its end, and replays every record into a shard. In a thread.
 
 Rules:
-- Nothing in the log is fatal: a batch or record that cannot be read is logged and passed over, as is a kind of record
-  that only a later version knows. What comes after it still counts.
+- Nothing in the log is fatal: a batch or record that cannot be read is logged and skipped; so is a kind of record that
+  only a later version knows. What comes after it still counts.
+- The log may move to another log directory meanwhile: each piece is read from the one that is the partition's by then.
 - Memory is bounded: the log is read in pieces of `load_buffer_size`, a compressed batch is inflated piece by piece.
 - The event loop goes on meanwhile. Python's interpreter is shared by threads in turns of `sys.setswitchinterval`; a
   pass of the garbage collector over a million new objects would be one long turn, so it has to wait until all is read.
@@ -13,7 +14,7 @@ import gc
 from collections.abc import Callable
 from typing import Final
 
-from kaspar.base.errors import ErrorCode, MalformedBytes, Refused
+from kaspar.base.errors import ErrorCode, MalformedBytes, Refused, StorageFailure
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.base.log import get_log
 from kaspar.coordination import Shard
@@ -24,32 +25,35 @@ from kaspar.storage import Log
 log = get_log(__name__)
 
 FREEZE_FROM_RECORDS: Final = 10_000
-SAY_SO_AT_MOST: Final = 20
+MAX_LOGGED: Final = 20
 """How many damaged places of one partition get a line in the log; all of them are counted."""
 
 
 class LoadCancelled(Exception):
-    """The partition is no longer ours to load."""
+    """The partition is no longer ours to load, or its log is gone, which may be for the same reason."""
 
 
 class ShardLoader:
-    """Replays one partition's log into one shard, which nobody else knows yet."""
+    """Replays one partition's log into one shard, which is not shared yet."""
 
-    def __init__(self, shard: Shard, source: Log, *, piece_bytes: int, cancelled: Callable[[], bool]) -> None:
-        self.position = source.log_start_offset
+    def __init__(
+        self, shard: Shard, current: Callable[[], Log], *, piece_bytes: int, cancelled: Callable[[], bool]
+    ) -> None:
+        """`current` returns the partition's log, as it is now; it is called in the thread, too."""
+        self.position = current().log_start_offset
         """Everything before this offset is replayed."""
         self.records = 0
         self.bytes = 0
         self.damaged = 0
         self.unknown = 0
         self._shard = shard
-        self._source = source
+        self._current = current
         self._piece_bytes = piece_bytes
         self._cancelled = cancelled
 
     @property
     def topic_partition(self) -> TopicPartition:
-        return self._source.topic_partition
+        return self._current().topic_partition
 
     def load_up_to(self, end: int) -> None:
         """Replay the log up to `end`. Blocks: in a thread. StorageFailure if the disk fails, LoadCancelled if asked."""
@@ -66,10 +70,15 @@ class ShardLoader:
                 gc.enable()
 
     def _load_piece(self, end: int) -> None:
+        source = self._current()
         try:
-            data = self._source.read(self.position, self._piece_bytes, end)
-        except Refused as refusal:
-            self._skip_after(refusal, end)
+            data = source.read(self.position, self._piece_bytes, end)
+        except (Refused, StorageFailure) as problem:
+            if self._current() is not source:
+                return  # it has moved: the same is read from where it is now
+            if isinstance(problem, StorageFailure):
+                raise
+            self._skip_after(source, problem, end)
             return
         if not data:
             self.position = end
@@ -83,21 +92,21 @@ class ShardLoader:
                     self.position = header.next_offset
         except MalformedBytes as problem:
             self._damaged(self.position, str(problem))
-            self._skip_segment(end)
+            self._skip_segment(source, end)
 
-    def _skip_after(self, refusal: Refused, end: int) -> None:
+    def _skip_after(self, source: Log, refusal: Refused, end: int) -> None:
         """The log itself cannot read on from here."""
-        if refusal.code is ErrorCode.OFFSET_OUT_OF_RANGE and self.position < self._source.log_start_offset:
-            self.position = min(self._source.log_start_offset, end)  # deleted while it was read
+        if refusal.code is ErrorCode.OFFSET_OUT_OF_RANGE and self.position < source.log_start_offset:
+            self.position = min(source.log_start_offset, end)  # deleted while it was read
             return
         if refusal.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise LoadCancelled
         self._damaged(self.position, refusal.message)
-        self._skip_segment(end)
+        self._skip_segment(source, end)
 
-    def _skip_segment(self, end: int) -> None:
+    def _skip_segment(self, source: Log, end: int) -> None:
         """Where bytes are no batches, nothing says where the next batch begins, but the next segment does."""
-        following = [base for base in self._source.segments.base_offsets if base > self.position]
+        following = [base for base in source.segments.base_offsets if base > self.position]
         self.position = min((*following, end))
 
     def _replay_batch(self, view: memoryview, start: int, header: BatchHeader) -> None:
@@ -128,7 +137,7 @@ class ShardLoader:
         except MalformedBytes as problem:
             self._damaged(offset, str(problem))
         except Exception as problem:  # the edge: what one record leads to keeps nobody from all the others
-            log.exception("a record could not be taken in", partition=self.topic_partition, offset=offset)
+            log.exception("a record could not be replayed", partition=self.topic_partition, offset=offset)
             self._damaged(offset, repr(problem))
         else:
             self.records += 1
@@ -140,5 +149,7 @@ class ShardLoader:
 
     def _damaged(self, offset: int, problem: str) -> None:
         self.damaged += 1
-        if self.damaged <= SAY_SO_AT_MOST:
-            log.error("passed over what cannot be read", partition=self.topic_partition, offset=offset, problem=problem)
+        if self.damaged <= MAX_LOGGED:
+            log.error(
+                "skipped a damaged part of the log", partition=self.topic_partition, offset=offset, problem=problem
+            )

@@ -1,9 +1,10 @@
 """All shards of one coordinator on this broker: one for each partition of its internal topic that this broker leads.
 
-A shard is loaded when leadership begins, in a thread, and asked from then on; it is given up when leadership ends, or
-begins anew in another epoch. A request for a key whose partition is not led here, or not loaded yet, is answered so
-(NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS), and its client asks elsewhere or again: never with what only looks
-like the state.
+A shard is loaded when leadership begins, in a thread, and serves requests from then on; it is given up when leadership
+ends, or begins again in another epoch. A request for a key whose partition is not led here, or not loaded yet, is
+refused (NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS): it never gets a response from incomplete state. Nor from one
+that may be outdated: a shard is loaded when all that it has replayed is committed, and a broker that is out of touch
+with the controller does not know whether another one coordinates by now, so it refuses everything, questions too.
 """
 
 import asyncio
@@ -12,23 +13,22 @@ import functools
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
-from kaspar.base.ids import ProducerIdAndEpoch
+from kaspar.base.ids import Offset, ProducerIdAndEpoch
 from kaspar.base.log import get_log
-from kaspar.broker.coordination.active_shard import ActiveShard, Decide, DecideOne, Question, Wait
+from kaspar.broker.coordination.active_shard import ActiveShard, Decide, Question
 from kaspar.broker.coordination.internal_topics import InternalTopic
 from kaspar.broker.coordination.loading import LoadCancelled, ShardLoader
-from kaspar.broker.coordination.tickets import Answer, Refusal, RequestTicket
-from kaspar.coordination import Action, Decision, Now, Shard, partition_for
-from kaspar.metadata.events import CreateTopics
+from kaspar.broker.coordination.services import CoordinatorServices
+from kaspar.broker.coordination.tickets import Refusal, RequestTicket, Response
+from kaspar.controller.events import CreateTopics
+from kaspar.coordination import Action, Shard, partition_for
+from kaspar.protocol.schema import Message
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
 log = get_log(__name__)
 
@@ -39,6 +39,7 @@ REMEMBERED_KEYS: Final = 1 << 14
 
 RETRY_LOAD_S: Final = 1.0
 RETRY_LOAD_AT_MOST_S: Final = 30.0
+BETWEEN_LOOKS_S: Final = 0.05
 
 
 class LoadTimes:
@@ -83,22 +84,44 @@ class _Loading:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._cancelled.wait(), seconds)
 
+    async def committed(self, end: int) -> bool:
+        """Wait until everything before that offset is committed; whether it is. A replica that has become the leader
+        may have records that its predecessor never reported as committed. Ends early if the load is cancelled, and
+        after a while if the partition has no leader here: then that is about to be cancelled, or it will lead again.
+        """
+        partition, woken = self.partition, asyncio.Event()
+        if partition.high_watermark < end:
+            if partition.state.role is Role.LEADER:
+                partition.when_committed(Offset(end), woken.set)
+                await self._either(woken)
+            else:
+                await self.pause(BETWEEN_LOOKS_S)
+        return partition.high_watermark >= end
+
+    async def _either(self, woken: asyncio.Event) -> None:
+        waits = [asyncio.ensure_future(event.wait()) for event in (woken, self._cancelled)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
 
 class Runtime(Generic[S]):
     def __init__(
         self,
-        broker: "Broker",
+        services: CoordinatorServices,
         topic: InternalTopic,
         new_shard: Callable[[int, int], S],
         perform: Callable[[int, Action], None],
         activated: Callable[[int], None] = lambda partition: None,
     ) -> None:
         """`new_shard` is called with partition and leader epoch, `perform` with partition and action. `activated` is
-        told when a shard is loaded: what it was told before it was active it has not heard.
+        called when a shard is loaded: events before that have not reached it.
         """
         self.topic = topic
-        self.load_times = LoadTimes(broker.clock)
-        self._broker = broker
+        self.load_times = LoadTimes(services.clock)
+        self._services = services
         self._new_shard = new_shard
         self._perform = perform
         self._activated = activated
@@ -112,32 +135,34 @@ class Runtime(Generic[S]):
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def submit(self, key: str, decide: Decide[S], refused: Refusal) -> Answer:
-        """The answer to a request that may change something, or what to wait for."""
-        active = self._active.get(self.partition_of(key))
+    def submit(self, key: str, decide: Decide[S], refused: Refusal) -> Response:
+        """The response to a request that may change something, or a ticket that it waits on."""
+        active = self._active_for(key)
         if active is None:
             return refused(self._why_not_active(self.partition_of(key)))
         return active.submit(decide, refused)
 
-    def try_at_once(self, key: str, decide: DecideOne[S]) -> bool:
-        """Carry out what comes to one record and no more, if nothing stands in its way. False: `submit` it."""
-        active = self._active.get(self.partition_of(key))
-        return active is not None and active.try_at_once(decide)
+    def submit_with_ticket(self, key: str, decide: Decide[S], ticket: RequestTicket) -> Response:
+        """The same for a request that may have to wait for other requests: `decide` gives the shard its ticket."""
+        active = self._active_for(key)
+        if active is None:
+            return ticket.refused(self._why_not_active(self.partition_of(key)))
+        return active.submit(decide, ticket.refused, ticket)
 
-    def wait_at_once(self, key: str, wait: Wait[S], refused: Refusal) -> RequestTicket | None:
-        """Carry out what comes to waiting and no more, if nothing stands in its way. None: `submit` it."""
-        active = self._active.get(self.partition_of(key))
-        return None if active is None else active.wait_at_once(wait, refused)
+    def try_now(self, key: str, decide: Decide[S]) -> Message | None:
+        """Carry out a request if its response is there at once. None: nothing has changed, `submit` it."""
+        active = self._active_for(key)
+        return None if active is None else active.try_now(decide)
 
-    def ask(self, key: str, question: Question[S], refused: Refusal) -> Answer:
-        """The answer to a question, once all that the shard knows is committed."""
-        active = self._active.get(self.partition_of(key))
+    def ask(self, key: str, question: Question[S], refused: Refusal) -> Response:
+        """The response to a question, once all that the shard knows is committed."""
+        active = self._active_for(key)
         if active is None:
             return refused(self._why_not_active(self.partition_of(key)))
         return active.ask(question, refused)
 
-    def run(self, partition: int, decide: Callable[[S, Now], Decision]) -> None:
-        """An event that nobody waits for. Where the shard is not active it is dropped: loading brings the state up."""
+    def run(self, partition: int, decide: Decide[S]) -> None:
+        """An event of the coordinator's own. Dropped where the shard is not active: loading brings the state up."""
         active = self._active.get(partition)
         if active is not None:
             active.run(decide)
@@ -152,20 +177,25 @@ class Runtime(Generic[S]):
 
     def shard_of(self, key: str) -> S:
         """The shard that knows this key. Refused where this broker does not coordinate it, or not yet."""
-        active = self._active.get(self.partition_of(key))
+        active = self._active_for(key)
         if active is None:
             raise self._refusal(self.partition_of(key))
         return active.shard
 
-    def settled_shard_of(self, key: str) -> S | None:
-        """The same, if nothing is under way there and all that it knows is committed: it may be told at once."""
-        active = self._active.get(self.partition_of(key))
-        return active.shard if active is not None and active.is_settled else None
-
     def check_active(self, partition: int) -> None:
         """Refused where this broker does not coordinate the partition, or not yet."""
-        if partition not in self._active:
+        if partition not in self._active or not self._services.in_touch():
             raise self._refusal(partition)
+
+    def is_active(self, partition: int) -> bool:
+        """Whether this broker coordinates the partition as far as it knows, in touch with the controller or not."""
+        return partition in self._active
+
+    def why_not_listed(self) -> ErrorCode:
+        """NONE if all that this broker coordinates can be listed now."""
+        if not self._services.in_touch():
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self._loading else ErrorCode.NONE
 
     def active_shards(self) -> dict[int, S]:
         """The shards of this broker by partition. Those that are being loaded are not among them. From any thread."""
@@ -173,31 +203,34 @@ class Runtime(Generic[S]):
 
     @property
     def loading_count(self) -> int:
-        """How many partitions of this broker cannot be asked yet, because they are being loaded."""
+        """How many partitions of this broker are being loaded, and serve no requests yet."""
         return len(self._loading)
 
     @property
     def waiting_count(self) -> int:
-        """How many requests wait for an answer."""
+        """How many requests wait for their response."""
         return sum(len(active.waiting) for active in list(self._active.values()))
 
+    def _active_for(self, key: str) -> ActiveShard[S] | None:
+        return self._active.get(self.partition_of(key)) if self._services.in_touch() else None
+
     def _why_not_active(self, partition: int) -> ErrorCode:
-        if partition in self._loading:
+        if partition in self._loading and self._services.in_touch():
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
     def _refusal(self, partition: int) -> Refused:
         code = self._why_not_active(partition)
         what = "is loading" if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else "does not lead"
-        return Refused(code, f"this broker {what} {self.topic.name}-{partition}")
+        return Refused(code, f"This broker {what} {self.topic.name}-{partition}.")
 
     # -- leadership ----------------------------------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Take up the shards of the partitions that this broker leads now, and give up all others."""
+        """Load the shards of the partitions that this broker leads now, and give up all others."""
         if self._stopped:
             return
-        image = self._broker.image.topics.get(self.topic.name)
+        image = self._services.images.current.topics.get(self.topic.name)
         self._set_partition_count(len(image.partitions) if image is not None else self.topic.num_partitions)
         led = self._led()
         for index, active in tuple(self._active.items()):
@@ -212,7 +245,7 @@ class Runtime(Generic[S]):
                 self._take_up(index, partition)
 
     def _led(self) -> dict[int, Partition]:
-        hosted = self._broker.partitions.by_name.get(self.topic.name)
+        hosted = self._services.partitions.by_name.get(self.topic.name)
         if hosted is None:
             return {}
         return {
@@ -231,8 +264,8 @@ class Runtime(Generic[S]):
         task.add_done_callback(self._loads.discard)
 
     async def _load(self, loading: _Loading) -> None:
-        """A bug met by one attempt may not be met by the next (memory is short, files are out): as long as the
-        partition is ours to load, its clients are told to come again, so it must be loaded some time.
+        """Clients retry as long as the partition is ours to load. So it is tried again, also after a bug: the next
+        attempt may succeed (memory was short, or files, or the log has moved to another directory).
         """
         pause_s = RETRY_LOAD_S
         while not await self._try_to_load(loading):
@@ -246,13 +279,13 @@ class Runtime(Generic[S]):
         try:
             await self._load_or_raise(loading)
         except LoadCancelled:
-            return True
+            return loading.cancelled
         except StorageFailure as failure:
-            self._broker.log_directory_failed(failure)
-            return True
+            self._services.failures.log_directory_failed(failure)
+            return loading.cancelled  # as it is by now, unless the log has moved from that directory meanwhile
         except Exception as problem:  # the edge of the task
             log.exception("a coordinator could not be loaded", partition=loading.partition.topic_partition)
-            self._broker.request_failed(problem)
+            self._services.failures.on_bug(problem)
             return self._loading.get(loading.index) is not loading
         return True
 
@@ -262,12 +295,18 @@ class Runtime(Generic[S]):
         started = time.perf_counter()
         shard = self._new_shard(index, leader_epoch)
         loader = ShardLoader(
-            shard, partition.log, piece_bytes=self.topic.load_buffer_size, cancelled=lambda: loading.cancelled
+            shard,
+            lambda: partition.log,
+            piece_bytes=self.topic.load_buffer_size,
+            cancelled=lambda: loading.cancelled,
         )
         if partition.log.cold:  # it is as good as certain to be appended to
-            partition.log.warm_up(await self._broker.run_loading(partition.log.read_cold))
-        while loader.position < (end := partition.log.log_end_offset):  # markers may come meanwhile
-            await self._broker.run_loading(loader.load_up_to, end)
+            partition.log.warm_up(await self._services.threads.run_loading(partition.log.read_cold))
+        is_committed = False
+        while not is_committed or loader.position < partition.log.log_end_offset:  # markers may come meanwhile
+            await self._services.threads.run_loading(loader.load_up_to, partition.log.log_end_offset)
+            if not is_committed:
+                is_committed = await loading.committed(loader.position)
             if loading.cancelled:
                 return
         seconds = time.perf_counter() - started
@@ -290,7 +329,7 @@ class Runtime(Generic[S]):
 
     def _activate(self, partition: Partition, shard: S) -> None:
         active = ActiveShard(
-            self._broker,
+            self._services,
             partition,
             shard,
             codec=self.topic.codec,
@@ -307,7 +346,7 @@ class Runtime(Generic[S]):
         log.debug("gave up a coordinator's partition", partition=active.partition.topic_partition)
 
     async def stop(self) -> None:
-        """The broker stops: whoever waits is told to look for another coordinator. Safe to call twice."""
+        """The broker stops: requests that wait are refused with NOT_COORDINATOR. Safe to call twice."""
         self._stopped = True
         for loading in self._loading.values():
             loading.cancel()
@@ -325,8 +364,8 @@ class Runtime(Generic[S]):
             self.partition_of = functools.lru_cache(REMEMBERED_KEYS)(functools.partial(_partition_of, count))
 
     async def ensure_topic(self) -> None:
-        """Make the internal topic if it is not there. Refused (COORDINATOR_NOT_AVAILABLE) where it cannot be made."""
-        if self.topic.name in self._broker.image.topics:
+        """Create the internal topic if it does not exist. Refused (COORDINATOR_NOT_AVAILABLE) where that fails."""
+        if self.topic.name in self._services.images.current.topics:
             return
         if self._creating is None:
             self._creating = asyncio.get_running_loop().create_task(self._create_topic())
@@ -334,10 +373,10 @@ class Runtime(Generic[S]):
         await asyncio.shield(self._creating)
 
     async def _create_topic(self) -> None:
-        broker = self._broker
-        wanted = self.topic.to_create(len(broker.image.brokers))
+        services = self._services
+        wanted = self.topic.to_create(len(services.images.current.brokers), is_clustered=services.is_clustered)
         try:
-            (created,) = await broker.controller.submit(CreateTopics((wanted,)))
+            (created,) = await services.controller.submit(CreateTopics((wanted,)))
         except Refused as refusal:
             raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, refusal.message) from refusal
         if created.outcome.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -347,7 +386,7 @@ class Runtime(Generic[S]):
     def _created(self, task: asyncio.Task[None]) -> None:
         self._creating = None
         if not task.cancelled():
-            task.exception()  # whoever asked has been told
+            task.exception()  # the callers have it
 
 
 AnyRuntime: TypeAlias = Runtime[Any]

@@ -1,33 +1,34 @@
-"""Who waits for a coordinator's answer: a request, which is answered at once if its answer is there when it returns."""
+"""Requests that wait for a coordinator's response."""
 
 import asyncio
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
 from kaspar.base.errors import ErrorCode
+from kaspar.network.api import LaterResponse
 from kaspar.protocol.schema import Message
 
 Refusal: TypeAlias = Callable[[ErrorCode], Message]
-"""The response of an API in which nothing but this code is told."""
+"""The response of an API with this error, and nothing else."""
 
 
-class RequestTicket:
-    """The first answer counts. Nobody need be there any longer to hear it: then it is dropped.
+class RequestTicket(LaterResponse):
+    """The first response counts. If its client is gone, it is dropped.
 
-    Whoever waits for it says so once: with a function that is called with the answer as soon as it is there, or by
-    awaiting it. A rebalance answers hundreds at once, and a task for each would cost more than the rebalance.
+    A response is received by a function that is called with it, or by awaiting the ticket. A rebalance responds to
+    hundreds of requests at once, and a task for each would cost more than the rebalance.
     """
 
-    __slots__ = ("_hear", "_translate", "_waiting", "message", "refused")
+    __slots__ = ("_receive", "_translate", "_waiting", "message", "refused")
 
     def __init__(self, refused: Refusal) -> None:
         self.refused = refused
         self.message: Message | None = None
-        self._hear: Callable[[Message], None] | None = None
+        self._receive: Callable[[Message], None] | None = None
         self._translate: Callable[[Message], Message] | None = None
         self._waiting: set[RequestTicket] | None = None
 
-    def answer(self, message: Message) -> None:
+    def respond(self, message: Message) -> None:
         if self.message is not None:
             return
         if self._translate is not None:
@@ -35,49 +36,50 @@ class RequestTicket:
         self.message = message
         if self._waiting is not None:
             self._waiting.discard(self)
-        if self._hear is not None:
-            self._hear(message)
+        if self._receive is not None:
+            self._receive(message)
 
     def refuse(self, code: ErrorCode) -> None:
         if self.message is None:
-            self.answer(self.refused(code))
+            self.respond(self.refused(code))
 
     def wait_among(self, waiting: "set[RequestTicket]") -> "RequestTicket":
-        """The answer is not there yet. Until it comes the ticket is one of `waiting`."""
+        """Until there is a response the ticket is one of `waiting`."""
         self._waiting = waiting
         waiting.add(self)
         return self
 
     def translated_by(self, translate: Callable[[Message], Message]) -> "RequestTicket":
-        """Whoever waits hears another form of the answer: an older version's."""
+        """The response is changed to the form of an older version."""
         assert self.message is None
         self._translate = translate
         return self
 
-    def when_answered(self, hear: Callable[[Message], None]) -> None:
-        """`hear` must not fail: it is called in the midst of a coordinator's work."""
-        assert self._hear is None
+    def on_response(self, receive: Callable[[Message], None]) -> None:
+        """`receive` must not fail: it is called while a coordinator carries out a decision."""
+        assert self._receive is None
         if self.message is not None:
-            hear(self.message)
+            receive(self.message)
         else:
-            self._hear = hear
+            self._receive = receive
 
     def __await__(self) -> Generator[Any, None, Message]:
         if self.message is None:
-            heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            received: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-            def hear(message: Message) -> None:
-                if not heard.done():
-                    heard.set_result(None)
+            def receive(message: Message) -> None:
+                if not received.done():
+                    received.set_result(None)
 
-            self.when_answered(hear)
-            yield from heard
+            self.on_response(receive)
+            yield from received
         assert self.message is not None
         return self.message
 
 
-Answer: TypeAlias = Message | RequestTicket
+Response: TypeAlias = Message | RequestTicket
+"""The response to a request, or what it waits on."""
 
 
-def translated(answer: Answer, translate: Callable[[Message], Message]) -> Answer:
-    return answer.translated_by(translate) if isinstance(answer, RequestTicket) else translate(answer)
+def translated(response: Response, translate: Callable[[Message], Message]) -> Response:
+    return response.translated_by(translate) if isinstance(response, RequestTicket) else translate(response)

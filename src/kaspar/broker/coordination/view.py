@@ -1,6 +1,6 @@
 """The coordinators as the metrics page sees them: numbers, read in one go by another thread.
 
-A coordinator that nobody has needed yet has none.
+They are zero as long as a coordinator has not been created.
 """
 
 from collections import Counter

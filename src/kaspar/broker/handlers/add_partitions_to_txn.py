@@ -5,12 +5,15 @@ transactions v2, or to ask only (`verify_only`). If any partition of a transacti
 """
 
 import functools
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_answers import together
+from kaspar.broker.coordination.tickets import Response
+from kaspar.broker.coordination.transactions import Transactions
+from kaspar.broker.handlers.combined import combined
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -20,17 +23,49 @@ from kaspar.protocol.messages.add_partitions_to_txn import (
 from kaspar.protocol.schema import Message
 from kaspar.transactions.partitions import result_of
 
-if TYPE_CHECKING:
-    from kaspar.broker.coordination import tickets
-    from kaspar.broker.server import Broker
-
 FIRST_WITH_PRODUCER_FENCED: Final = 2
 FIRST_WITH_SEVERAL: Final = 4
 
 
-def handle(broker: "Broker", context: RequestContext, request: AddPartitionsToTxnRequest) -> Answer:
-    answers = (_answer(broker, context, transaction) for transaction in _transactions(context, request))
-    return together(answers, functools.partial(_response, context))
+class AddPartitionsToTxnHandler:
+    def __init__(self, transactions: Transactions, images: ImageSource) -> None:
+        self._transactions = transactions
+        self._images = images
+
+    def __call__(self, context: RequestContext, request: AddPartitionsToTxnRequest) -> HandlerResult:
+        results = (self._result(context, transaction) for transaction in _transactions(context, request))
+        return combined(results, functools.partial(_response, context))
+
+    def _result(self, context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Response:
+        """An AddPartitionsToTxnResult."""
+        transactional_id = transaction.transactional_id
+        producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+        partitions = frozenset(
+            TopicPartition(topic.name, partition) for topic in transaction.topics for partition in topic.partitions
+        )
+        image = self._images.current
+        unknown = {partition for partition in partitions if not image.has_partition(partition)}
+        if unknown:
+            return result_of(
+                transactional_id,
+                {
+                    partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    if partition in unknown
+                    else ErrorCode.OPERATION_NOT_ATTEMPTED
+                    for partition in sorted(partitions)
+                },
+            )
+
+        def refused(code: ErrorCode) -> AddPartitionsToTxnResult:
+            if code is ErrorCode.PRODUCER_FENCED and context.version < FIRST_WITH_PRODUCER_FENCED:
+                code = ErrorCode.INVALID_PRODUCER_EPOCH
+            return result_of(transactional_id, dict.fromkeys(sorted(partitions), code))
+
+        transactions = self._transactions
+        if transaction.verify_only:
+            return transactions.verify_partitions(transactional_id, producer, partitions, refused=refused)
+        version = 2 if context.version >= FIRST_WITH_SEVERAL else 0
+        return transactions.add_partitions(transactional_id, producer, partitions, version=version, refused=refused)
 
 
 def _transactions(
@@ -47,38 +82,8 @@ def _transactions(
     return (only,)
 
 
-def _answer(broker: "Broker", context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> "tickets.Answer":
-    """An AddPartitionsToTxnResult."""
-    transactional_id = transaction.transactional_id
-    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
-    partitions = frozenset(
-        TopicPartition(topic.name, partition) for topic in transaction.topics for partition in topic.partitions
-    )
-    unknown = {partition for partition in partitions if not broker.image.has_partition(partition)}
-    if unknown:
-        return result_of(
-            transactional_id,
-            {
-                partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if partition in unknown
-                else ErrorCode.OPERATION_NOT_ATTEMPTED
-                for partition in sorted(partitions)
-            },
-        )
-
-    def refused(code: ErrorCode) -> AddPartitionsToTxnResult:
-        if code is ErrorCode.PRODUCER_FENCED and context.version < FIRST_WITH_PRODUCER_FENCED:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
-        return result_of(transactional_id, dict.fromkeys(sorted(partitions), code))
-
-    if transaction.verify_only:
-        return broker.transactions.verify_partitions(transactional_id, producer, partitions, refused=refused)
-    version = 2 if context.version >= FIRST_WITH_SEVERAL else 0
-    return broker.transactions.add_partitions(transactional_id, producer, partitions, version=version, refused=refused)
-
-
-def _response(context: RequestContext, answers: list[Message]) -> AddPartitionsToTxnResponse:
-    results = tuple(answer for answer in answers if isinstance(answer, AddPartitionsToTxnResult))
+def _response(context: RequestContext, parts: list[Message]) -> AddPartitionsToTxnResponse:
+    results = tuple(part for part in parts if isinstance(part, AddPartitionsToTxnResult))
     if context.version >= FIRST_WITH_SEVERAL:
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     (only,) = results

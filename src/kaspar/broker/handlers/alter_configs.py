@@ -1,9 +1,10 @@
-"""the older way to change settings: what a resource set before and is not named again is dropped."""
+"""AlterConfigs: the older way to change settings. It replaces all settings of a resource."""
 
-from typing import TYPE_CHECKING
-
-from kaspar.broker.handlers import RequestContext
-from kaspar.metadata.events import ConfigChange, ConfigOperation, ConfigResource
+from kaspar.base.ids import BrokerId
+from kaspar.broker.handlers.config_changes import alter_configs
+from kaspar.controller.channel import ControllerChannel
+from kaspar.controller.events import ConfigChange, ConfigOperation, ConfigResource
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -11,23 +12,26 @@ from kaspar.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
+class AlterConfigsHandler:
+    def __init__(self, broker_id: BrokerId, controller: ControllerChannel) -> None:
+        self._broker_id = broker_id
+        self._controller = controller
 
-async def handle(broker: "Broker", context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    outcomes = await broker.alter_configs(tuple(map(_change, request.resources)), validate_only=request.validate_only)
-    return AlterConfigsResponse(
-        responses=tuple(
-            AlterConfigsResourceResponse(
-                error_code=each.outcome.error,
-                error_message=each.outcome.message,
-                resource_type=each.resource.type,
-                resource_name=each.resource.name,
+    async def __call__(self, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+        changes = tuple(map(_change, request.resources))
+        outcomes = await alter_configs(self._broker_id, self._controller, changes, validate_only=request.validate_only)
+        return AlterConfigsResponse(
+            responses=tuple(
+                AlterConfigsResourceResponse(
+                    error_code=each.outcome.error,
+                    error_message=each.outcome.message,
+                    resource_type=each.resource.type,
+                    resource_name=each.resource.name,
+                )
+                for each in outcomes
             )
-            for each in outcomes
         )
-    )
 
 
 def _change(resource: AlterConfigsResource) -> ConfigChange:

@@ -1,9 +1,10 @@
-"""CompactTopics, Kaspar's own: compact partitions now, and tell how far they are. Internal topics too."""
-
-from typing import TYPE_CHECKING
+"""CompactTopics, Kaspar's own: compacts partitions now, internal ones too, and returns their progress."""
 
 from kaspar.base.errors import ErrorCode, Refused, StorageFailure
-from kaspar.broker.handlers import RequestContext
+from kaspar.broker.cleaning.log_cleaner import Cleaning
+from kaspar.broker.partitions import Partitions
+from kaspar.broker.services import Failures
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.compact_topics import (
     CompactTopicsPartition,
     CompactTopicsPartitionResult,
@@ -12,44 +13,40 @@ from kaspar.protocol.messages.compact_topics import (
     CompactTopicsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
+class CompactTopicsHandler:
+    def __init__(self, partitions: Partitions, cleaning: Cleaning, failures: Failures) -> None:
+        self._partitions = partitions
+        self._cleaning = cleaning
+        self._failures = failures
 
-async def handle(broker: "Broker", context: RequestContext, request: CompactTopicsRequest) -> CompactTopicsResponse:
-    return CompactTopicsResponse(
-        topics=tuple(
-            [
-                CompactTopicsTopicResult(
-                    name=topic.name,
-                    partitions=tuple([await _compact(broker, topic.name, partition) for partition in topic.partitions]),
-                )
-                for topic in request.topics
-            ]
-        )
-    )
+    async def __call__(self, context: RequestContext, request: CompactTopicsRequest) -> CompactTopicsResponse:
+        topics = []
+        for topic in request.topics:
+            results = [await self._compact(topic.name, partition) for partition in topic.partitions]
+            topics.append(CompactTopicsTopicResult(name=topic.name, partitions=tuple(results)))
+        return CompactTopicsResponse(topics=tuple(topics))
 
-
-async def _compact(broker: "Broker", topic: str, wanted: CompactTopicsPartition) -> CompactTopicsPartitionResult:
-    index = wanted.partition_index
-    try:
-        partition = broker.partitions.lead(topic, index)
-        progress = await broker.cleaning.compact(partition, wanted.target_offset)
-    except Refused as refusal:
+    async def _compact(self, topic: str, wanted: CompactTopicsPartition) -> CompactTopicsPartitionResult:
+        index = wanted.partition_index
+        try:
+            partition = self._partitions.lead(topic, index)
+            progress = await self._cleaning.compact(partition, wanted.target_offset)
+        except Refused as refusal:
+            return CompactTopicsPartitionResult(
+                partition_index=index, error_code=refusal.code, error_message=refusal.message
+            )
+        except StorageFailure as failure:
+            self._failures.log_directory_failed(failure)
+            return CompactTopicsPartitionResult(
+                partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=str(failure)
+            )
         return CompactTopicsPartitionResult(
-            partition_index=index, error_code=refusal.code, error_message=refusal.message
+            partition_index=index,
+            target_offset=progress.target_offset,
+            first_dirty_offset=progress.first_dirty_offset,
+            log_end_offset=partition.log.log_end_offset,
+            size_bytes=partition.log.size,
+            records_removed=progress.records_removed,
+            cleaned_percent=progress.percent,
         )
-    except StorageFailure as failure:
-        broker.log_directory_failed(failure)
-        return CompactTopicsPartitionResult(
-            partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=str(failure)
-        )
-    return CompactTopicsPartitionResult(
-        partition_index=index,
-        target_offset=progress.target_offset,
-        first_dirty_offset=progress.first_dirty_offset,
-        log_end_offset=partition.log.log_end_offset,
-        size_bytes=partition.log.size,
-        records_removed=progress.records_removed,
-        cleaned_percent=progress.percent,
-    )

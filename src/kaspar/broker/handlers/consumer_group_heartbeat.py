@@ -1,52 +1,67 @@
-"""ConsumerGroupHeartbeat: a member of the consumer protocol (KIP-848) joins, lives, or leaves.
+"""ConsumerGroupHeartbeat: a member of the consumer protocol (KIP-848) joins, is alive, or leaves."""
 
-Most have nothing to say but that they live: those take no ticket and wait for nothing.
-"""
-
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_client import client_of
-from kaspar.groups.consumer_requests import check_request, heartbeat_refused
-from kaspar.groups.group import Client
-from kaspar.groups.patterns import problem_with
+from kaspar.broker.coordination.clients import DescribesOf, client_of
+from kaspar.broker.coordination.groups import Groups
+from kaspar.broker.coordination.tickets import Response
+from kaspar.broker.services import CurrentSettings, Threads
+from kaspar.coordination import Decision, Now
+from kaspar.groups.consumer.patterns import problem_with
+from kaspar.groups.consumer.requests import check_request, heartbeat_refused
+from kaspar.groups.group import GroupClient
+from kaspar.groups.shard import GroupShard
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
+_MESSAGES: Final = {
+    ErrorCode.NOT_COORDINATOR: "This is not the correct coordinator.",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process requests.",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+}
 
 
-def handle(broker: "Broker", context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Answer:
-    if not broker.groups.serves_consumer_protocol:
-        return heartbeat_refused(ErrorCode.UNSUPPORTED_VERSION, "This cluster has no consumer protocol.")
-    client = client_of(context, may_be_new=not request.member_id)
-    try:
-        check_request(request, context.version, broker.config.group_consumer_assignors)
-        shard = broker.groups.runtime.shard_of(request.group_id)
-        response = shard.consumer_heartbeat_at_once(request, client, broker.now())
-    except Refused as refusal:
-        return heartbeat_refused(refusal.code, refusal.message)
-    if response is not None:
-        return response
-    if request.subscribed_topic_regex:
-        return _submit_with_pattern(broker, request, client)
-    return _submit(broker, request, client)
+class ConsumerGroupHeartbeatHandler:
+    def __init__(
+        self, groups: Groups, settings: CurrentSettings, threads: Threads, describes_of: DescribesOf | None = None
+    ) -> None:
+        self._groups = groups
+        self._describes_of = describes_of
+        self._settings = settings
+        self._threads = threads
+
+    def __call__(self, context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> HandlerResult:
+        if not self._groups.serves_consumer_protocol:
+            message = "The cluster does not support the consumer protocol."
+            return heartbeat_refused(ErrorCode.UNSUPPORTED_VERSION, message)
+        try:
+            check_request(request, context.version, self._settings.config.group_consumer_assignors)
+        except Refused as refusal:
+            return heartbeat_refused(refusal.code, refusal.message)
+        client = client_of(context, may_be_new=not request.member_id, describes_of=self._describes_of)
+        if request.subscribed_topic_regex:
+            return self._submit_with_pattern(request, request.subscribed_topic_regex, client)
+        return self._submit(request, client)
+
+    def _submit(self, request: ConsumerGroupHeartbeatRequest, client: GroupClient) -> Response:
+        def decide(shard: GroupShard, now: Now) -> Decision:
+            try:
+                return shard.consumer_heartbeat(request, client, now)
+            except Refused as refusal:
+                return Decision(response=heartbeat_refused(refusal.code, refusal.message))
+
+        return self._groups.runtime.submit(request.group_id, decide, _refused)
+
+    async def _submit_with_pattern(
+        self, request: ConsumerGroupHeartbeatRequest, pattern: str, client: GroupClient
+    ) -> Message:
+        """Compiling a pattern may take long: once a thread has done it, the coordinator has the result at once."""
+        await self._threads.run_blocking(problem_with, pattern)
+        response = self._submit(request, client)
+        return response if isinstance(response, Message) else await response
 
 
-def _submit(broker: "Broker", request: ConsumerGroupHeartbeatRequest, client: Client) -> Message | Awaitable[Message]:
-    return broker.groups.runtime.submit(
-        request.group_id,
-        lambda shard, ticket, now: shard.consumer_heartbeat(request, client, ticket, now),
-        heartbeat_refused,
-    )
-
-
-async def _submit_with_pattern(broker: "Broker", request: ConsumerGroupHeartbeatRequest, client: Client) -> Message:
-    """A pattern may take long to compile. What a thread has found out then, the coordinator knows at once."""
-    assert request.subscribed_topic_regex is not None
-    await broker.run_blocking(problem_with, request.subscribed_topic_regex)
-    answer = _submit(broker, request, client)
-    return answer if isinstance(answer, Message) else await answer
+def _refused(code: ErrorCode) -> Message:
+    return heartbeat_refused(code, _MESSAGES.get(code))

@@ -1,14 +1,16 @@
 """DescribeConfigs: the settings of topics, brokers, broker loggers, groups and client-metrics subscriptions."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import BrokerId
 from kaspar.broker import log_levels
-from kaspar.broker.handlers import RequestContext
+from kaspar.broker.services import CurrentSettings
 from kaspar.config import ConfigEntry, ConfigSource, ConfigType
-from kaspar.metadata.events import ResourceType
+from kaspar.controller.events import ResourceType
+from kaspar.metadata.images import ImageSource
 from kaspar.metadata.topic_names import check_topic_name
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -18,78 +20,76 @@ from kaspar.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to "
     "an incompatible broker. See the broker logs for more details."
 )
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=tuple(_describe(broker, request, each) for each in request.resources))
+class DescribeConfigsHandler:
+    def __init__(self, broker_id: BrokerId, images: ImageSource, settings: CurrentSettings) -> None:
+        self._broker_id = broker_id
+        self._images = images
+        self._settings = settings
 
+    def __call__(self, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        return DescribeConfigsResponse(results=tuple(self._describe(request, each) for each in request.resources))
 
-def _describe(
-    broker: "Broker", request: DescribeConfigsRequest, resource: DescribeConfigsResource
-) -> DescribeConfigsResult:
-    try:
-        entries = _entries(broker, resource)
-    except Refused as refused:
+    def _describe(self, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+        try:
+            entries = self._entries(resource)
+        except Refused as refused:
+            return DescribeConfigsResult(
+                error_code=refused.code,
+                error_message=refused.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=(),
+            )
+        wanted = set(resource.configuration_keys or ())
         return DescribeConfigsResult(
-            error_code=refused.code,
-            error_message=refused.message,
+            error_message="",
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
-            configs=(),
+            configs=tuple(_result(request, entry) for entry in entries if not wanted or entry.name in wanted),
         )
-    wanted = set(resource.configuration_keys or ())
-    return DescribeConfigsResult(
-        error_message="",
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(_result(request, entry) for entry in entries if not wanted or entry.name in wanted),
-    )
 
+    def _entries(self, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
+        name, image, settings = resource.resource_name, self._images.current, self._settings.settings
+        match resource.resource_type:
+            case ResourceType.TOPIC:
+                check_topic_name(name)
+                if name not in image.topics:
+                    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+                return settings.describe_topic(image.topics[name].configs)
+            case ResourceType.BROKER:
+                if not name:
+                    return settings.describe_cluster_default()
+                self._check_broker_id(name, "or empty string, but")
+                return settings.describe_broker()
+            case ResourceType.BROKER_LOGGER:
+                if not name:
+                    raise _invalid("Broker id must not be empty")
+                self._check_broker_id(name, "but")
+                return [_logger_entry(logger, level) for logger, level in log_levels.levels().items()]
+            case ResourceType.GROUP:
+                if not name:
+                    raise _invalid("Group name must not be empty")
+                return settings.describe_group(image.group_configs.get(name, {}))
+            case ResourceType.CLIENT_METRICS:
+                if not name:
+                    raise _invalid("Client metrics subscription name must not be empty")
+                return settings.describe_client_metrics(image.client_metrics_configs.get(name, {}))
+            case _:
+                raise _invalid(_MALFORMED)
 
-def _entries(broker: "Broker", resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
-    name, image = resource.resource_name, broker.image
-    match resource.resource_type:
-        case ResourceType.TOPIC:
-            check_topic_name(name)
-            if name not in image.topics:
-                raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-            return broker.settings.describe_topic(image.topics[name].configs)
-        case ResourceType.BROKER:
-            if not name:
-                return broker.settings.describe_cluster_default()
-            _check_broker_id(broker, name, "or empty string, but")
-            return broker.settings.describe_broker()
-        case ResourceType.BROKER_LOGGER:
-            if not name:
-                raise _invalid("Broker id must not be empty")
-            _check_broker_id(broker, name, "but")
-            return [_logger_entry(logger, level) for logger, level in log_levels.levels().items()]
-        case ResourceType.GROUP:
-            if not name:
-                raise _invalid("Group name must not be empty")
-            return broker.settings.describe_group(image.group_configs.get(name, {}))
-        case ResourceType.CLIENT_METRICS:
-            if not name:
-                raise _invalid("Client metrics subscription name must not be empty")
-            return broker.settings.describe_client_metrics(image.client_metrics_configs.get(name, {}))
-        case _:
-            raise _invalid(_MALFORMED)
-
-
-def _check_broker_id(broker: "Broker", name: str, otherwise: str) -> None:
-    try:
-        broker_id = int(name)
-    except ValueError:
-        raise _invalid(f"Broker id must be an integer, but it is: {name}") from None
-    if broker_id != broker.broker_id:
-        raise _invalid(f"Unexpected broker id, expected {broker.broker_id} {otherwise} received {name}")
+    def _check_broker_id(self, name: str, otherwise: str) -> None:
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise _invalid(f"Broker id must be an integer, but it is: {name}") from None
+        if broker_id != self._broker_id:
+            raise _invalid(f"Unexpected broker id, expected {self._broker_id} {otherwise} received {name}")
 
 
 def _logger_entry(name: str, level: str) -> ConfigEntry:

@@ -1,14 +1,16 @@
 """DescribeQuorum: who keeps the cluster's metadata.
 
-There is no Raft quorum: the controller is told as leader and only voter. Metadata is not kept as a log, so the offsets
-are zero, and nobody lags behind.
+There is no Raft quorum: the controller is reported as leader and only voter, and the other brokers, which follow its
+images, as observers. Metadata is not kept as a log, so the offsets are zero, and nobody lags behind.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import RequestContext
 from kaspar.metadata import ClusterImage
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -21,9 +23,6 @@ from kaspar.protocol.messages.describe_quorum import (
     ResponseTopicData,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
 METADATA_TOPIC: Final = "__cluster_metadata"
 NO_MESSAGE: Final = ""
 """Kafka's default in this response, where others have null."""
@@ -32,28 +31,34 @@ METADATA_LOG: Final = (
 )
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    if request.topics != METADATA_LOG:
-        return _unknown(request)
-    image = broker.image
-    now_ms = broker.clock.now_ms()
-    voter = ReplicaState(
-        replica_id=image.controller_id,
-        log_end_offset=0,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
+class DescribeQuorumHandler:
+    def __init__(self, images: ImageSource, clock: Clock) -> None:
+        self._images = images
+        self._clock = clock
+
+    def __call__(self, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        if request.topics != METADATA_LOG:
+            return _unknown(request)
+        image = self._images.current
+        now_ms = self._clock.now_ms()
+        others = [broker_id for broker_id in image.brokers if broker_id != image.controller_id]
+        partition = ResponsePartitionData(
+            partition_index=0,
+            error_message=NO_MESSAGE,
+            leader_id=image.controller_id,
+            leader_epoch=image.controller_epoch,
+            high_watermark=0,
+            current_voters=(_replica(image.controller_id, now_ms),),
+            observers=tuple(_replica(broker_id, now_ms) for broker_id in others),
+        )
+        topic = ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        return DescribeQuorumResponse(error_message=NO_MESSAGE, topics=(topic,), nodes=_nodes(image))
+
+
+def _replica(broker_id: int, now_ms: int) -> ReplicaState:
+    return ReplicaState(
+        replica_id=broker_id, log_end_offset=0, last_fetch_timestamp=now_ms, last_caught_up_timestamp=now_ms
     )
-    partition = ResponsePartitionData(
-        partition_index=0,
-        error_message=NO_MESSAGE,
-        leader_id=image.controller_id,
-        leader_epoch=image.controller_epoch,
-        high_watermark=0,
-        current_voters=(voter,),
-        observers=(),
-    )
-    topic = ResponseTopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
-    return DescribeQuorumResponse(error_message=NO_MESSAGE, topics=(topic,), nodes=_nodes(image))
 
 
 def _nodes(image: ClusterImage) -> tuple[Node, ...]:

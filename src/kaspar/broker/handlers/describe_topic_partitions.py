@@ -1,14 +1,21 @@
-"""DescribeTopicPartitions: topics page by page, so that no answer grows with the cluster."""
+"""DescribeTopicPartitions: topics page by page, so that no response grows with the cluster (KIP-966)."""
 
-from typing import TYPE_CHECKING, Final
+import functools
+from collections.abc import Callable
+from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
-from kaspar.broker.handlers import Answer, RequestContext, slices
-from kaspar.broker.handlers.metadata import ALL_TOPIC_OPERATIONS
+from kaspar.broker.handlers import slices
+from kaspar.broker.handlers.authorized_operations import AuthorizedOperations
+from kaspar.broker.handlers.slices import Turns
+from kaspar.broker.services import CurrentSettings
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.image import NO_LEADER
+from kaspar.metadata.images import ImageSource
 from kaspar.metadata.topic_names import check_topic_name, is_internal
+from kaspar.network.api import HandlerResult, RequestContext
+from kaspar.network.large_requests import Steps
 from kaspar.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -18,28 +25,36 @@ from kaspar.protocol.messages.describe_topic_partitions import (
     ResponseCursor,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.large_requests import Steps
-    from kaspar.broker.server import Broker
-
 DESCRIBED_AT_ONCE: Final = 200
 """So many topics and partitions are described in one turn of the event loop, or one topic."""
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeTopicPartitionsRequest) -> Answer:
-    try:
-        _check_cursor(request)
-    except Refused as refusal:
-        return DescribeTopicPartitionsResponse(
-            topics=tuple(_refused(topic.name, refusal.code) for topic in request.topics)
+class DescribeTopicPartitionsHandler:
+    def __init__(
+        self, images: ImageSource, settings: CurrentSettings, turns: Turns, operations: AuthorizedOperations
+    ) -> None:
+        self._images = images
+        self._operations = operations
+        self._settings = settings
+        self._turns = turns
+
+    def __call__(self, context: RequestContext, request: DescribeTopicPartitionsRequest) -> HandlerResult:
+        try:
+            _check_cursor(request)
+        except Refused as refusal:
+            return DescribeTopicPartitionsResponse(
+                topics=tuple(_refused(topic.name, refusal.code) for topic in request.topics)
+            )
+        room = min(self._settings.config.max_request_partition_size_limit, max(request.response_partition_limit, 1))
+        return slices.begin(
+            self._turns,
+            _describe_page(self._images.current, request, room, functools.partial(self._operations.of_topic, context)),
         )
-    room = min(broker.config.max_request_partition_size_limit, max(request.response_partition_limit, 1))
-    return slices.begin(broker, _describe_page(broker.image, request, room))
 
 
 def _describe_page(
-    image: ClusterImage, request: DescribeTopicPartitionsRequest, room: int
-) -> "Steps[DescribeTopicPartitionsResponse]":
+    image: ClusterImage, request: DescribeTopicPartitionsRequest, room: int, operations_of: Callable[[str], int]
+) -> Steps[DescribeTopicPartitionsResponse]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     names = sorted({topic.name for topic in request.topics} or image.topics)
     cursor = request.cursor
@@ -52,7 +67,7 @@ def _describe_page(
             described = 0
         topic = image.topics.get(name)
         if topic is None:
-            topics.append(_missing(name))
+            topics.append(_missing(name, operations_of(name)))
             continue
         first = _first_partition(name, cursor)
         if room <= 0:
@@ -60,7 +75,7 @@ def _describe_page(
                 topics=tuple(topics), next_cursor=ResponseCursor(topic_name=name, partition_index=first)
             )
         end = min(len(topic.partitions), first + room)
-        topics.append(_describe(topic, image, first, end))
+        topics.append(_describe(topic, image, first, end, operations_of(name)))
         room -= end - first
         described += 1 + end - first
         if end < len(topic.partitions):
@@ -90,7 +105,7 @@ def _refused(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic
     )
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing(name: str, operations: int) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_topic_name(name)
@@ -102,17 +117,19 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
         topic_id=ZERO_UUID,
         is_internal=is_internal(name),
         partitions=(),
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 
-def _describe(topic: TopicImage, image: ClusterImage, first: int, end: int) -> DescribeTopicPartitionsResponseTopic:
+def _describe(
+    topic: TopicImage, image: ClusterImage, first: int, end: int, operations: int
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
         partitions=tuple(_describe_partition(index, topic.partitions[index], image) for index in range(first, end)),
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+        topic_authorized_operations=operations,
     )
 
 

@@ -1,11 +1,10 @@
-"""DescribeTransactions: what the coordinator knows of transactional ids, each for itself."""
-
-from typing import TYPE_CHECKING
+"""DescribeTransactions: what their coordinators know of transactional ids."""
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_answers import together
-from kaspar.coordination import Now
+from kaspar.broker.coordination.tickets import Response
+from kaspar.broker.coordination.transactions import TransactionRuntime
+from kaspar.broker.handlers.combined import combined
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -14,27 +13,24 @@ from kaspar.protocol.messages.describe_transactions import (
 from kaspar.protocol.schema import Message
 from kaspar.transactions.listing import undescribed
 
-if TYPE_CHECKING:
-    from kaspar.broker.coordination import tickets
-    from kaspar.broker.server import Broker
-    from kaspar.transactions.shard import TransactionShard
+
+class DescribeTransactionsHandler:
+    def __init__(self, transactions: TransactionRuntime) -> None:
+        self._transactions = transactions
+
+    def __call__(self, context: RequestContext, request: DescribeTransactionsRequest) -> HandlerResult:
+        return combined((self._describe(each) for each in request.transactional_ids), _response)
+
+    def _describe(self, transactional_id: str) -> Response:
+        def refused(code: ErrorCode) -> TransactionState:
+            return undescribed(transactional_id, code)
+
+        return self._transactions.ask(
+            transactional_id, lambda shard, now: shard.describe(transactional_id, now), refused
+        )
 
 
-def handle(broker: "Broker", context: RequestContext, request: DescribeTransactionsRequest) -> Answer:
-    return together((_describe(broker, transactional_id) for transactional_id in request.transactional_ids), _response)
-
-
-def _describe(broker: "Broker", transactional_id: str) -> "tickets.Answer":
-    def question(shard: "TransactionShard", now: Now) -> TransactionState:
-        return shard.describe(transactional_id, now)
-
-    def refused(code: ErrorCode) -> TransactionState:
-        return undescribed(transactional_id, code)
-
-    return broker.transactions.runtime.ask(transactional_id, question, refused)
-
-
-def _response(answers: list[Message]) -> DescribeTransactionsResponse:
+def _response(states: list[Message]) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=tuple(answer for answer in answers if isinstance(answer, TransactionState))
+        transaction_states=tuple(state for state in states if isinstance(state, TransactionState))
     )

@@ -1,6 +1,6 @@
 """FindCoordinator: which broker coordinates a group or a transactional id: the leader of its partition.
 
-The first one who asks has the internal topic made, and is answered when it is there: Kafka makes its clients ask again.
+The first request creates the internal topic, and its response comes when that exists: Kafka has its clients retry.
 """
 
 import re
@@ -9,19 +9,21 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.broker.handlers import Answer, RequestContext
+from kaspar.broker.coordination.coordinators import Coordinators
+from kaspar.broker.coordination.lookup import CoordinatorLookup
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from kaspar.broker.coordination.groups import Groups
     from kaspar.broker.coordination.runtime import AnyRuntime
     from kaspar.broker.coordination.transactions import Transactions
-    from kaspar.broker.server import Broker
 
 FIRST_VERSION_WITH_SEVERAL_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARE_GROUPS: Final = 6
 SHARE_KEY: Final = re.compile(r".+:[A-Za-z0-9_-]{22}:[0-9]+", re.DOTALL)
-NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
+NO_MESSAGE: Final = "NONE"  # as in Kafka
 
 
 class CoordinatorType(IntEnum):
@@ -30,64 +32,68 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
-def handle(broker: "Broker", context: RequestContext, request: FindCoordinatorRequest) -> Answer:
-    several = context.version >= FIRST_VERSION_WITH_SEVERAL_KEYS
-    keys = request.coordinator_keys if several else (request.key,)
-    coordinators = broker.coordinators
-    match request.key_type:
-        case CoordinatorType.GROUP:
-            return _find(broker, context, keys, coordinators.made_groups, coordinators.load_groups)
-        case CoordinatorType.TRANSACTION:
-            return _find(broker, context, keys, coordinators.made_transactions, coordinators.load_transactions)
-        case CoordinatorType.SHARE if context.version >= FIRST_VERSION_WITH_SHARE_GROUPS:
-            return _response(context, tuple(_no_share_coordinator(key) for key in keys))
-    refusal = Refused(ErrorCode.INVALID_REQUEST, f"{request.key_type} is no kind of coordinator")
-    return _response(context, tuple(_refused(key, refusal) for key in keys))
+class FindCoordinatorHandler:
+    def __init__(self, coordinators: Coordinators, images: ImageSource) -> None:
+        self._coordinators = coordinators
+        self._images = images
+        self._lookup = CoordinatorLookup(images)
 
-
-def _find(
-    broker: "Broker",
-    context: RequestContext,
-    keys: tuple[str, ...],
-    coordinator: "Groups | Transactions | None",
-    load: "Callable[[], Awaitable[Groups | Transactions]]",
-) -> Answer:
-    if coordinator is not None and coordinator.runtime.topic.name in broker.image.topics:
-        return _response(context, tuple(_found(broker, context, coordinator.runtime, key) for key in keys))
-    return _find_when_made(broker, context, keys, load)
-
-
-async def _find_when_made(
-    broker: "Broker",
-    context: RequestContext,
-    keys: tuple[str, ...],
-    load: "Callable[[], Awaitable[Groups | Transactions]]",
-) -> FindCoordinatorResponse:
-    runtime: AnyRuntime = (await load()).runtime
-    try:
-        await runtime.ensure_topic()
-    except Refused as refusal:
+    def __call__(self, context: RequestContext, request: FindCoordinatorRequest) -> HandlerResult:
+        several = context.version >= FIRST_VERSION_WITH_SEVERAL_KEYS
+        keys = request.coordinator_keys if several else (request.key,)
+        coordinators = self._coordinators
+        match request.key_type:
+            case CoordinatorType.GROUP:
+                return self._find(context, keys, coordinators.made_groups, coordinators.load_groups)
+            case CoordinatorType.TRANSACTION:
+                return self._find(context, keys, coordinators.made_transactions, coordinators.load_transactions)
+            case CoordinatorType.SHARE if context.version >= FIRST_VERSION_WITH_SHARE_GROUPS:
+                return _response(context, tuple(_no_share_coordinator(key) for key in keys))
+        refusal = Refused(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {request.key_type}.")
         return _response(context, tuple(_refused(key, refusal) for key in keys))
-    return _response(context, tuple(_found(broker, context, runtime, key) for key in keys))
+
+    def _find(
+        self,
+        context: RequestContext,
+        keys: tuple[str, ...],
+        coordinator: "Groups | Transactions | None",
+        load: "Callable[[], Awaitable[Groups | Transactions]]",
+    ) -> HandlerResult:
+        if coordinator is not None and coordinator.runtime.topic.name in self._images.current.topics:
+            return _response(context, tuple(self._found(context, coordinator.runtime, key) for key in keys))
+        return self._find_later(context, keys, load)
+
+    async def _find_later(
+        self,
+        context: RequestContext,
+        keys: tuple[str, ...],
+        load: "Callable[[], Awaitable[Groups | Transactions]]",
+    ) -> FindCoordinatorResponse:
+        """When the coordinator and its internal topic have been created."""
+        runtime: AnyRuntime = (await load()).runtime
+        try:
+            await runtime.ensure_topic()
+        except Refused as refusal:
+            return _response(context, tuple(_refused(key, refusal) for key in keys))
+        return _response(context, tuple(self._found(context, runtime, key) for key in keys))
+
+    def _found(self, context: RequestContext, runtime: "AnyRuntime", key: str) -> Coordinator:
+        leader = self._lookup.coordinator_of(runtime.topic.name, key)
+        registration = self._images.current.brokers.get(leader)
+        for endpoint in registration.endpoints if registration is not None else ():
+            if endpoint.listener == context.listener:
+                return Coordinator(
+                    key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=NO_MESSAGE
+                )
+        return _refused(key, Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available."))
 
 
 def _no_share_coordinator(key: str) -> Coordinator:
-    """As Kafka answers when the topic of share groups is not there. Their keys are group, topic id and partition."""
+    """As in a Kafka cluster without the topic of share groups. Their keys are group, topic id and partition."""
     if not SHARE_KEY.fullmatch(key):
-        return _refused(key, Refused(ErrorCode.INVALID_REQUEST, "the key is no group id, topic id and partition"))
-    return _refused(key, Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "share groups are not served yet"))
-
-
-def _found(broker: "Broker", context: RequestContext, runtime: "AnyRuntime", key: str) -> Coordinator:
-    image = broker.image
-    topic = image.topics.get(runtime.topic.name)
-    leader = image.reachable_leader(topic.partitions[runtime.partition_of(key)]) if topic is not None else -1
-    for registered, endpoint in broker.endpoints_for(context.listener):
-        if registered.broker_id == leader:
-            return Coordinator(
-                key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=NO_MESSAGE
-            )
-    return _refused(key, Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator's partition has no leader"))
+        refusal = Refused(ErrorCode.INVALID_REQUEST, "The key must be of the form groupId:topicId:partition.")
+        return _refused(key, refusal)
+    return _refused(key, Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "Share groups are not supported."))
 
 
 def _refused(key: str, refusal: Refused) -> Coordinator:

@@ -1,30 +1,19 @@
-"""Heartbeat: a member of a classic group lives, and asks whether it has to join again.
+"""Heartbeat: a member of a classic group is alive, and asks whether it has to join again."""
 
-The most frequent request of a coordinator: it takes no ticket and waits for nothing.
-"""
-
-from typing import TYPE_CHECKING
-
-from kaspar.base.errors import ErrorCode, Refused
-from kaspar.broker.handlers import Answer, RequestContext
+from kaspar.base.errors import ErrorCode
+from kaspar.broker.coordination.groups import GroupRuntime
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
+class HeartbeatHandler:
+    def __init__(self, groups: GroupRuntime) -> None:
+        self._groups = groups
 
-def handle(broker: "Broker", context: RequestContext, request: HeartbeatRequest) -> Answer:
-    if not request.group_id:
-        return _refused(ErrorCode.INVALID_GROUP_ID)
-    runtime = broker.groups.runtime
-    try:
-        shard = runtime.shard_of(request.group_id)
-        response = shard.heartbeat_at_once(request, request.generation_id, broker.now())
-    except Refused as refusal:
-        return _refused(refusal.code)
-    if response is not None:
-        return response
-    return runtime.submit(request.group_id, lambda shard, ticket, now: shard.heartbeat(request, ticket, now), _refused)
+    def __call__(self, context: RequestContext, request: HeartbeatRequest) -> HandlerResult:
+        if not request.group_id:
+            return _refused(ErrorCode.INVALID_GROUP_ID)
+        return self._groups.submit(request.group_id, lambda shard, now: shard.heartbeat(request, now), _refused)
 
 
 def _refused(code: ErrorCode) -> HeartbeatResponse:

@@ -4,12 +4,13 @@ Levels of the broker's own log are changed here and live as long as the process;
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from kaspar.base.errors import Refused
+from kaspar.base.ids import BrokerId
 from kaspar.broker import log_levels
-from kaspar.broker.handlers import RequestContext
-from kaspar.metadata.events import (
+from kaspar.broker.handlers.config_changes import alter_configs
+from kaspar.controller.channel import ControllerChannel
+from kaspar.controller.events import (
     DONE,
     ConfigChange,
     ConfigOperation,
@@ -17,6 +18,7 @@ from kaspar.metadata.events import (
     Outcome,
     ResourceType,
 )
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
@@ -24,25 +26,27 @@ from kaspar.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
+class IncrementalAlterConfigsHandler:
+    def __init__(self, broker_id: BrokerId, controller: ControllerChannel) -> None:
+        self._broker_id = broker_id
+        self._controller = controller
 
-async def handle(
-    broker: "Broker", context: RequestContext, request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse:
-    changes = [_change(resource) for resource in request.resources]
-    times = Counter(change.resource for change in changes)
-    # A resource named twice is the controller's to refuse, whatever it is.
-    levels = [each for each in changes if _is_logger(each) and times[each.resource] == 1]
-    others = tuple(each for each in changes if each not in levels)
-    stored = await broker.alter_configs(others, validate_only=request.validate_only)
-    outcomes = {each.resource: each.outcome for each in stored}
-    for change in levels:
-        outcomes[change.resource] = _alter_levels(broker.broker_id, change, request.validate_only)
-    return IncrementalAlterConfigsResponse(
-        responses=tuple(_response(change.resource, outcomes[change.resource]) for change in changes)
-    )
+    async def __call__(
+        self, context: RequestContext, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        changes = [_change(resource) for resource in request.resources]
+        times = Counter(change.resource for change in changes)
+        # A resource named twice is the controller's to refuse, whatever it is.
+        levels = [each for each in changes if _is_logger(each) and times[each.resource] == 1]
+        others = tuple(each for each in changes if each not in levels)
+        stored = await alter_configs(self._broker_id, self._controller, others, validate_only=request.validate_only)
+        outcomes = {each.resource: each.outcome for each in stored}
+        for change in levels:
+            outcomes[change.resource] = _alter_levels(self._broker_id, change, request.validate_only)
+        return IncrementalAlterConfigsResponse(
+            responses=tuple(_response(change.resource, outcomes[change.resource]) for change in changes)
+        )
 
 
 def _is_logger(change: ConfigChange) -> bool:

@@ -1,66 +1,79 @@
-"""InitProducerId: an id and epoch to produce with.
+"""InitProducerId: an id and an epoch to produce with.
 
-Without a transactional id: an id never given out before in the life of the cluster. With one: its coordinator decides.
+Without a transactional id: an id that the cluster has never given out before. With one, its coordinator decides.
 """
 
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import NO_PRODUCER_ID
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.coordination import Decision, Now, Ticket
+from kaspar.broker.coordination.coordinators import Coordinators
+from kaspar.broker.coordination.producer_ids import ProducerIds
+from kaspar.broker.coordination.tickets import Response
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.protocol.schema import Message
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-    from kaspar.transactions.shard import TransactionShard
 
 NO_PRODUCER_EPOCH: Final = -1
 FIRST_WITH_PRODUCER_FENCED: Final = 4
 
 
-def handle(broker: "Broker", context: RequestContext, request: InitProducerIdRequest) -> Answer:
-    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is None:
-        return _new_producer(broker)
-    if not broker.producer_ids.at_hand:
-        return _initialise_with_ids(broker, context, request)
-    return _initialise(broker, context, request)
+class InitProducerIdHandler:
+    def __init__(self, producer_ids: ProducerIds, coordinators: Coordinators) -> None:
+        """An idempotent producer needs no transaction coordinator: it is created when it is first needed."""
+        self._producer_ids = producer_ids
+        self._coordinators = coordinators
 
+    def __call__(self, context: RequestContext, request: InitProducerIdRequest) -> HandlerResult:
+        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+            return _refused(ErrorCode.INVALID_REQUEST)
+        if request.transactional_id is None:
+            return self._new_producer()
+        if request.keep_prepared_txn:
+            return self._prepare(context, request)
+        if not self._producer_ids.available:
+            return self._initialize_with_ids(context, request)
+        return self._initialize(context, request)
 
-async def _new_producer(broker: "Broker") -> InitProducerIdResponse:
-    try:
-        producer_id = await broker.producer_ids.next()
-    except Refused as refusal:
-        return _refused(refusal.code)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    async def _new_producer(self) -> InitProducerIdResponse:
+        try:
+            producer_id = await self._producer_ids.next()
+        except Refused as refusal:
+            return _refused(refusal.code)
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
+    async def _initialize_with_ids(self, context: RequestContext, request: InitProducerIdRequest) -> Message:
+        try:
+            await self._producer_ids.reserve()
+        except Refused as refusal:
+            return _refused(refusal.code)
+        response = self._initialize(context, request)
+        return response if isinstance(response, Message) else await response
 
-async def _initialise_with_ids(broker: "Broker", context: RequestContext, request: InitProducerIdRequest) -> Message:
-    try:
-        await broker.producer_ids.reserve()
-    except Refused as refusal:
-        return _refused(refusal.code)
-    answer = _initialise(broker, context, request)
-    return answer if isinstance(answer, Message) else await answer
+    def _initialize(self, context: RequestContext, request: InitProducerIdRequest) -> Response:
+        def refused(code: ErrorCode) -> InitProducerIdResponse:
+            if code is ErrorCode.PRODUCER_FENCED and context.version < FIRST_WITH_PRODUCER_FENCED:
+                return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+            return _refused(code)
 
+        assert request.transactional_id is not None
+        return self._coordinators.transactions.runtime.submit(
+            request.transactional_id, lambda shard, now: shard.init_producer_id(request, now), refused
+        )
 
-def _initialise(
-    broker: "Broker", context: RequestContext, request: InitProducerIdRequest
-) -> Message | Awaitable[Message]:
-    def decide(shard: "TransactionShard", ticket: Ticket, now: Now) -> Decision:
-        return shard.init_producer_id(request, ticket, now)
-
-    def refused(code: ErrorCode) -> InitProducerIdResponse:
-        if code is ErrorCode.PRODUCER_FENCED and context.version < FIRST_WITH_PRODUCER_FENCED:
-            return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
-        return _refused(code)
-
-    assert request.transactional_id is not None
-    return broker.transactions.runtime.submit(request.transactional_id, decide, refused)
+    async def _prepare(self, context: RequestContext, request: InitProducerIdRequest) -> Message:
+        """If there is a transaction to keep, its partitions take no more records before anybody hears of it."""
+        if not self._producer_ids.available:
+            response = await self._initialize_with_ids(context, request)
+        else:
+            initialized = self._initialize(context, request)
+            response = initialized if isinstance(initialized, Message) else await initialized
+        assert isinstance(response, InitProducerIdResponse)
+        if response.error_code != ErrorCode.NONE or response.ongoing_txn_producer_id == NO_PRODUCER_ID:
+            return response
+        assert request.transactional_id is not None
+        code = await self._coordinators.transactions.fenced(request.transactional_id)
+        return response if code is ErrorCode.NONE else _refused(code)
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:

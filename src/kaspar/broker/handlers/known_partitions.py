@@ -1,4 +1,4 @@
-"""Offsets are committed, and deleted by hand, for partitions that exist: what the handlers of those requests share."""
+"""Offsets are committed and deleted for partitions that exist: shared by the handlers of those requests."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
@@ -15,7 +15,7 @@ P = TypeVar("P", bound=NamesPartition)
 
 
 def split_by_existence(topic: TopicImage, partitions: Iterable[P]) -> tuple[tuple[P, ...], tuple[P, ...]]:
-    """Those that the topic has, and those that it has not."""
+    """The partitions that the topic has, and those that it does not have."""
     count = len(topic.partitions)
     known: list[P] = []
     unknown: list[P] = []

@@ -1,33 +1,33 @@
-"""LeaveGroup: members go, each for itself or several at once by an admin tool's word."""
+"""LeaveGroup: a member leaves, or an admin tool removes several."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.base.errors import ErrorCode
+from kaspar.broker.coordination.groups import GroupRuntime
 from kaspar.broker.coordination.tickets import translated
-from kaspar.broker.handlers import Answer, RequestContext
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kaspar.protocol.schema import Message
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
 FIRST_WITH_SEVERAL_MEMBERS: Final = 3
 
 
-def handle(broker: "Broker", context: RequestContext, request: LeaveGroupRequest) -> Answer:
-    if not request.group_id:
-        return _refused(ErrorCode.INVALID_GROUP_ID)
-    several = context.version >= FIRST_WITH_SEVERAL_MEMBERS
-    lifted = request if several else replace(request, members=(MemberIdentity(member_id=request.member_id),))
-    answer = broker.groups.runtime.submit(
-        request.group_id, lambda shard, ticket, now: shard.leave(lifted, ticket, now), _refused
-    )
-    return answer if several else translated(answer, _lowered)
+class LeaveGroupHandler:
+    def __init__(self, groups: GroupRuntime) -> None:
+        self._groups = groups
+
+    def __call__(self, context: RequestContext, request: LeaveGroupRequest) -> HandlerResult:
+        if not request.group_id:
+            return _refused(ErrorCode.INVALID_GROUP_ID)
+        several = context.version >= FIRST_WITH_SEVERAL_MEMBERS
+        lifted = request if several else replace(request, members=(MemberIdentity(member_id=request.member_id),))
+        response = self._groups.submit(request.group_id, lambda shard, now: shard.leave(lifted, now), _refused)
+        return response if several else translated(response, _lowered)
 
 
 def _lowered(response: Message) -> LeaveGroupResponse:
-    """Of the one member that an older request names: its code is that of the response."""
+    """An older request names one member, and its response has the code of that."""
     assert isinstance(response, LeaveGroupResponse)
     if response.error_code != ErrorCode.NONE:
         return response

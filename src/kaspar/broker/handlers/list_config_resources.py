@@ -1,40 +1,39 @@
-"""ListConfigResources: what settings can be asked for. Version 0 knows client-metrics subscriptions only."""
-
-from typing import TYPE_CHECKING
+"""ListConfigResources: the resources that have settings. Version 0 has client-metrics subscriptions only."""
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import RequestContext
+from kaspar.controller.events import ResourceType
 from kaspar.metadata import ClusterImage
-from kaspar.metadata.events import ResourceType
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
 _LISTED = tuple(kind for kind in ResourceType if kind is not ResourceType.UNKNOWN)
 
 
-def handle(
-    broker: "Broker", context: RequestContext, request: ListConfigResourcesRequest
-) -> ListConfigResourcesResponse:
-    if context.version == 0:
-        wanted: tuple[int, ...] = (ResourceType.CLIENT_METRICS,)
-    else:
-        wanted = request.resource_types or _LISTED
-    if not set(wanted) <= set(_LISTED):
-        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
-    return ListConfigResourcesResponse(
-        config_resources=tuple(
-            ConfigResource(resource_name=name, resource_type=kind)
-            for kind in _LISTED
-            if kind in wanted
-            for name in _names(broker.image, kind)
+class ListConfigResourcesHandler:
+    def __init__(self, images: ImageSource) -> None:
+        self._images = images
+
+    def __call__(self, context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+        if context.version == 0:
+            wanted: tuple[int, ...] = (ResourceType.CLIENT_METRICS,)
+        else:
+            wanted = request.resource_types or _LISTED
+        if not set(wanted) <= set(_LISTED):
+            return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
+        image = self._images.current
+        return ListConfigResourcesResponse(
+            config_resources=tuple(
+                ConfigResource(resource_name=name, resource_type=kind)
+                for kind in _LISTED
+                if kind in wanted
+                for name in _names(image, kind)
+            )
         )
-    )
 
 
 def _names(image: ClusterImage, kind: ResourceType) -> list[str]:

@@ -1,20 +1,28 @@
-"""Metadata: brokers, topics, partitions and their leaders. What a client asks first, and again whenever things move.
+"""Metadata: brokers, topics, partitions and their leaders. The first request of a client, repeated on every change.
 
-A topic's entry is kept encoded, per version, until the topic changes: a client of thousands of partitions costs a copy.
-What has to be encoded first is encoded in slices, all of them as the cluster was when the request came.
+A topic's entry is kept encoded, per version, until the topic changes: a response about thousands of partitions is a
+copy. What has to be encoded first is encoded in slices, all from the image at the time of the request.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import ZERO_UUID
-from kaspar.broker.handlers import Answer, PartlyEncoded, RequestContext, slices
+from kaspar.base.ids import ZERO_UUID, BrokerId
+from kaspar.broker.auto_creation import AutoCreation
+from kaspar.broker.handlers import slices
+from kaspar.broker.handlers.authorized_operations import NOT_ASKED, AuthorizedOperations
+from kaspar.broker.handlers.slices import Turns
+from kaspar.broker.lost_brokers import LostBrokers
+from kaspar.broker.services import CurrentSettings
 from kaspar.metadata import ClusterImage, PartitionImage, TopicImage
 from kaspar.metadata.image import NO_LEADER
+from kaspar.metadata.images import ImageChange, ImageSource
 from kaspar.metadata.topic_names import check_topic_name, is_internal
+from kaspar.network.api import HandlerResult, PartlyEncoded, RequestContext, Response
+from kaspar.network.large_requests import Steps
 from kaspar.protocol import codec
 from kaspar.protocol.error_counts import ErrorCounts, error_counter
 from kaspar.protocol.messages.metadata import (
@@ -25,14 +33,8 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:
-    from kaspar.broker.large_requests import Steps
-    from kaspar.broker.server import Broker
-
-ALL_TOPIC_OPERATIONS: Final = 3576
-ALL_CLUSTER_OPERATIONS: Final = 8096
-NOT_ASKED: Final = -(2**31)
 FIRST_WITH_NULL_FOR_ALL: Final = 1
 FIRST_WITH_ID_ALONE: Final = 12
 NO_CONTROLLER: Final = -1
@@ -99,65 +101,133 @@ def _describe_partition(index: int, partition: PartitionImage, image: ClusterIma
     )
 
 
-def handle(broker: "Broker", context: RequestContext, request: MetadataRequest) -> Answer:
-    version = context.version
-    if version < FIRST_WITH_ID_ALONE and _names_topics_by_id(request):
-        return _refuse_all(request)
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    image = broker.image
-    topics: Iterable[TopicImage | MetadataResponseTopic]
-    if request.topics is None or (version < FIRST_WITH_NULL_FOR_ALL and not request.topics):
-        topics = image.topics.values()
-    else:
-        if request.allow_auto_topic_creation and broker.config.auto_create_topics_enable:
-            _create_missing(broker, image, request.topics, context.peer)
-            image = _as_told_before(broker, image, request.topics, context.peer)
-        topics = [_named(image, wanted, operations) for wanted in dict.fromkeys(request.topics)]
-    response = MetadataResponse(
-        brokers=tuple(
-            MetadataResponseBroker(
-                node_id=registered.broker_id, host=endpoint.host, port=endpoint.port, rack=registered.rack
-            )
-            for registered, endpoint in broker.endpoints_for(context.listener)
-        ),
-        cluster_id=image.cluster_id,
-        controller_id=image.controller_id,
-        topics=(),
-        cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
-    )
-    return slices.begin(broker, _with_topics(broker, image, response, topics, version, operations))
+class MetadataHandler:
+    def __init__(
+        self,
+        images: ImageSource,
+        settings: CurrentSettings,
+        auto_creation: AutoCreation,
+        lost: LostBrokers,
+        turns: Turns,
+        operations: AuthorizedOperations,
+    ) -> None:
+        self._images = images
+        self._operations = operations
+        self._settings = settings
+        self._auto_creation = auto_creation
+        self._lost = lost
+        self._turns = turns
+        self._encoded = EncodedTopics()
+
+    def image_changed(self, change: ImageChange) -> None:
+        self._encoded.forget(change.changed_topics)
+
+    def __call__(self, context: RequestContext, request: MetadataRequest) -> HandlerResult:
+        if request.topics and self._lost.are_suspected:
+            leaders = self._leaders(request.topics)
+            if self._lost.are_among(leaders):
+                return self._respond_later(context, request, leaders)
+        return self._respond(context, request)
+
+    def _leaders(self, wanted: tuple[MetadataRequestTopic, ...]) -> set[BrokerId]:
+        image = self._images.current
+        named = (image.topics.get(each.name) if each.name else image.topic_by_id(each.topic_id) for each in wanted)
+        return {partition.leader for topic in named if topic is not None for partition in topic.partitions}
+
+    async def _respond_later(
+        self, context: RequestContext, request: MetadataRequest, leaders: Collection[BrokerId]
+    ) -> Response:
+        await self._lost.replaced(leaders)
+        response = self._respond(context, request)
+        return response if isinstance(response, Message | PartlyEncoded) else await response
+
+    def _respond(self, context: RequestContext, request: MetadataRequest) -> HandlerResult:
+        version = context.version
+        if version < FIRST_WITH_ID_ALONE and _names_topics_by_id(request):
+            return _refuse_all(request)
+
+        def operations(topic: str) -> int:
+            asked = request.include_topic_authorized_operations
+            return self._operations.of_topic(context, topic) if asked else NOT_ASKED
+
+        image = self._images.current
+        topics: Iterable[TopicImage | MetadataResponseTopic]
+        if request.topics is None or (version < FIRST_WITH_NULL_FOR_ALL and not request.topics):
+            topics = image.topics.values()
+        else:
+            if request.allow_auto_topic_creation and self._settings.config.auto_create_topics_enable:
+                self._create_missing(image, request.topics, context.peer)
+                image = self._as_reported_before(image, request.topics, context.peer)
+            topics = [_named(image, wanted, operations) for wanted in dict.fromkeys(request.topics)]
+        response = MetadataResponse(
+            brokers=tuple(
+                MetadataResponseBroker(
+                    node_id=registered.broker_id, host=endpoint.host, port=endpoint.port, rack=registered.rack
+                )
+                for registered in (*image.brokers.values(), *(self._lost.departed() if request.topics else ()))
+                for endpoint in registered.endpoints
+                if endpoint.listener == context.listener
+            ),
+            cluster_id=image.cluster_id,
+            controller_id=image.controller_id,
+            topics=(),
+            cluster_authorized_operations=(
+                self._operations.of_cluster(context) if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
+        )
+        return slices.begin(self._turns, self._with_topics(image, response, topics, version, operations))
+
+    def _with_topics(
+        self,
+        image: ClusterImage,
+        response: MetadataResponse,
+        topics: Iterable[TopicImage | MetadataResponseTopic],
+        version: int,
+        operations_of: Callable[[str], int],
+    ) -> Steps[PartlyEncoded]:
+        entries: list[EncodedTopic] = []
+        encoded_now = 0
+        for topic in topics:
+            if isinstance(topic, MetadataResponseTopic):
+                entries.append(EncodedTopic.of(topic, version))
+                continue
+            operations = operations_of(topic.name)
+            entry = self._encoded.find(topic, image, version, operations)
+            if entry is None:
+                encoded_now += 1 + len(topic.partitions)
+                if encoded_now > ENCODED_AT_ONCE and entries:
+                    yield
+                    encoded_now = 1 + len(topic.partitions)
+                entry = yield from _encode(topic, image, version, operations)
+                if self._images.current.topics.get(topic.name) is topic:  # otherwise nothing would remove it again
+                    self._encoded.keep(topic, image, version, operations, entry)
+            entries.append(entry)
+        return PartlyEncoded(response, {"topics": [entry.data for entry in entries]}, _error_counts(entries))
+
+    def _create_missing(self, image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str) -> None:
+        """Have the missing topics created. The response still reports them as unknown, as Kafka's does: a client that
+        has deleted a topic, and asks until it is gone, recreates it by asking, and would never see it gone.
+        """
+        missing = (
+            topic.name
+            for topic in wanted
+            if topic.name
+            and topic.topic_id == ZERO_UUID
+            and topic.name not in image.topics
+            and not is_internal(topic.name)  # their coordinators create those
+        )
+        self._auto_creation.want(missing, peer)
+
+    def _as_reported_before(
+        self, image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str
+    ) -> ClusterImage:
+        """Without the topics that were reported to this connection as unknown a moment ago, and created since."""
+        is_hidden_from = self._auto_creation.is_hidden_from
+        hidden = [topic.name for topic in wanted if topic.name and is_hidden_from(peer, topic.name)]
+        return image.with_topics(dict.fromkeys(hidden)) if hidden else image
 
 
-def _with_topics(
-    broker: "Broker",
-    image: ClusterImage,
-    response: MetadataResponse,
-    topics: Iterable[TopicImage | MetadataResponseTopic],
-    version: int,
-    operations: int,
-) -> "Steps[PartlyEncoded]":
-    entries: list[EncodedTopic] = []
-    encoded_now = 0
-    for topic in topics:
-        if isinstance(topic, MetadataResponseTopic):
-            entries.append(EncodedTopic.of(topic, version))
-            continue
-        entry = broker.encoded_topics.find(topic, image, version, operations)
-        if entry is None:
-            encoded_now += 1 + len(topic.partitions)
-            if encoded_now > ENCODED_AT_ONCE and entries:
-                yield
-                encoded_now = 1 + len(topic.partitions)
-            entry = yield from _encode(topic, image, version, operations)
-            if broker.image.topics.get(topic.name) is topic:  # otherwise nobody would have it forgotten again
-                broker.encoded_topics.keep(topic, image, version, operations, entry)
-        entries.append(entry)
-    return PartlyEncoded(response, {"topics": [entry.data for entry in entries]}, _error_counts(entries))
-
-
-def _encode(topic: TopicImage, image: ClusterImage, version: int, operations: int) -> "Steps[EncodedTopic]":
+def _encode(topic: TopicImage, image: ClusterImage, version: int, operations: int) -> Steps[EncodedTopic]:
     if len(topic.partitions) <= ENCODED_AT_ONCE:
         return EncodedTopic.of(describe_topic(topic, image, operations), version)
     entry = describe_topic(replace(topic, partitions=()), image, operations)
@@ -185,7 +255,7 @@ def _names_topics_by_id(request: MetadataRequest) -> bool:
 
 
 def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
-    """Versions 10 and 11 have a field for topic ids, which nobody may use: Kafka then tells nothing of the cluster."""
+    """Versions 10 and 11 have a field for topic ids, which may not be used. Kafka's response has no brokers then."""
     topics = tuple(
         MetadataResponseTopic(
             error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id, partitions=()
@@ -196,31 +266,9 @@ def _refuse_all(request: MetadataRequest) -> PartlyEncoded:
     return PartlyEncoded(response, {}, {})
 
 
-def _create_missing(broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str) -> None:
-    """Have the topics created that do not exist. The response says that they do not, as Kafka's does: a client that has
-    deleted a topic, and asks until it is gone, recreates it by asking, and would never see it gone.
-    """
-    missing = (
-        topic.name
-        for topic in wanted
-        if topic.name
-        and topic.topic_id == ZERO_UUID
-        and topic.name not in image.topics
-        and not is_internal(topic.name)  # what makes those knows how many partitions they must have
-    )
-    broker.auto_creation.want(missing, peer)
-
-
-def _as_told_before(
-    broker: "Broker", image: ClusterImage, wanted: tuple[MetadataRequestTopic, ...], peer: str
-) -> ClusterImage:
-    """Without the topics that were created since this connection was told, a moment ago, that they are unknown."""
-    is_hidden_from = broker.auto_creation.is_hidden_from
-    hidden = [topic.name for topic in wanted if topic.name and is_hidden_from(peer, topic.name)]
-    return image.with_topics(dict.fromkeys(hidden)) if hidden else image
-
-
-def _named(image: ClusterImage, wanted: MetadataRequestTopic, operations: int) -> TopicImage | MetadataResponseTopic:
+def _named(
+    image: ClusterImage, wanted: MetadataRequestTopic, operations_of: Callable[[str], int]
+) -> TopicImage | MetadataResponseTopic:
     """The topic, or why there is none."""
     try:
         return _find(image, wanted)
@@ -233,7 +281,7 @@ def _named(image: ClusterImage, wanted: MetadataRequestTopic, operations: int) -
             topic_id=wanted.topic_id,
             is_internal=name is not None and is_internal(name),
             partitions=(),
-            topic_authorized_operations=NOT_ASKED if by_id else operations,
+            topic_authorized_operations=NOT_ASKED if name is None else operations_of(name),
         )
 
 

@@ -1,4 +1,4 @@
-"""What is said to whoever asks about ACLs: there are none, because nobody is asked for permission."""
+"""The response to requests about ACLs: there is no authorizer."""
 
 from typing import Final
 

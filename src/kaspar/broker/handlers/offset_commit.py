@@ -1,17 +1,19 @@
-"""OffsetCommit: a group notes how far it has read. Partitions that do not exist are refused, each for itself; what the
-coordinator refuses (a member that is none, or of another generation) it refuses for all others.
+"""OffsetCommit: a group commits how far it has read. Partitions that do not exist are refused one by one; what the
+coordinator refuses (an unknown member, or one of another generation) it refuses for all others.
 """
 
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_answers import together
-from kaspar.broker.handlers.group_client import client_of
+from kaspar.broker.coordination.groups import GroupRuntime
+from kaspar.broker.handlers.combined import combined
 from kaspar.broker.handlers.known_partitions import split_by_existence
+from kaspar.groups.offsets.commits import DecodedCommit
 from kaspar.metadata import ClusterImage
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -22,25 +24,27 @@ from kaspar.protocol.messages.offset_commit import (
 )
 from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
 FIRST_WITH_TOPIC_ID: Final = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: OffsetCommitRequest) -> Answer:
-    known, refusals = _split(broker.image, context.version, request)
-    if not known.topics:
-        return OffsetCommitResponse(topics=refusals)
-    client = client_of(context)
-    answer = broker.groups.runtime.submit(
-        known.group_id,
-        lambda shard, ticket, now: shard.commit(known, client, ticket, now),
-        lambda code: OffsetCommitResponse(
-            topics=tuple(_refused(topic, topic.partitions, code) for topic in known.topics)
-        ),
-    )
-    return together([answer], lambda answers: _join(refusals, answers[0])) if refusals else answer
+class OffsetCommitHandler:
+    def __init__(self, groups: GroupRuntime, images: ImageSource) -> None:
+        self._groups = groups
+        self._images = images
+
+    def __call__(self, context: RequestContext, request: OffsetCommitRequest) -> HandlerResult:
+        known, refusals = _split(self._images.current, context.version, request)
+        if not known.topics:
+            return OffsetCommitResponse(topics=refusals)
+        commit = DecodedCommit(known, context.version)
+        response = self._groups.submit(
+            known.group_id,
+            lambda shard, now: shard.commit(commit, now),
+            lambda code: OffsetCommitResponse(
+                topics=tuple(_refused(topic, topic.partitions, code) for topic in known.topics)
+            ),
+        )
+        return combined([response], lambda parts: _join(refusals, parts[0])) if refusals else response
 
 
 def _split(
@@ -62,7 +66,7 @@ def _split(
             refusals.append(_refused(found, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if known:
             topics.append(found)
-    known_request = OffsetCommitRequest(  # not `replace`, which takes longer than all of the above
+    known_request = OffsetCommitRequest(  # `replace` would take longer than all of the above
         group_id=request.group_id,
         generation_id_or_member_epoch=request.generation_id_or_member_epoch,
         member_id=request.member_id,
@@ -86,7 +90,7 @@ def _refused(
 
 
 def _join(refusals: tuple[OffsetCommitResponseTopic, ...], response: Message) -> OffsetCommitResponse:
-    """One answer of both, in which every topic is once."""
+    """One response of both, in which every topic occurs once."""
     assert isinstance(response, OffsetCommitResponse)
     topics: dict[tuple[str, uuid.UUID], OffsetCommitResponseTopic] = {}
     for topic in (*refusals, *response.topics):

@@ -1,13 +1,14 @@
-"""OffsetDelete: forget by hand what a group has committed, for topics that nobody in it reads."""
+"""OffsetDelete: an admin tool deletes offsets of topics that no member of the group reads."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_answers import together
+from kaspar.broker.coordination.groups import GroupRuntime
+from kaspar.broker.handlers.combined import combined
 from kaspar.broker.handlers.known_partitions import split_by_existence
 from kaspar.metadata import ClusterImage
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -18,19 +19,19 @@ from kaspar.protocol.messages.offset_delete import (
 )
 from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
+class OffsetDeleteHandler:
+    def __init__(self, groups: GroupRuntime, images: ImageSource) -> None:
+        self._groups = groups
+        self._images = images
 
-def handle(broker: "Broker", context: RequestContext, request: OffsetDeleteRequest) -> Answer:
-    """The group is asked even if nothing is left to ask it: whether it exists is told in any case."""
-    if not request.group_id:
-        return _nothing(ErrorCode.INVALID_GROUP_ID)
-    known, refusals = _split(broker.image, request)
-    answer = broker.groups.runtime.submit(
-        known.group_id, lambda shard, ticket, now: shard.delete_offsets(known, ticket, now), _nothing
-    )
-    return together([answer], lambda answers: _join(refusals, answers[0])) if refusals else answer
+    def __call__(self, context: RequestContext, request: OffsetDeleteRequest) -> HandlerResult:
+        """The group is asked even if no partition is left: the response says whether it exists."""
+        if not request.group_id:
+            return _nothing(ErrorCode.INVALID_GROUP_ID)
+        known, refusals = _split(self._images.current, request)
+        response = self._groups.submit(known.group_id, lambda shard, now: shard.delete_offsets(known, now), _nothing)
+        return combined([response], lambda parts: _join(refusals, parts[0])) if refusals else response
 
 
 def _split(
@@ -66,7 +67,7 @@ def _nothing(code: ErrorCode) -> OffsetDeleteResponse:
 
 
 def _join(refusals: tuple[OffsetDeleteResponseTopic, ...], response: Message) -> OffsetDeleteResponse:
-    """One answer of both, in which every topic is once. Where the whole request is refused, that is all there is."""
+    """One response of both, in which every topic occurs once. Where the whole request is refused, there is no more."""
     assert isinstance(response, OffsetDeleteResponse)
     if response.error_code:
         return response

@@ -1,19 +1,23 @@
-"""OffsetFetch: how far groups have read. Newer versions ask for several groups at once; an older request is lifted to
-that shape, and its answer lowered again.
+"""OffsetFetch: how far groups have read. Newer versions ask for several groups; an older request is lifted to that
+shape, and its response lowered again.
 """
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import NO_OFFSET, ZERO_UUID
-from kaspar.broker.handlers import Answer, PartlyEncoded, RequestContext, Response, slices
+from kaspar.broker.coordination.groups import GroupRuntime
+from kaspar.broker.handlers import slices
 from kaspar.coordination import Now
-from kaspar.groups.offsets import CommittedOffsets
+from kaspar.groups.offsets.committed import CommittedOffsets
 from kaspar.groups.shard import GroupShard
 from kaspar.metadata import ClusterImage
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import HandlerResult, PartlyEncoded, RequestContext, Response
+from kaspar.network.large_requests import LargeRequests
 from kaspar.protocol import codec
 from kaspar.protocol.error_counts import ErrorCounts, error_counter
 from kaspar.protocol.messages.offset_fetch import (
@@ -29,69 +33,85 @@ from kaspar.protocol.messages.offset_fetch import (
 )
 from kaspar.protocol.schema import Message
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
 FIRST_WITH_GROUP_ERROR: Final = 2
 FIRST_WITH_GROUPS: Final = 8
 FIRST_WITH_TOPIC_ID: Final = 10
 
 
-def handle(broker: "Broker", context: RequestContext, request: OffsetFetchRequest) -> Answer:
-    version, image = context.version, broker.image
-    if version < FIRST_WITH_GROUPS:
-        return _told(broker, version, [_lifted(request)], request.require_stable, lambda groups: _lowered(groups[0]))
-    if version < FIRST_WITH_TOPIC_ID:
-        return _told(broker, version, request.groups, request.require_stable, _of_groups)
-    named = [_named(image, group) for group in request.groups]
-    refusals = [refused for _, refused in named]
-    return _told(
-        broker,
-        version,
-        [group for group, _ in named],
-        request.require_stable,
-        lambda groups: _of_groups(
-            [_with_topic_ids(image, group, refused) for group, refused in zip(groups, refusals, strict=True)]
-        ),
-    )
+class OffsetFetchHandler:
+    def __init__(self, groups: GroupRuntime, images: ImageSource, large_requests: LargeRequests) -> None:
+        self._groups = groups
+        self._images = images
+        self._large_requests = large_requests
+
+    def __call__(self, context: RequestContext, request: OffsetFetchRequest) -> HandlerResult:
+        version, image, stable = context.version, self._images.current, request.require_stable
+        if version < FIRST_WITH_GROUPS:
+            return self._fetch(version, [_lifted(request)], stable, lambda groups: _lowered(groups[0]))
+        if version < FIRST_WITH_TOPIC_ID:
+            return self._fetch(version, request.groups, stable, _of_groups)
+        named = [_named(image, group) for group in request.groups]
+        refusals = [refused for _, refused in named]
+        return self._fetch(
+            version,
+            [group for group, _ in named],
+            stable,
+            lambda groups: _of_groups(
+                [_with_topic_ids(image, group, refused) for group, refused in zip(groups, refusals, strict=True)]
+            ),
+        )
+
+    def _fetch(
+        self,
+        version: int,
+        groups: Sequence[OffsetFetchRequestGroup],
+        require_stable: bool,
+        respond: Callable[[list[Message]], OffsetFetchResponse],
+    ) -> HandlerResult:
+        copies = _Copies()
+        parts = [self._ask(version, group, require_stable, copies) for group in groups]
+        ready = [part for part in parts if isinstance(part, Message)]
+        if len(ready) == len(parts) and not copies:
+            return respond(ready)
+        return self._fetch_later(version, parts, respond, copies)
+
+    async def _fetch_later(
+        self,
+        version: int,
+        parts: list[Message | Awaitable[Message]],
+        respond: Callable[[list[Message]], OffsetFetchResponse],
+        copies: "_Copies",
+    ) -> Response:
+        groups = [part if isinstance(part, Message) else await part for part in parts]
+        if not copies:
+            return respond(groups)
+        return await self._large_requests.in_thread(lambda: _encoded(respond(copies.filled_in(groups)), version))
+
+    def _ask(
+        self, version: int, group: OffsetFetchRequestGroup, require_stable: bool, copies: "_Copies"
+    ) -> Message | Awaitable[Message]:
+        """The response is an OffsetFetchResponseGroup."""
+        return self._groups.ask(
+            group.group_id,
+            lambda shard, now: copies.ask(shard, group, require_stable, now),
+            lambda code: _refused(version, group, code),
+        )
 
 
-def _told(
-    broker: "Broker",
-    version: int,
-    groups: Sequence[OffsetFetchRequestGroup],
-    require_stable: bool,
-    respond: Callable[[list[Message]], OffsetFetchResponse],
-) -> Answer:
-    copies = _Copies()
-    answers = [_ask(broker, version, group, require_stable, copies) for group in groups]
-    there = [answer for answer in answers if isinstance(answer, Message)]
-    if len(there) == len(answers) and not copies:
-        return respond(there)
-    return _told_later(broker, version, answers, respond, copies)
-
-
-async def _told_later(
-    broker: "Broker",
-    version: int,
-    answers: list[Message | Awaitable[Message]],
-    respond: Callable[[list[Message]], OffsetFetchResponse],
-    copies: "_Copies",
-) -> Response:
-    groups = [answer if isinstance(answer, Message) else await answer for answer in answers]
-    if not copies:
-        return respond(groups)
-    return await broker.large_requests.in_thread(lambda: _encoded(respond(copies.told(groups)), version))
+class _Copy(NamedTuple):
+    placeholder: OffsetFetchResponseGroup
+    request: OffsetFetchRequestGroup
+    offsets: CommittedOffsets
 
 
 class _Copies:
-    """Where a request asks for all offsets of groups and they are very many, they are copied in a moment, and the
-    response is made of the copies, in a thread. Until then a group without topics stands for them.
+    """Where a request asks for all offsets of a group and there are very many, they are copied, which is quick, and the
+    response is made from the copy in a thread. Until then a group without topics is its placeholder.
     """
 
     def __init__(self) -> None:
         self._room = slices.AT_ONCE
-        self._copied: list[tuple[OffsetFetchResponseGroup, OffsetFetchRequestGroup, CommittedOffsets]] = []
+        self._copied: list[_Copy] = []
 
     def __bool__(self) -> bool:
         return bool(self._copied)
@@ -103,18 +123,18 @@ class _Copies:
         if count <= self._room:
             self._room -= count
             return shard.fetch(group, require_stable, now)
-        stand_in = OffsetFetchResponseGroup(group_id=group.group_id, topics=())
-        self._copied.append((stand_in, group, shard.copy_to_fetch(group, require_stable, now)))
-        return stand_in
+        placeholder = OffsetFetchResponseGroup(group_id=group.group_id, topics=())
+        self._copied.append(_Copy(placeholder, group, shard.copy_to_fetch(group, require_stable, now)))
+        return placeholder
 
-    def told(self, groups: list[Message]) -> list[Message]:
-        """With those that stand for copies replaced. A group may have been refused since."""
-        copied = {id(stand_in): (request, offsets) for stand_in, request, offsets in self._copied}
-        told: list[Message] = []
+    def filled_in(self, groups: list[Message]) -> list[Message]:
+        """With the placeholders replaced. A group may have been refused since."""
+        copies = {id(copy.placeholder): copy for copy in self._copied}
+        filled: list[Message] = []
         for group in groups:
-            found = copied.get(id(group))
-            told.append(group if found is None else found[1].told(found[0]))
-        return told
+            copy = copies.get(id(group))
+            filled.append(group if copy is None else copy.offsets.to_wire(copy.request))
+        return filled
 
 
 def _encoded(response: OffsetFetchResponse, version: int) -> PartlyEncoded:
@@ -129,19 +149,8 @@ def _encoded(response: OffsetFetchResponse, version: int) -> PartlyEncoded:
     return PartlyEncoded(without, {name: [codec.write(element, version) for element in elements]}, counts)
 
 
-def _ask(
-    broker: "Broker", version: int, group: OffsetFetchRequestGroup, require_stable: bool, copies: _Copies
-) -> Message | Awaitable[Message]:
-    """Answered with an OffsetFetchResponseGroup."""
-    return broker.groups.runtime.ask(
-        group.group_id,
-        lambda shard, now: copies.ask(shard, group, require_stable, now),
-        lambda code: _refused(version, group, code),
-    )
-
-
 def _refused(version: int, group: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
-    """Older consumers do not know COORDINATOR_NOT_AVAILABLE as an answer to this, and would not ask again."""
+    """Older consumers do not retry this request on COORDINATOR_NOT_AVAILABLE."""
     if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
         code = ErrorCode.NOT_COORDINATOR
     if version >= FIRST_WITH_GROUP_ERROR:
@@ -163,13 +172,13 @@ def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFe
     )
 
 
-def _of_groups(answers: Sequence[Message]) -> OffsetFetchResponse:
-    return OffsetFetchResponse(groups=tuple(_group(answer) for answer in answers))
+def _of_groups(groups: Sequence[Message]) -> OffsetFetchResponse:
+    return OffsetFetchResponse(groups=tuple(_group(group) for group in groups))
 
 
-def _group(answer: Message) -> OffsetFetchResponseGroup:
-    assert isinstance(answer, OffsetFetchResponseGroup)
-    return answer
+def _group(message: Message) -> OffsetFetchResponseGroup:
+    assert isinstance(message, OffsetFetchResponseGroup)
+    return message
 
 
 # --- Versions with topic ids ------------------------------------------------------------------------------------------
@@ -178,7 +187,7 @@ def _group(answer: Message) -> OffsetFetchResponseGroup:
 def _named(
     image: ClusterImage, group: OffsetFetchRequestGroup
 ) -> tuple[OffsetFetchRequestGroup, tuple[OffsetFetchResponseTopics, ...]]:
-    """The request with the names of its topics, and the refusals of those that nobody knows."""
+    """The request with the names of its topics, and the refusals of topics that do not exist."""
     if group.topics is None:
         return group, ()
     topics = []
@@ -193,12 +202,10 @@ def _named(
 
 
 def _with_topic_ids(
-    image: ClusterImage, answer: Message, refusals: tuple[OffsetFetchResponseTopics, ...]
+    image: ClusterImage, message: Message, refusals: tuple[OffsetFetchResponseTopics, ...]
 ) -> OffsetFetchResponseGroup:
-    """Who asked for all offsets named no topics, so their ids are told; what was committed for a topic that is gone
-    cannot be told.
-    """
-    group = _group(answer)
+    """A request for all offsets has named no topics, so their ids are added; offsets of deleted topics are left out."""
+    group = _group(message)
     if group.error_code:
         return group
     topics = []
@@ -223,8 +230,8 @@ def _lifted(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
 
 
-def _lowered(answer: Message) -> OffsetFetchResponse:
-    group = _group(answer)
+def _lowered(message: Message) -> OffsetFetchResponse:
+    group = _group(message)
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=tuple(

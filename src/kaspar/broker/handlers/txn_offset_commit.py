@@ -1,20 +1,24 @@
-"""TxnOffsetCommit: a group notes how far it has read, within a producer's transaction.
+"""TxnOffsetCommit: a group commits how far it has read, within a producer's transaction.
 
-The partition of `__consumer_offsets` that keeps the group's offsets must belong to that transaction, so that the
-transaction's end reaches it. Its coordinator is asked; for clients of transactions v2 it adds the partition by that.
+The partition of `__consumer_offsets` that has the group's offsets must belong to that transaction, so that its marker
+reaches them. The transaction's coordinator is asked; for clients of transactions v2 it then adds the partition.
 """
 
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.broker.coordination.active_shard import coordinator_code
-from kaspar.broker.handlers import Answer, RequestContext
-from kaspar.broker.handlers.group_client import client_of
+from kaspar.broker.coordination.groups import GroupRuntime
 from kaspar.broker.handlers.known_partitions import split_by_existence
-from kaspar.broker.verification import TransactionSupport, verify_transaction
+from kaspar.broker.partitions import Partitions
+from kaspar.broker.produce.verification import TransactionSupportedOperation
+from kaspar.groups.offsets.commits import TransactionalCommit
 from kaspar.metadata import ClusterImage
+from kaspar.metadata.images import ImageSource
+from kaspar.network.api import HandlerResult, RequestContext
 from kaspar.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -24,58 +28,75 @@ from kaspar.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from kaspar.protocol.schema import Message
-
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
+from kaspar.replication.partition import Partition
 
 FIRST_WITH_LOAD_IN_PROGRESS: Final = 2
 NO_SEQUENCE: Final = -1
 
 
-def handle(broker: "Broker", context: RequestContext, request: TxnOffsetCommitRequest) -> Answer:
-    known, refusals = _split(broker.image, request)
-    if not known.topics:
-        return TxnOffsetCommitResponse(topics=refusals)
-    if not known.group_id:
-        return _join(refusals, _refused(known, ErrorCode.INVALID_GROUP_ID, context.version))
-    return _commit(broker, context, known, refusals)
+class VerifyTransaction(Protocol):
+    """Whether a producer may write to these partitions, with these sequences, in its transaction: the codes of those
+    that it may not write to.
+    """
+
+    def __call__(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        base_sequences: Mapping[Partition, int],
+        support: TransactionSupportedOperation,
+    ) -> Awaitable[Mapping[Partition, ErrorCode]]: ...
 
 
-async def _commit(
-    broker: "Broker",
-    context: RequestContext,
-    request: TxnOffsetCommitRequest,
-    refusals: tuple[TxnOffsetCommitResponseTopic, ...],
-) -> TxnOffsetCommitResponse:
-    code = await _verify(broker, context.version, request)
-    if code is not ErrorCode.NONE:
-        return _join(refusals, _refused(request, coordinator_code(code), context.version))
-    client = client_of(context)
-    answer = broker.groups.runtime.submit(
-        request.group_id,
-        lambda shard, ticket, now: shard.commit_in_transaction(request, client, ticket, now),
-        lambda code: _refused(request, code, context.version),
-    )
-    return _join(refusals, answer if isinstance(answer, Message) else await answer)
+class TxnOffsetCommitHandler:
+    def __init__(
+        self, groups: GroupRuntime, images: ImageSource, partitions: Partitions, verify: VerifyTransaction
+    ) -> None:
+        self._groups = groups
+        self._images = images
+        self._partitions = partitions
+        self._verify_transaction = verify
 
+    def __call__(self, context: RequestContext, request: TxnOffsetCommitRequest) -> HandlerResult:
+        known, refusals = _split(self._images.current, request)
+        if not known.topics:
+            return TxnOffsetCommitResponse(topics=refusals)
+        if not known.group_id:
+            return _join(refusals, _refused(known, ErrorCode.INVALID_GROUP_ID, context.version))
+        return self._commit(context, known, refusals)
 
-async def _verify(broker: "Broker", version: int, request: TxnOffsetCommitRequest) -> ErrorCode:
-    """Why the group's offsets cannot be part of that transaction."""
-    runtime = broker.groups.runtime
-    index = runtime.partition_of(request.group_id)
-    try:
-        runtime.check_active(index)
-        partition = broker.partitions.lead(runtime.topic.name, index)
-    except Refused as refusal:
-        return refusal.code
-    refused = await verify_transaction(
-        broker,
-        request.transactional_id,
-        ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
-        {partition: NO_SEQUENCE},
-        TransactionSupport.of_txn_offset_commit(version),
-    )
-    return refused.get(partition, ErrorCode.NONE)
+    async def _commit(
+        self,
+        context: RequestContext,
+        request: TxnOffsetCommitRequest,
+        refusals: tuple[TxnOffsetCommitResponseTopic, ...],
+    ) -> TxnOffsetCommitResponse:
+        code = await self._verify(context.version, request)
+        if code is not ErrorCode.NONE:
+            return _join(refusals, _refused(request, coordinator_code(code), context.version))
+        commit = TransactionalCommit(request, context.version)
+        response = self._groups.submit(
+            request.group_id,
+            lambda shard, now: shard.commit_in_transaction(commit, now),
+            lambda code: _refused(request, code, context.version),
+        )
+        return _join(refusals, response if isinstance(response, Message) else await response)
+
+    async def _verify(self, version: int, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Why the group's offsets cannot be part of that transaction."""
+        index = self._groups.partition_of(request.group_id)
+        try:
+            self._groups.check_active(index)
+            partition = self._partitions.lead(self._groups.topic.name, index)
+        except Refused as refusal:
+            return refusal.code
+        refused = await self._verify_transaction(
+            request.transactional_id,
+            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+            {partition: NO_SEQUENCE},
+            TransactionSupportedOperation.of_txn_offset_commit(version),
+        )
+        return refused.get(partition, ErrorCode.NONE)
 
 
 def _split(
@@ -98,7 +119,7 @@ def _split(
 
 
 def _refused(request: TxnOffsetCommitRequest, code: ErrorCode, version: int) -> TxnOffsetCommitResponse:
-    """The oldest clients know no coordinator that is loading."""
+    """The oldest clients do not know COORDINATOR_LOAD_IN_PROGRESS."""
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_WITH_LOAD_IN_PROGRESS:
         code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     return TxnOffsetCommitResponse(
@@ -119,7 +140,7 @@ def _refused_topic(
 
 
 def _join(refusals: tuple[TxnOffsetCommitResponseTopic, ...], response: Message) -> TxnOffsetCommitResponse:
-    """One answer of both, in which every topic is once."""
+    """One response of both, in which every topic occurs once."""
     assert isinstance(response, TxnOffsetCommitResponse)
     if not refusals:
         return response

@@ -1,38 +1,40 @@
 """UpdateFeatures: raises or lowers the levels of features, all that are named or none."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kaspar.base.errors import Refused
-from kaspar.broker.handlers import RequestContext
-from kaspar.metadata.events import DONE, FeatureOutcome, FeatureUpdate, UpdateFeatures
+from kaspar.controller.channel import ControllerChannel
+from kaspar.controller.events import DONE, FeatureOutcome, FeatureUpdate, UpdateFeatures
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.update_features import (
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
-
 NO_MESSAGE: Final = "NONE"  # what Kafka says where nothing is wrong
 NOT_UPDATED: Final = "The update failed for all features since the following feature had an error: "
 
 
-async def handle(broker: "Broker", context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    updates = tuple(
-        # Version 0 has no upgrade type, and what it has instead Kafka does not look at: there is no way down.
-        FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
-        for update in request.feature_updates
-    )
-    try:
-        outcomes = await broker.controller.submit(UpdateFeatures(updates, request.validate_only))
-    except Refused as refusal:  # by the metadata store: it is full, or not ours any longer
-        return UpdateFeaturesResponse(error_code=refusal.code, error_message=refusal.message)
-    return _response(outcomes)
+class UpdateFeaturesHandler:
+    def __init__(self, controller: ControllerChannel) -> None:
+        self._controller = controller
+
+    async def __call__(self, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+        updates = tuple(
+            # Version 0 has no upgrade type, and Kafka ignores what it has instead: it allows no downgrade.
+            FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+            for update in request.feature_updates
+        )
+        try:
+            outcomes = await self._controller.submit(UpdateFeatures(updates, request.validate_only))
+        except Refused as refusal:  # there is no controller now, or the metadata store is full
+            return UpdateFeaturesResponse(error_code=refusal.code, error_message=refusal.message)
+        return _response(outcomes)
 
 
 def _response(outcomes: tuple[FeatureOutcome, ...]) -> UpdateFeaturesResponse:
-    """The first that failed is told for all of them. Since version 2 there are no results beside it."""
+    """The first failure stands for all of them. Since version 2 there are no results beside it."""
     for outcome in (each.outcome for each in outcomes if each.outcome != DONE):
         return UpdateFeaturesResponse(error_code=outcome.error, error_message=f"{NOT_UPDATED}{outcome.message}")
     return UpdateFeaturesResponse(

@@ -1,13 +1,12 @@
-"""WriteTxnMarkers: coordinators end transactions on the partitions that this broker leads; so does an administrator who
-ends one by hand.
+"""WriteTxnMarkers: a coordinator, or an administrator (kafka-transactions abort), ends transactions on partitions that
+this broker leads.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.broker.handlers import RequestContext
-from kaspar.broker.markers import write_marker
+from kaspar.broker.coordination.markers import GiveMarker, Marker, MarkerKind
+from kaspar.network.api import RequestContext
 from kaspar.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
@@ -17,51 +16,50 @@ from kaspar.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
-if TYPE_CHECKING:
-    from kaspar.broker.server import Broker
 
+class WriteTxnMarkersHandler:
+    def __init__(self, write_marker: GiveMarker) -> None:
+        self._write_marker = write_marker
 
-async def handle(broker: "Broker", context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """A producer that is named more than once is answered once, about all of its partitions."""
-    answers = await asyncio.gather(*(_write(broker, marker) for marker in request.markers))
-    by_producer: dict[int, dict[str, dict[int, int]]] = {}
-    for marker, codes in zip(request.markers, answers, strict=True):
-        topics = by_producer.setdefault(marker.producer_id, {})
-        for (topic, index), code in codes.items():
-            topics.setdefault(topic, {})[index] = code
-    return WriteTxnMarkersResponse(
-        markers=tuple(
-            WritableTxnMarkerResult(
-                producer_id=producer_id,
-                topics=tuple(
-                    WritableTxnMarkerTopicResult(
-                        name=name,
-                        partitions=tuple(
-                            WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
-                            for index, code in codes.items()
-                        ),
-                    )
-                    for name, codes in topics.items()
-                ),
+    async def __call__(self, context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        """A producer that is named more than once has one result, with all of its partitions."""
+        results = await asyncio.gather(*(self._write(marker) for marker in request.markers))
+        by_producer: dict[int, dict[str, dict[int, int]]] = {}
+        for marker, codes in zip(request.markers, results, strict=True):
+            topics = by_producer.setdefault(marker.producer_id, {})
+            for (topic, index), code in codes.items():
+                topics.setdefault(topic, {})[index] = code
+        return WriteTxnMarkersResponse(
+            markers=tuple(
+                WritableTxnMarkerResult(
+                    producer_id=producer_id,
+                    topics=tuple(
+                        WritableTxnMarkerTopicResult(
+                            name=name,
+                            partitions=tuple(
+                                WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+                                for index, code in codes.items()
+                            ),
+                        )
+                        for name, codes in topics.items()
+                    ),
+                )
+                for producer_id, topics in by_producer.items()
             )
-            for producer_id, topics in by_producer.items()
         )
-    )
+
+    async def _write(self, marker: WritableTxnMarker) -> dict[TopicPartition, int]:
+        wanted = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+        codes = await asyncio.gather(
+            *(self._write_marker(topic_partition, _marker(marker)) for topic_partition in wanted)
+        )
+        return dict(zip(wanted, codes, strict=True))
 
 
-async def _write(broker: "Broker", marker: WritableTxnMarker) -> dict[TopicPartition, int]:
-    wanted = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
-    codes = await asyncio.gather(
-        *(
-            write_marker(
-                broker,
-                topic_partition,
-                ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch),
-                committed=marker.transaction_result,
-                coordinator_epoch=marker.coordinator_epoch,
-                transaction_version=marker.transaction_version,
-            )
-            for topic_partition in wanted
-        )
+def _marker(marker: WritableTxnMarker) -> Marker:
+    return Marker(
+        MarkerKind.COMMIT if marker.transaction_result else MarkerKind.ABORT,
+        ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch),
+        marker.coordinator_epoch,
+        marker.transaction_version,
     )
-    return dict(zip(wanted, codes, strict=True))

@@ -1,9 +1,9 @@
-"""All that a broker writes down while it works, in one place."""
+"""All that a broker records while it works, in one place."""
 
 from kaspar.base.metrics import Counter, Histogram
-from kaspar.broker.metrics.requests import RequestMetricsByApi
+from kaspar.base.stalls import LoopStalls
 from kaspar.broker.metrics.topics import BrokerTopicMetrics
-from kaspar.broker.stalls import LoopStalls
+from kaspar.network.request_metrics import RequestMetricsByApi
 
 
 class BrokerMetrics:
@@ -20,9 +20,9 @@ class BrokerMetrics:
         self.malformed_requests = Counter()
         """Connections closed because their bytes were not a request."""
         self.verification_time = Histogram()
-        """How long a transaction's coordinator was asked about partitions, in seconds."""
+        """How long verifying partitions with the transaction coordinator took, in seconds."""
         self.verification_failures = Counter()
-        """Partitions to which it did not say yes."""
+        """Partitions that it did not confirm."""
 
     def rotate(self) -> None:
         self.requests.rotate()

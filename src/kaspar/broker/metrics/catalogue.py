@@ -8,7 +8,9 @@ from kaspar.broker.metrics.broker import BrokerMetrics
 from kaspar.broker.metrics.cleaner import CLEANER
 from kaspar.broker.metrics.coordinators import GROUPS, TRANSACTIONS
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
-from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, REPLICAS, WAITING
+from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, WAITING
+from kaspar.broker.metrics.quotas import QUOTAS
+from kaspar.broker.metrics.replicas import REPLICAS, REPLICATION
 from kaspar.broker.metrics.traffic import CONNECTIONS, REQUESTS, TOPICS
 from kaspar.broker.metrics.view import BrokerView
 
@@ -16,9 +18,11 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
     "Topics": TOPICS,
     "Requests": REQUESTS,
     "Connections and threads": CONNECTIONS,
+    "Client quotas": QUOTAS,
     "Logs": LOGS,
     "The log cleaner": CLEANER,
     "Replicas": REPLICAS,
+    "Replication": REPLICATION,
     "Groups and committed offsets": GROUPS,
     "Transactions": TRANSACTIONS,
     "Controller": CONTROLLER,

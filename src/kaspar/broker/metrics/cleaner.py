@@ -1,4 +1,4 @@
-"""The declarations of what the log cleaner does, and of what it cannot do."""
+"""The metrics of the log cleaner."""
 
 from collections.abc import Callable
 from typing import Final

@@ -129,7 +129,7 @@ GROUPS: Final[tuple[BrokerFamily, ...]] = (
     own(
         "kaspar_group_requests_waiting",
         Kind.GAUGE,
-        "Requests that the group coordinator has yet to answer: members that wait for others to join, mostly.",
+        "Requests that wait in the group coordinator, mostly of members that wait for others to join.",
         lambda scrape: scrape.groups.waiting_count,
     ),
     own(
@@ -167,7 +167,7 @@ TRANSACTIONS: Final[tuple[BrokerFamily, ...]] = (
     ),
     one(
         "kafka.server:type=ReplicaManager,name=PartitionsWithLateTransactionsCount",
-        "Partitions with a transaction that nobody will end: it is open for five minutes longer than "
+        "Partitions with a transaction that hangs: it is open for five minutes longer than "
         "transaction.max.timeout.ms. kafka-transactions finds and ends it.",
         lambda scrape: sum(partition.has_late_transaction for _, partition in scrape.partitions),
     ),

@@ -7,11 +7,10 @@ minutes. What only Kaspar has starts with kaspar_, and what every process has wi
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kaspar.base.exposition import Family, Kind, Sample, escape_label, labels
 from kaspar.broker.metrics.broker import BrokerMetrics
-from kaspar.broker.metrics.requests import RequestReading
 from kaspar.broker.metrics.topics import TopicMetrics
 from kaspar.broker.metrics.view import (
     BrokerView,
@@ -20,8 +19,11 @@ from kaspar.broker.metrics.view import (
     GroupsView,
     LogView,
     PartitionView,
+    QuotaUsageView,
+    ReplicationView,
     TransactionsView,
 )
+from kaspar.network.request_metrics import RequestReading
 
 
 class Scrape:
@@ -50,6 +52,10 @@ class Scrape:
         return [(_partition_label(partition), partition) for partition in self.broker.partitions()]
 
     @functools.cached_property
+    def replication(self) -> ReplicationView:
+        return self.broker.replication()
+
+    @functools.cached_property
     def controller(self) -> ControllerView | None:
         return self.broker.controller()
 
@@ -60,6 +66,10 @@ class Scrape:
     @functools.cached_property
     def cleaner(self) -> CleanerView:
         return self.broker.cleaner()
+
+    @functools.cached_property
+    def quota_usage(self) -> Mapping[str, Sequence[QuotaUsageView]]:
+        return self.broker.quota_usage()
 
     @functools.cached_property
     def transactions(self) -> TransactionsView:

@@ -1,5 +1,4 @@
-"""The declarations of what a broker has and is: logs, replicas, the controller, requests that wait, the loop and the
-process."""
+"""The metrics of a broker's state: logs, the controller, waiting requests, the event loop and the process."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -8,7 +7,7 @@ from kaspar.base import compiled
 from kaspar.base.exposition import Family, Kind, Sample, labels, summary_samples
 from kaspar.broker.metrics import process
 from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own
-from kaspar.broker.metrics.view import ControllerView, FetchSessionsView, LogView, PartitionView, PurgatoryView
+from kaspar.broker.metrics.view import ControllerView, FetchSessionsView, LogView, PurgatoryView
 
 _PARTITION: Final = ("topic", "partition")
 
@@ -51,100 +50,6 @@ LOGS: Final[tuple[BrokerFamily, ...]] = (
     ),
 )
 
-# -- replicas --------------------------------------------------------------------------------------------------------
-
-
-def _is_under_replicated(partition: PartitionView) -> bool:
-    return partition.is_leader and partition.in_sync_replica_count < partition.replica_count
-
-
-def _is_under_min_isr(partition: PartitionView) -> bool:
-    return partition.is_leader and partition.in_sync_replica_count < _effective_min_isr(partition)
-
-
-def _is_at_min_isr(partition: PartitionView) -> bool:
-    return partition.is_leader and partition.in_sync_replica_count == _effective_min_isr(partition)
-
-
-def _effective_min_isr(partition: PartitionView) -> int:
-    """A partition with fewer replicas than min.insync.replicas is asked for all that it has."""
-    return min(partition.min_insync_replicas, partition.replica_count)
-
-
-def _replica_count_family(kafka_name: str, text: str, counts: Callable[[PartitionView], bool]) -> BrokerFamily:
-    return one(
-        f"kafka.server:type=ReplicaManager,name={kafka_name}",
-        text,
-        lambda scrape: sum(counts(partition) for _, partition in scrape.partitions),
-    )
-
-
-def _partition_family(kafka_name: str, text: str, read: Callable[[PartitionView], int]) -> BrokerFamily:
-    return many(
-        f"kafka.cluster:type=Partition,name={kafka_name},topic=*,partition=*",
-        text,
-        _PARTITION,
-        lambda scrape: ((label_text, read(partition)) for label_text, partition in scrape.partitions),
-    )
-
-
-REPLICAS: Final = (
-    one(
-        "kafka.server:type=ReplicaManager,name=PartitionCount",
-        "Partitions that have a replica on this broker.",
-        lambda scrape: len(scrape.partitions),
-    ),
-    _replica_count_family("LeaderCount", "Partitions that this broker leads.", lambda partition: partition.is_leader),
-    _replica_count_family(
-        "UnderReplicatedPartitions",
-        "Partitions led by this broker with a replica that is not in sync. Always 0 with one broker: the only replica "
-        "of a partition is its leader.",
-        _is_under_replicated,
-    ),
-    _replica_count_family(
-        "UnderMinIsrPartitionCount",
-        "Partitions led by this broker with fewer replicas in sync than min.insync.replicas: acks=all is refused. "
-        "Always 0 with one broker: a partition with fewer replicas than that is asked for all that it has.",
-        _is_under_min_isr,
-    ),
-    _replica_count_family(
-        "AtMinIsrPartitionCount",
-        "Partitions led by this broker with exactly min.insync.replicas in sync.",
-        _is_at_min_isr,
-    ),
-    one(
-        "kafka.server:type=ReplicaManager,name=OfflineReplicaCount",
-        "Replicas of this broker that are on failed log directories.",
-        lambda scrape: scrape.broker.offline_replica_count(),
-    ),
-    _partition_family(
-        "ReplicasCount",
-        "Replicas of the partition; 0 where this broker does not lead it.",
-        lambda partition: partition.replica_count if partition.is_leader else 0,
-    ),
-    _partition_family(
-        "InSyncReplicasCount",
-        "Replicas in sync; 0 where this broker does not lead the partition.",
-        lambda partition: partition.in_sync_replica_count if partition.is_leader else 0,
-    ),
-    _partition_family(
-        "UnderReplicated",
-        "1 where this broker leads the partition and a replica is not in sync. Always 0 with one broker.",
-        lambda partition: int(_is_under_replicated(partition)),
-    ),
-    _partition_family(
-        "UnderMinIsr",
-        "1 where this broker leads the partition and fewer than min.insync.replicas are in sync. Always 0 with one "
-        "broker.",
-        lambda partition: int(_is_under_min_isr(partition)),
-    ),
-    _partition_family(
-        "AtMinIsr",
-        "1 where this broker leads the partition and exactly min.insync.replicas are in sync.",
-        lambda partition: int(_is_at_min_isr(partition)),
-    ),
-)
-
 # -- the controller --------------------------------------------------------------------------------------------------
 
 
@@ -164,6 +69,11 @@ CONTROLLER: Final = (
     ),
     _controller_family(
         "ActiveBrokerCount", "Brokers in the cluster.", lambda controller: controller.active_broker_count
+    ),
+    _controller_family(
+        "FencedBrokerCount",
+        "Brokers that have replicas and are down. Always 0 with one broker.",
+        lambda controller: controller.fenced_broker_count,
     ),
     _controller_family("GlobalTopicCount", "Topics in the cluster.", lambda controller: controller.topic_count),
     _controller_family(

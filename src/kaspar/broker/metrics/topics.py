@@ -1,4 +1,4 @@
-"""What goes in and out of topics: Kafka's BrokerTopicMetrics, for each topic and for all of them.
+"""What is written to and read from topics: Kafka's BrokerTopicMetrics, for each topic and for all of them.
 
 A partition holds its topic's `TopicMetrics` and adds to its numbers. The numbers of all topics are not kept: they are
 summed when they are read, together with those of topics that are gone, so that they never go back.
@@ -32,7 +32,7 @@ TOPIC_COUNTERS: Final = {
     ),
     "produce_message_conversions": (
         "ProduceMessageConversionsPerSec",
-        "Records that had to be built anew before they were appended, to compress them as the topic asks.",
+        "Records that were rebuilt before they were appended, to compress them as the topic requires.",
     ),
     "no_key_compacted_topic_records": (
         "NoKeyCompactedTopicRecordsPerSec",

@@ -1,4 +1,4 @@
-"""The declarations of what goes through a broker: topics, requests, connections."""
+"""The metrics of a broker's traffic: topics, requests, connections."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -6,9 +6,9 @@ from typing import Final
 
 from kaspar.base.exposition import Family, Kind, Sample, labels, summary_samples
 from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own, prometheus_name
-from kaspar.broker.metrics.requests import REQUEST_TIMES, RequestReading
 from kaspar.broker.metrics.topics import TOPIC_COUNTERS
 from kaspar.broker.metrics.view import ListenerView
+from kaspar.network.request_metrics import REQUEST_TIMES, RequestReading
 
 # -- topics ----------------------------------------------------------------------------------------------------------
 
@@ -34,8 +34,8 @@ _REQUEST_TIME_HELP: Final = {
     "RequestQueueTimeMs": "Always 0: the event loop works on a request as soon as it has read it.",
     "LocalTimeMs": "How long the broker worked on requests, in ms.",
     "RemoteTimeMs": "How long requests waited, in ms: a fetch for records, a produce for acks=all or the disk.",
-    "ThrottleTimeMs": "Always 0: there are no quotas.",
-    "ResponseQueueTimeMs": "Always 0: waits for an earlier response on the same connection are not told apart.",
+    "ThrottleTimeMs": "How long clients were throttled after requests, in ms, because of a quota.",
+    "ResponseQueueTimeMs": "Always 0: waits for an earlier response on the connection are not measured separately.",
     "ResponseSendTimeMs": "Always 0: handing a response to the socket is part of the local time.",
     "TotalTimeMs": "How long requests took in all, in ms.",
 }
@@ -164,8 +164,15 @@ CONNECTIONS: Final = (
     _listener_family(
         "kaspar_connections_rejected_total",
         Kind.COUNTER,
-        "Connections refused because of max.connections.per.ip.",
+        "Connections refused because of max.connections.per.ip, or the quota of their address.",
         lambda listener: listener.rejected,
+    ),
+    _listener_family(
+        "kaspar_connections_of_strangers_closed_total",
+        Kind.COUNTER,
+        "Connections closed because their client did not authenticate or send a request in time, or there were too "
+        "many of them.",
+        lambda listener: listener.strangers_closed,
     ),
     own(
         "kaspar_malformed_requests_total",

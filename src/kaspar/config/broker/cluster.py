@@ -1,10 +1,10 @@
-"""Who this broker is, how topics are created, and what a cluster of several will need."""
+"""The broker's identity, topic creation, and replication."""
 
-from kaspar.config.broker.reasons import NO_PLUGINS, NO_QUORUM
 from kaspar.config.checks import at_least, list_of
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import BOOLEAN, CLASS, INT, LIST, LONG, STRING
-from kaspar.config.topic import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, NO_REPLICATION
+from kaspar.config.reasons import FIXED_TIMEOUTS, NO_HEARTBEATS, NO_PLUGINS, NO_QUORUM
+from kaspar.config.units import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS
 
 
 class ClusterSettings(Settings):
@@ -17,7 +17,7 @@ class ClusterSettings(Settings):
         doc="The id of this broker, unique in its cluster.",
     )
     broker_id: int = setting(
-        INT, -1, importance=Importance.HIGH, doc="The older name of `node.id`. If both are given they must agree."
+        INT, -1, importance=Importance.HIGH, doc="The older name of `node.id`. If both are given they must be equal."
     )
     broker_rack: str | None = setting(
         STRING, None, doc="The rack of this broker, for placing replicas and reading from the nearest."
@@ -37,9 +37,11 @@ class ClusterSettings(Settings):
         doc="Whether a topic that a client asks for is created when it does not exist.",
     )
     num_partitions: int = setting(
-        INT, 1, at_least(1), doc="How many partitions a topic gets if its creator does not say."
+        INT, 1, at_least(1), doc="The number of partitions of a topic whose creator does not specify it."
     )
-    default_replication_factor: int = setting(INT, 1, doc="How many replicas a topic gets if its creator does not say.")
+    default_replication_factor: int = setting(
+        INT, 1, doc="The number of replicas of a topic whose creator does not specify it."
+    )
     delete_topic_enable: bool = setting(BOOLEAN, True, importance=Importance.HIGH, doc="Whether topics may be deleted.")
     create_topic_policy_class_name: str | None = setting(
         CLASS,
@@ -65,22 +67,20 @@ class ClusterSettings(Settings):
         BOOLEAN,
         True,
         importance=Importance.HIGH,
-        not_honoured=NO_REPLICATION,
-        doc="Whether leadership moves back to the preferred replicas by itself.",
+        doc="Whether leadership moves back to the preferred replicas automatically.",
     )
     leader_imbalance_check_interval_seconds: int = setting(
         LONG,
         300,
         at_least(1),
         importance=Importance.HIGH,
-        not_honoured=NO_REPLICATION,
         doc="How often the controller looks for partitions not led by their preferred replica.",
     )
     controlled_shutdown_enable: bool = setting(
-        BOOLEAN, True, not_honoured=NO_REPLICATION, doc="Whether a stopping broker first hands its leaderships over."
+        BOOLEAN, True, doc="Whether a stopping broker first hands its leaderships over."
     )
     controller_socket_timeout_ms: int = setting(
-        INT, 30_000, not_honoured=NO_REPLICATION, doc="How long a broker waits for its controller."
+        INT, 30_000, not_honoured=FIXED_TIMEOUTS, doc="How long a broker waits for its controller."
     )
     num_replica_fetchers: int = setting(
         INT,
@@ -88,63 +88,64 @@ class ClusterSettings(Settings):
         at_least(1),
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
-        not_honoured=NO_REPLICATION,
         doc="How many fetchers copy from each leader.",
     )
     num_replica_alter_log_dirs_threads: int | None = setting(
         INT,
         None,
         importance=Importance.HIGH,
-        not_honoured="Replicas do not move between folders yet.",
-        doc="How many threads move replicas between data folders.",
+        doc="How many replicas are moved between log directories at a time; by default, as many as there are "
+        "directories.",
     )
     replica_fetch_backoff_ms: int = setting(
-        INT, 1000, at_least(0), not_honoured=NO_REPLICATION, doc="How long a follower waits after a failed fetch."
+        INT, 1000, at_least(0), doc="How long a follower waits after a failed fetch."
     )
     replica_fetch_max_bytes: int = setting(
-        INT, 1 * MIB, at_least(0), not_honoured=NO_REPLICATION, doc="How many bytes a follower asks for per partition."
+        INT, 1 * MIB, at_least(0), doc="How many bytes a follower asks for per partition."
     )
     replica_fetch_min_bytes: int = setting(
-        INT, 1, importance=Importance.HIGH, not_honoured=NO_REPLICATION, doc="How many bytes a follower waits for."
+        INT, 1, importance=Importance.HIGH, doc="How many bytes a follower waits for."
     )
     replica_fetch_response_max_bytes: int = setting(
-        INT, 10 * MIB, at_least(0), not_honoured=NO_REPLICATION, doc="How many bytes a follower asks for in all."
+        INT, 10 * MIB, at_least(0), doc="How many bytes a follower asks for in all."
     )
     replica_fetch_wait_max_ms: int = setting(
-        INT, 500, importance=Importance.HIGH, not_honoured=NO_REPLICATION, doc="How long a follower's fetch waits."
+        INT, 500, importance=Importance.HIGH, doc="How long a follower's fetch waits."
     )
     replica_lag_time_max_ms: int = setting(
         LONG,
         30_000,
         importance=Importance.HIGH,
-        not_honoured=NO_REPLICATION,
         doc="A follower that has not caught up for this long leaves the in-sync replicas.",
     )
     replica_selector_class: str | None = setting(
-        STRING, None, not_honoured=NO_REPLICATION, doc="The class that picks the replica a consumer reads from."
+        STRING,
+        None,
+        doc="The class that picks the replica a consumer reads from. With "
+        "`org.apache.kafka.common.replica.RackAwareReplicaSelector` it is one in the consumer's rack; with any other "
+        "it is the leader.",
     )
     replica_socket_receive_buffer_bytes: int = setting(
         INT,
         64 * KIB,
         importance=Importance.HIGH,
-        not_honoured=NO_REPLICATION,
+        not_honoured="The system sizes the buffers of connections between brokers.",
         doc="The receive buffer of a follower's connections.",
     )
     replica_socket_timeout_ms: int = setting(
         INT,
         30_000,
         importance=Importance.HIGH,
-        not_honoured=NO_REPLICATION,
-        doc="How long a follower waits for an answer.",
+        doc="How long a follower waits for a response.",
     )
     broker_heartbeat_interval_ms: int = setting(
-        INT, 2000, not_honoured=NO_REPLICATION, doc="How often a broker reports to its controller."
+        INT, 2000, not_honoured=NO_HEARTBEATS, doc="How often a broker reports to its controller."
     )
     broker_session_timeout_ms: int = setting(
-        INT, 9000, not_honoured=NO_REPLICATION, doc="A broker silent for this long is fenced."
+        INT, 9000, not_honoured=NO_HEARTBEATS, doc="A broker silent for this long is fenced."
     )
     initial_broker_registration_timeout_ms: int = setting(
-        INT, MINUTE_MS, not_honoured=NO_REPLICATION, doc="How long a starting broker tries to register."
+        INT, MINUTE_MS, not_honoured=NO_HEARTBEATS, doc="How long a starting broker tries to register."
     )
     controller_quorum_voters: tuple[str, ...] = setting(
         LIST,
@@ -161,7 +162,7 @@ class ClusterSettings(Settings):
         False,
         importance=Importance.LOW,
         not_honoured=NO_QUORUM,
-        doc="Whether a new controller joins the voters by itself.",
+        doc="Whether a new controller joins the voters automatically.",
     )
     controller_quorum_election_timeout_ms: int = setting(
         INT,
@@ -191,7 +192,7 @@ class ClusterSettings(Settings):
         INT, 25, at_least(0), not_honoured=NO_QUORUM, doc="How long the leader gathers writes before it syncs them."
     )
     controller_quorum_request_timeout_ms: int = setting(
-        INT, 2000, at_least(0), not_honoured=NO_QUORUM, doc="How long a voter waits for an answer."
+        INT, 2000, at_least(0), not_honoured=NO_QUORUM, doc="How long a voter waits for a response."
     )
     controller_quorum_retry_backoff_ms: int = setting(
         INT,

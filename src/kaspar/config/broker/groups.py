@@ -1,10 +1,10 @@
 """Groups of consumers, classic and new, and the topic in which they keep their state."""
 
-from kaspar.config.broker.reasons import ONE_LOOP
 from kaspar.config.checks import at_least, between, list_of, one_of_in_any_case
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import INT, LIST, LONG, MAX_INT, SHORT, STRING
-from kaspar.config.topic import KIB, MIB, MINUTE_MS
+from kaspar.config.reasons import ONE_LOOP
+from kaspar.config.units import KIB, MIB, MINUTE_MS
 
 
 class GroupSettings(Settings):
@@ -74,28 +74,28 @@ class GroupSettings(Settings):
         doc="The least time between two assignments of a consumer group.",
     )
     group_consumer_min_assignment_interval_ms: int = setting(
-        INT, 0, at_least(0), doc="The lowest value a group may set for that."
+        INT, 0, at_least(0), doc="The lowest `consumer.assignment.interval.ms` that a group may set."
     )
     group_consumer_max_assignment_interval_ms: int = setting(
-        INT, 15_000, at_least(0), doc="The highest value a group may set for that."
+        INT, 15_000, at_least(0), doc="The highest `consumer.assignment.interval.ms` that a group may set."
     )
     group_consumer_heartbeat_interval_ms: int = setting(
         INT, 5000, at_least(1), doc="How often members of a consumer group send heartbeats."
     )
     group_consumer_min_heartbeat_interval_ms: int = setting(
-        INT, 5000, at_least(1), doc="The lowest value a group may set for that."
+        INT, 5000, at_least(1), doc="The lowest `consumer.heartbeat.interval.ms` that a group may set."
     )
     group_consumer_max_heartbeat_interval_ms: int = setting(
-        INT, 15_000, at_least(1), doc="The highest value a group may set for that."
+        INT, 15_000, at_least(1), doc="The highest `consumer.heartbeat.interval.ms` that a group may set."
     )
     group_consumer_session_timeout_ms: int = setting(
         INT, 45_000, at_least(1), doc="A member of a consumer group silent for this long is removed."
     )
     group_consumer_min_session_timeout_ms: int = setting(
-        INT, 45_000, at_least(1), doc="The lowest value a group may set for that."
+        INT, 45_000, at_least(1), doc="The lowest `consumer.session.timeout.ms` that a group may set."
     )
     group_consumer_max_session_timeout_ms: int = setting(
-        INT, MINUTE_MS, at_least(1), doc="The highest value a group may set for that."
+        INT, MINUTE_MS, at_least(1), doc="The highest `consumer.session.timeout.ms` that a group may set."
     )
     group_consumer_max_size: int = setting(INT, MAX_INT, at_least(1), doc="How many members a consumer group may have.")
     group_consumer_migration_policy: str = setting(

@@ -1,10 +1,10 @@
-"""Listeners, sockets and the limits that keep strangers from taking the broker down."""
+"""Listeners, sockets, and limits on connections and requests."""
 
-from kaspar.config.broker.reasons import NO_PURGE, NO_SECURITY, ONE_LOOP
 from kaspar.config.checks import at_least, one_of
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import INT, LIST, LONG, MAX_INT, STRING
-from kaspar.config.topic import MIB, MINUTE_MS, NO_REPLICATION
+from kaspar.config.reasons import FIXED_TIMEOUTS, NO_PURGE, ONE_LOOP
+from kaspar.config.units import MIB, MINUTE_MS
 
 
 class ListenerSettings(Settings):
@@ -14,13 +14,13 @@ class ListenerSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.PER_BROKER,
         doc="The addresses the broker listens on: comma-separated `NAME://host:port`. An empty host listens on "
-        "every address; port 0 takes a free one. A dynamic change counts from the next start on.",
+        "every address; port 0 takes a free one. A dynamic change takes effect at the next start.",
     )
     advertised_listeners: tuple[str, ...] | None = setting(
         LIST,
         None,
         importance=Importance.HIGH,
-        doc="The addresses clients are told to connect to, where they differ from `listeners`.",
+        doc="The addresses that clients connect to, where they differ from `listeners`.",
     )
     listener_security_protocol_map: str = setting(
         STRING,
@@ -30,14 +30,11 @@ class ListenerSettings(Settings):
         doc="Which security protocol each listener name speaks. A listener name that is itself a protocol needs "
         "no entry.",
     )
-    inter_broker_listener_name: str | None = setting(
-        STRING, None, not_honoured=NO_REPLICATION, doc="The listener that other brokers use."
-    )
+    inter_broker_listener_name: str | None = setting(STRING, None, doc="The listener that other brokers use.")
     security_inter_broker_protocol: str = setting(
         STRING,
         "PLAINTEXT",
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-        not_honoured=NO_REPLICATION,
         doc="The security protocol between brokers, where `inter.broker.listener.name` is not given.",
     )
     controller_listener_names: tuple[str, ...] = setting(
@@ -73,7 +70,7 @@ class ListenerSettings(Settings):
         100 * MIB,
         at_least(1),
         importance=Importance.HIGH,
-        doc="The largest request that is taken; a longer length prefix closes the connection.",
+        doc="The largest request that is accepted; a larger length prefix closes the connection.",
     )
     socket_listen_backlog_size: int = setting(
         INT, 50, at_least(1), doc="How many connections the system may queue before the broker accepts them."
@@ -81,13 +78,13 @@ class ListenerSettings(Settings):
     socket_connection_setup_timeout_ms: int = setting(
         LONG,
         10_000,
-        not_honoured=NO_REPLICATION,
+        not_honoured=FIXED_TIMEOUTS,
         doc="How long the broker waits for a connection it opens to another broker.",
     )
     socket_connection_setup_timeout_max_ms: int = setting(
         LONG,
         30_000,
-        not_honoured=NO_REPLICATION,
+        not_honoured=FIXED_TIMEOUTS,
         doc="The longest the broker waits for such a connection after repeated failures.",
     )
     max_connections: int = setting(
@@ -112,8 +109,8 @@ class ListenerSettings(Settings):
         MAX_INT,
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
-        not_honoured="A new connection costs one callback, and max.connections bounds them.",
-        doc="How many new connections a second are accepted.",
+        doc="How many new connections a second are accepted (KIP-612); further ones wait in the backlog. A listener "
+        "may have a limit of its own: `listener.name.NAME.max.connection.creation.rate`.",
     )
     connections_max_idle_ms: int = setting(
         LONG,
@@ -125,8 +122,7 @@ class ListenerSettings(Settings):
         100,
         at_least(0),
         importance=Importance.LOW,
-        not_honoured=NO_SECURITY,
-        doc="How long the broker waits before it answers a failed authentication.",
+        doc="How long the broker waits before it responds to a failed authentication and closes the connection.",
     )
     queued_max_requests: int = setting(
         INT,
@@ -134,7 +130,7 @@ class ListenerSettings(Settings):
         at_least(1),
         importance=Importance.HIGH,
         doc="How many batches may wait for a check in a thread before the broker stops reading from its connections. "
-        "Everything else is worked on as it comes, and waits in no queue.",
+        "Everything else is handled as it arrives, without a queue.",
     )
     queued_max_request_bytes: int = setting(
         LONG,
@@ -145,8 +141,7 @@ class ListenerSettings(Settings):
         INT,
         30_000,
         importance=Importance.HIGH,
-        not_honoured=NO_REPLICATION,
-        doc="How long the broker waits for the answer to a request it sends.",
+        doc="How long the broker waits for the response to a request it sends.",
     )
     num_network_threads: int = setting(
         INT,
@@ -164,7 +159,7 @@ class ListenerSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
         not_honoured=ONE_LOOP,
-        doc="How many threads work on requests.",
+        doc="How many threads handle requests.",
     )
     background_threads: int = setting(
         INT,
@@ -179,7 +174,7 @@ class ListenerSettings(Settings):
         INT,
         55 * MIB,
         at_least(1024),
-        doc="The largest answer to a fetch, whatever the client asks for. The first batch is always given whole.",
+        doc="The largest fetch response, whatever the client asks for. The first batch is always complete.",
     )
     fetch_purgatory_purge_interval_requests: int = setting(
         INT, 1000, not_honoured=NO_PURGE, doc="After how many requests finished fetches are removed from the purgatory."
@@ -200,5 +195,5 @@ class ListenerSettings(Settings):
         INT, 1000, at_least(0), doc="How many incremental fetch sessions are kept."
     )
     max_request_partition_size_limit: int = setting(
-        INT, 2000, at_least(1), doc="The most partitions in one answer to DescribeTopicPartitions."
+        INT, 2000, at_least(1), doc="The largest number of partitions in one DescribeTopicPartitions response."
     )

@@ -1,40 +1,42 @@
-"""The log on disk: its folders, the defaults of topics, syncing, retention and the cleaner."""
+"""The log on disk: its directories, the defaults of topics, flushing, retention and the cleaner."""
 
 from kaspar.config.checks import at_least
 from kaspar.config.declaration import Importance, Scope, Settings, setting, topic_default
 from kaspar.config.kinds import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_DOUBLE, MAX_LONG, STRING
-from kaspar.config.topic import DAY_MS, KIB, MIB, MINUTE_MS, NO_REPLICATION, LogConfig
+from kaspar.config.reasons import NO_FAILURE_TIMEOUT
+from kaspar.config.topic import LogConfig
+from kaspar.config.units import DAY_MS, KIB, MIB, MINUTE_MS
 
 TOPIC = LogConfig.declared
 
 
 class LogSettings(Settings):
     log_dir: tuple[str, ...] = setting(
-        LIST, ("/tmp/kafka-logs",), importance=Importance.HIGH, doc="The data folder, where `log.dirs` is not given."
+        LIST, ("/tmp/kafka-logs",), importance=Importance.HIGH, doc="The log directory, if `log.dirs` is not given."
     )
     log_dirs: tuple[str, ...] = setting(
         LIST,
         (),
         importance=Importance.HIGH,
         shows_no_default=True,
-        doc="The data folders, comma-separated. A new partition goes to the one with the fewest.",
+        doc="The log directories, comma-separated. A new partition goes to the one with the fewest.",
     )
     cordoned_log_dirs: tuple[str, ...] = setting(
-        LIST, (), scope=Scope.PER_BROKER, doc="Data folders that get no new partitions, or `*` for all of them."
+        LIST, (), scope=Scope.PER_BROKER, doc="Log directories that get no new partitions, or `*` for all of them."
     )
     log_dir_failure_timeout_ms: int = setting(
         LONG,
         30_000,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured=NO_REPLICATION,
-        doc="How long a broker may fail to report an offline data folder to the controller before it stops.",
+        not_honoured=NO_FAILURE_TIMEOUT,
+        doc="How long a broker may fail to report an offline log directory to the controller before it stops.",
     )
     metadata_log_dir: str | None = setting(
         STRING,
         None,
         importance=Importance.HIGH,
-        doc="The folder of the metadata store, where it is not in a data folder: that which has it, or the first.",
+        doc="The directory of the metadata store; by default the log directory that has it, or the first one.",
     )
     log_segment_bytes: int = topic_default(TOPIC["segment.bytes"], Importance.HIGH)
     log_roll_ms: int | None = setting(
@@ -43,7 +45,7 @@ class LogSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
         doc="The age in milliseconds at which a segment is rolled, for topics that do not set `segment.ms`. "
-        "Comes before `log.roll.hours`.",
+        "Takes precedence over `log.roll.hours`.",
     )
     log_roll_hours: int = setting(
         INT,
@@ -57,7 +59,8 @@ class LogSettings(Settings):
         None,
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
-        doc="Up to how many milliseconds earlier a segment is rolled, at random. Comes before `log.roll.jitter.hours`.",
+        doc="Up to how many milliseconds earlier a segment is rolled, at random. Takes precedence over "
+        "`log.roll.jitter.hours`.",
     )
     log_roll_jitter_hours: int = setting(
         INT,
@@ -72,7 +75,7 @@ class LogSettings(Settings):
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
         doc="The age in milliseconds at which segments are deleted, for topics that do not set `retention.ms`. "
-        "-1 sets no limit. Comes before the minutes and hours.",
+        "-1 sets no limit. Takes precedence over the minutes and hours.",
     )
     log_retention_minutes: int | None = setting(
         INT,
@@ -99,8 +102,8 @@ class LogSettings(Settings):
         None,
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
-        doc="How long a record may be unsynced, for topics that do not set `flush.ms`. Where it is not given, "
-        "`log.flush.scheduler.interval.ms` counts.",
+        doc="How long a record may be unsynced, for topics that do not set `flush.ms`. If it is not given, "
+        "`log.flush.scheduler.interval.ms` applies.",
     )
     log_flush_scheduler_interval_ms: int = setting(
         LONG, MAX_LONG, importance=Importance.HIGH, doc="How often the broker looks for logs that must be synced."
@@ -140,7 +143,7 @@ class LogSettings(Settings):
         at_least(1),
         importance=Importance.HIGH,
         scope=Scope.CLUSTER_WIDE,
-        doc="How many threads per data folder load logs at start and sync them at stop.",
+        doc="How many threads per log directory load logs at start and sync them at stop.",
     )
     producer_id_expiration_ms: int = setting(
         INT,
@@ -148,7 +151,7 @@ class LogSettings(Settings):
         at_least(1),
         importance=Importance.LOW,
         scope=Scope.CLUSTER_WIDE,
-        doc="How long an idle idempotent producer is remembered by the partitions it wrote to.",
+        doc="How long partitions remember an idle idempotent producer.",
     )
     log_cleaner_enable: bool = setting(
         BOOLEAN, True, doc="Whether the log cleaner runs. Without it, compacted topics only grow."
@@ -160,21 +163,21 @@ class LogSettings(Settings):
         DOUBLE,
         MAX_DOUBLE,
         scope=Scope.CLUSTER_WIDE,
-        doc="How many bytes a second the cleaner may read and write, all its threads together.",
+        doc="How many bytes per second the cleaner may read and write, for all its threads together.",
     )
     log_cleaner_dedupe_buffer_size: int = setting(
         LONG,
         128 * MIB,
         scope=Scope.CLUSTER_WIDE,
-        doc="The memory for the map of keys, all cleaner threads together. It is taken while logs are cleaned, and "
-        "given back when none needs it.",
+        doc="The memory for the map of keys, for all cleaner threads together. It is allocated only while logs are "
+        "cleaned.",
     )
     log_cleaner_io_buffer_size: int = setting(
         INT,
         512 * KIB,
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
-        doc="The memory for reads and writes, all cleaner threads together.",
+        doc="The memory for reads and writes, for all cleaner threads together.",
     )
     log_cleaner_io_buffer_load_factor: float = setting(
         DOUBLE,
@@ -187,7 +190,7 @@ class LogSettings(Settings):
         15_000,
         at_least(0),
         scope=Scope.CLUSTER_WIDE,
-        doc="How long the cleaner rests when no log needs it.",
+        doc="How long the cleaner sleeps when no log needs cleaning.",
     )
     log_cleaner_min_cleanable_ratio: float = topic_default(TOPIC["min.cleanable.dirty.ratio"])
     log_cleaner_delete_retention_ms: int = topic_default(TOPIC["delete.retention.ms"])

@@ -1,33 +1,75 @@
-"""The settings that are Kaspar's own. Their names start with `kaspar.`, so that they never meet one of Kafka's."""
+"""The settings that only Kaspar has. Their names start with `kaspar.`, so that they never clash with Kafka's."""
 
-from kaspar.config.checks import at_least, one_of_in_any_case
+from kaspar.config.checks import at_least, one_of, one_of_in_any_case
 from kaspar.config.declaration import Importance, Settings, setting
-from kaspar.config.kinds import LONG, STRING
-from kaspar.config.topic import DAY_MS
+from kaspar.config.kinds import INT, LONG, STRING
+from kaspar.config.units import DAY_MS
 
 
 class OwnSettings(Settings):
     kaspar_metrics_listener: str = setting(
         STRING,
         "",
-        doc="The `host:port` on which Prometheus reads metrics and `/healthz` and `/readyz` answer. "
-        "Port 0 takes a free one. Empty switches it off.",
+        doc="The `host:port` that serves `/metrics` for Prometheus, `/healthz` and `/readyz`. Without a host it is the "
+        "loopback address; `0.0.0.0` and `[::]` stand for every address. Port 0 takes a free one. Empty switches it "
+        "off.",
+    )
+    kaspar_http_tls_certificate_file: str = setting(
+        STRING,
+        "",
+        doc="A PEM file with the certificate chain of the HTTP pages, which are then served over TLS. A file that "
+        "changes is used for new connections within seconds. Empty serves them in plain text.",
+    )
+    kaspar_http_tls_key_file: str = setting(
+        STRING, "", doc="A PEM file with the private key of the HTTP pages, if it is not in the certificate's file."
+    )
+    kaspar_http_authentication: str = setting(
+        STRING,
+        "none",
+        one_of("none", "basic", "bearer"),
+        doc="How clients of the HTTP pages authenticate: `basic`, `bearer`, or not at all.",
+    )
+    kaspar_http_credentials_file: str = setting(
+        STRING,
+        "",
+        doc="A file with who may read the HTTP pages, read again when it changes: for `basic` a line `name:password` "
+        "for each user, for `bearer` a line for each token.",
+    )
+    kaspar_unauthenticated_max_connections: int = setting(
+        INT,
+        20_000,
+        at_least(1),
+        doc="How many connections the broker holds whose clients it does not know yet: they have not authenticated or, "
+        "where nobody has to, not sent a request. Beyond that the oldest of them is closed.",
+    )
+    kaspar_unauthenticated_timeout_ms: int = setting(
+        INT,
+        60_000,
+        at_least(1),
+        doc="How long a client may take to authenticate or, where nobody has to, to send its first request. Then its "
+        "connection is closed.",
     )
     kaspar_log_file: str = setting(
         STRING, "", doc="A file that gets the broker's own log as JSON lines, besides the terminal. Empty writes none."
+    )
+    kaspar_authorizer_log_file: str = setting(
+        STRING,
+        "",
+        doc="A file that gets the authorizer's audit log as JSON lines, in place of the broker's own log. Empty leaves "
+        "it in the broker's own log.",
     )
     kaspar_log_level: str = setting(
         STRING,
         "INFO",
         one_of_in_any_case("DEBUG", "INFO", "WARNING", "ERROR"),
         importance=Importance.LOW,
-        doc="The least important lines that the broker's own log keeps.",
+        doc="The lowest level that is written to the broker's own log.",
     )
     kaspar_transaction_prepared_max_age_ms: int = setting(
         LONG,
         7 * DAY_MS,
         at_least(1),
-        doc="How old a transaction without a timeout (`transaction.two.phase.commit.enable`) may become from its first "
-        "record on. If its owner has not decided by then it is aborted: until then it holds up every `read_committed` "
-        "reader of its partitions.",
+        doc="The largest age of a transaction without a timeout (`transaction.two.phase.commit.enable`), counted from "
+        "its first record. An undecided one is aborted then. Until then it blocks the `read_committed` readers of its "
+        "partitions.",
     )

@@ -1,10 +1,10 @@
-"""Quotas, and the metrics Kafka's own reporters give."""
+"""Quotas, and metrics of Kafka's own reporters."""
 
-from kaspar.config.broker.reasons import NO_PLUGINS, NO_QUOTAS, NO_REPORTERS
 from kaspar.config.checks import at_least
 from kaspar.config.declaration import Importance, Scope, Settings, setting
-from kaspar.config.kinds import CLASS, INT, LIST, LONG, STRING
-from kaspar.config.topic import MIB
+from kaspar.config.kinds import CLASS, INT, LIST, LONG, MAX_LONG, STRING
+from kaspar.config.reasons import NO_PLUGINS, NO_REPORTERS
+from kaspar.config.units import MIB
 
 
 class QuotaAndMetricSettings(Settings):
@@ -13,44 +13,66 @@ class QuotaAndMetricSettings(Settings):
         11,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured=NO_QUOTAS,
         doc="How many samples a client quota is measured over.",
     )
     quota_window_size_seconds: int = setting(
-        INT, 1, at_least(1), importance=Importance.LOW, not_honoured=NO_QUOTAS, doc="How long each sample is."
+        INT, 1, at_least(1), importance=Importance.LOW, doc="How long each sample is."
     )
     replication_quota_window_num: int = setting(
         INT,
         11,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured=NO_QUOTAS,
         doc="How many samples a replication quota is measured over.",
     )
     replication_quota_window_size_seconds: int = setting(
-        INT, 1, at_least(1), importance=Importance.LOW, not_honoured=NO_QUOTAS, doc="How long each sample is."
+        INT, 1, at_least(1), importance=Importance.LOW, doc="How long each sample is."
+    )
+    leader_replication_throttled_rate: int = setting(
+        LONG,
+        MAX_LONG,
+        at_least(0),
+        scope=Scope.CLUSTER_WIDE,
+        internal=True,
+        doc="How many bytes per second of throttled replicas a leader sends. Kafka knows it as a dynamic setting only.",
+    )
+    follower_replication_throttled_rate: int = setting(
+        LONG,
+        MAX_LONG,
+        at_least(0),
+        scope=Scope.CLUSTER_WIDE,
+        internal=True,
+        doc="How many bytes per second of throttled replicas a follower fetches. Kafka knows it as a dynamic setting "
+        "only.",
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = setting(
+        LONG,
+        MAX_LONG,
+        at_least(0),
+        scope=Scope.CLUSTER_WIDE,
+        internal=True,
+        doc="How many bytes per second are copied from one log directory of a broker to another. Kafka knows it as a "
+        "dynamic setting only.",
     )
     alter_log_dirs_replication_quota_window_num: int = setting(
         INT,
         11,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured=NO_QUOTAS,
-        doc="How many samples the quota of moves between folders is measured over.",
+        doc="How many samples the quota of moves between log directories is measured over.",
     )
     alter_log_dirs_replication_quota_window_size_seconds: int = setting(
-        INT, 1, at_least(1), importance=Importance.LOW, not_honoured=NO_QUOTAS, doc="How long each sample is."
+        INT, 1, at_least(1), importance=Importance.LOW, doc="How long each sample is."
     )
     controller_quota_window_num: int = setting(
         INT,
         11,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured=NO_QUOTAS,
         doc="How many samples the quota of topic changes is measured over.",
     )
     controller_quota_window_size_seconds: int = setting(
-        INT, 1, at_least(1), importance=Importance.LOW, not_honoured=NO_QUOTAS, doc="How long each sample is."
+        INT, 1, at_least(1), importance=Importance.LOW, doc="How long each sample is."
     )
     client_quota_callback_class: str | None = setting(
         CLASS, None, importance=Importance.LOW, not_honoured=NO_PLUGINS, doc="A class that computes client quotas."

@@ -3,24 +3,27 @@
 from kaspar.config.checks import at_least, between, one_of, one_of_in_any_case
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING
-from kaspar.config.topic import DAY_MS, HOUR_MS, KIB
+from kaspar.config.reasons import NO_KERBEROS, NO_PLUGINS, NO_QUORUM, NO_TOKEN_REQUESTS, OPENSSL_DECIDES
+from kaspar.config.units import DAY_MS, HOUR_MS, KIB
 
 
-class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTEXT are served yet."):
-    authorizer_class_name: str = setting(
-        STRING, "", importance=Importance.LOW, doc="The class that decides who may do what."
-    )
+class SecuritySettings(Settings):
     principal_builder_class: str = setting(
         CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         scope=Scope.PER_BROKER,
-        doc="The class that makes a principal of a connection.",
+        not_honoured=NO_PLUGINS,
+        doc="The class that creates the principal of a connection.",
     )
     connections_max_reauth_ms: int = setting(
-        LONG, 0, doc="How long a connection may live before it must authenticate again. 0 means for ever."
+        LONG, 0, doc="How long a connection may live before it must authenticate again. 0 sets no limit."
     )
     security_providers: str | None = setting(
-        STRING, None, importance=Importance.LOW, doc="Classes that give security algorithms."
+        STRING,
+        None,
+        importance=Importance.LOW,
+        not_honoured=NO_PLUGINS,
+        doc="Classes that provide security algorithms.",
     )
     delegation_token_secret_key: str | None = setting(PASSWORD, None, doc="The key that signs delegation tokens.")
     delegation_token_max_lifetime_ms: int = setting(
@@ -30,9 +33,16 @@ class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTE
         LONG, DAY_MS, at_least(1), doc="How long a delegation token is valid before it must be renewed."
     )
     delegation_token_expiry_check_interval_ms: int = setting(
-        LONG, HOUR_MS, at_least(1), importance=Importance.LOW, doc="How often expired delegation tokens are removed."
+        LONG,
+        HOUR_MS,
+        at_least(1),
+        importance=Importance.LOW,
+        not_honoured="An expired token is refused at once, and removed when the next one is created.",
+        doc="How often expired delegation tokens are removed.",
     )
-    ssl_protocol: str = setting(STRING, "TLSv1.3", scope=Scope.PER_BROKER, doc="The TLS protocol.")
+    ssl_protocol: str = setting(
+        STRING, "TLSv1.3", scope=Scope.PER_BROKER, not_honoured=OPENSSL_DECIDES, doc="The TLS protocol."
+    )
     ssl_enabled_protocols: tuple[str, ...] = setting(
         LIST,
         (
@@ -52,7 +62,9 @@ class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTE
         scope=Scope.PER_BROKER,
         doc="Whether clients must show a certificate.",
     )
-    ssl_provider: str | None = setting(STRING, None, scope=Scope.PER_BROKER, doc="The provider of TLS.")
+    ssl_provider: str | None = setting(
+        STRING, None, scope=Scope.PER_BROKER, not_honoured=OPENSSL_DECIDES, doc="The provider of TLS."
+    )
     ssl_key_password: str | None = setting(
         PASSWORD, None, scope=Scope.PER_BROKER, doc="The password of the private key."
     )
@@ -76,10 +88,10 @@ class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTE
         PASSWORD, None, scope=Scope.PER_BROKER, doc="The trusted certificates, as text."
     )
     ssl_keymanager_algorithm: str = setting(
-        STRING, "SunX509", scope=Scope.PER_BROKER, doc="The algorithm of the key manager."
+        STRING, "SunX509", scope=Scope.PER_BROKER, not_honoured=OPENSSL_DECIDES, doc="The algorithm of the key manager."
     )
     ssl_trustmanager_algorithm: str = setting(
-        STRING, "PKIX", scope=Scope.PER_BROKER, doc="The algorithm of the trust manager."
+        STRING, "PKIX", scope=Scope.PER_BROKER, not_honoured=OPENSSL_DECIDES, doc="The algorithm of the trust manager."
     )
     ssl_endpoint_identification_algorithm: str = setting(
         STRING,
@@ -89,13 +101,23 @@ class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTE
         doc="How the host name of a peer is checked. Empty does not check it.",
     )
     ssl_secure_random_implementation: str | None = setting(
-        STRING, None, importance=Importance.LOW, scope=Scope.PER_BROKER, doc="The source of random numbers."
+        STRING,
+        None,
+        importance=Importance.LOW,
+        scope=Scope.PER_BROKER,
+        not_honoured=OPENSSL_DECIDES,
+        doc="The source of random numbers.",
     )
     ssl_principal_mapping_rules: str = setting(
         STRING, "DEFAULT", importance=Importance.LOW, doc="Rules that turn a certificate's name into a principal."
     )
     ssl_engine_factory_class: str | None = setting(
-        CLASS, None, importance=Importance.LOW, scope=Scope.PER_BROKER, doc="The class that makes TLS engines."
+        CLASS,
+        None,
+        importance=Importance.LOW,
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_PLUGINS,
+        doc="The class that creates TLS engines.",
     )
     ssl_allow_dn_changes: bool = setting(
         BOOLEAN,
@@ -116,100 +138,173 @@ class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTE
         STRING, "GSSAPI", scope=Scope.PER_BROKER, doc="The SASL mechanism between brokers."
     )
     sasl_mechanism_controller_protocol: str = setting(
-        STRING, "GSSAPI", importance=Importance.HIGH, doc="The SASL mechanism towards controllers."
+        STRING,
+        "GSSAPI",
+        importance=Importance.HIGH,
+        not_honoured=NO_QUORUM,
+        doc="The SASL mechanism towards controllers.",
     )
     sasl_jaas_config: str | None = setting(
         PASSWORD, None, scope=Scope.PER_BROKER, doc="The login context, in JAAS form."
     )
-    sasl_server_callback_handler_class: str | None = setting(CLASS, None, doc="The class that checks credentials.")
-    sasl_client_callback_handler_class: str | None = setting(
-        CLASS, None, doc="The class that gives credentials when the broker is the client."
+    sasl_server_callback_handler_class: str | None = setting(
+        CLASS,
+        None,
+        doc="The class that checks credentials. One is known: OAuthBearerUnsecuredValidatorCallbackHandler, with which "
+        "OAUTHBEARER accepts tokens without a signature.",
     )
-    sasl_login_class: str | None = setting(CLASS, None, doc="The class that logs in.")
+    sasl_client_callback_handler_class: str | None = setting(
+        CLASS, None, not_honoured=NO_PLUGINS, doc="The class that provides credentials when the broker is the client."
+    )
+    sasl_login_class: str | None = setting(CLASS, None, not_honoured=NO_PLUGINS, doc="The class that logs in.")
     sasl_login_callback_handler_class: str | None = setting(
-        CLASS, None, doc="The class that gives credentials at login."
+        CLASS, None, not_honoured=NO_PLUGINS, doc="The class that provides credentials at login."
     )
     sasl_login_connect_timeout_ms: int | None = setting(
-        INT, None, importance=Importance.LOW, doc="How long a login waits for its connection."
+        INT,
+        None,
+        importance=Importance.LOW,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="How long a login waits for its connection.",
     )
     sasl_login_read_timeout_ms: int | None = setting(
-        INT, None, importance=Importance.LOW, doc="How long a login waits for an answer."
+        INT,
+        None,
+        importance=Importance.LOW,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="How long a login waits for a response.",
     )
     sasl_login_retry_backoff_ms: int = setting(
-        LONG, 100, importance=Importance.LOW, doc="How long a failed login waits."
+        LONG, 100, importance=Importance.LOW, not_honoured=NO_TOKEN_REQUESTS, doc="How long a failed login waits."
     )
     sasl_login_retry_backoff_max_ms: int = setting(
-        LONG, 10_000, importance=Importance.LOW, doc="The longest a failed login waits."
+        LONG, 10_000, importance=Importance.LOW, not_honoured=NO_TOKEN_REQUESTS, doc="The longest a failed login waits."
     )
     sasl_login_refresh_window_factor: float = setting(
-        DOUBLE, 0.8, scope=Scope.PER_BROKER, doc="The share of a credential's life after which it is refreshed."
+        DOUBLE,
+        0.8,
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="The share of a credential's life after which it is refreshed.",
     )
     sasl_login_refresh_window_jitter: float = setting(
-        DOUBLE, 0.05, scope=Scope.PER_BROKER, doc="How much that share varies at random."
+        DOUBLE,
+        0.05,
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="How much that share varies at random.",
     )
     sasl_login_refresh_min_period_seconds: int = setting(
-        SHORT, 60, scope=Scope.PER_BROKER, doc="The least time between two refreshes."
+        SHORT, 60, scope=Scope.PER_BROKER, not_honoured=NO_TOKEN_REQUESTS, doc="The least time between two refreshes."
     )
     sasl_login_refresh_buffer_seconds: int = setting(
-        SHORT, 300, scope=Scope.PER_BROKER, doc="The time kept free before a credential expires."
+        SHORT,
+        300,
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="The time kept free before a credential expires.",
     )
-    sasl_server_max_receive_size: int = setting(INT, 512 * KIB, doc="The largest SASL message that is taken.")
+    sasl_server_max_receive_size: int = setting(INT, 512 * KIB, doc="The largest SASL message that is accepted.")
     sasl_kerberos_service_name: str | None = setting(
-        STRING, None, scope=Scope.PER_BROKER, doc="The Kerberos name of the service."
+        STRING, None, scope=Scope.PER_BROKER, not_honoured=NO_KERBEROS, doc="The Kerberos name of the service."
     )
     sasl_kerberos_kinit_cmd: str = setting(
-        STRING, "/usr/bin/kinit", scope=Scope.PER_BROKER, doc="The path of the kinit command."
+        STRING, "/usr/bin/kinit", scope=Scope.PER_BROKER, not_honoured=NO_KERBEROS, doc="The path of the kinit command."
     )
     sasl_kerberos_ticket_renew_window_factor: float = setting(
-        DOUBLE, 0.8, scope=Scope.PER_BROKER, doc="The share of a ticket's life after which it is renewed."
+        DOUBLE,
+        0.8,
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_KERBEROS,
+        doc="The share of a ticket's life after which it is renewed.",
     )
     sasl_kerberos_ticket_renew_jitter: float = setting(
-        DOUBLE, 0.05, scope=Scope.PER_BROKER, doc="How much that share varies at random."
+        DOUBLE, 0.05, scope=Scope.PER_BROKER, not_honoured=NO_KERBEROS, doc="How much that share varies at random."
     )
     sasl_kerberos_min_time_before_relogin: int = setting(
-        LONG, 60_000, scope=Scope.PER_BROKER, doc="The least time between two logins, in milliseconds."
+        LONG,
+        60_000,
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_KERBEROS,
+        doc="The least time between two logins, in milliseconds.",
     )
     sasl_kerberos_principal_to_local_rules: tuple[str, ...] = setting(
-        LIST, ("DEFAULT",), scope=Scope.PER_BROKER, doc="Rules that turn a Kerberos principal into a short name."
+        LIST,
+        ("DEFAULT",),
+        scope=Scope.PER_BROKER,
+        not_honoured=NO_KERBEROS,
+        doc="Rules that turn a Kerberos principal into a short name.",
     )
-    sasl_oauthbearer_token_endpoint_url: str | None = setting(STRING, None, doc="Where tokens are fetched.")
-    sasl_oauthbearer_scope: str | None = setting(STRING, None, doc="The scope asked for.")
+    sasl_oauthbearer_token_endpoint_url: str | None = setting(
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="Where tokens are fetched."
+    )
+    sasl_oauthbearer_scope: str | None = setting(
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The scope that is requested."
+    )
     sasl_oauthbearer_client_credentials_client_id: str | None = setting(
-        STRING, None, doc="The client's id for the client-credentials grant."
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The client's id for the client-credentials grant."
     )
     sasl_oauthbearer_client_credentials_client_secret: str | None = setting(
-        PASSWORD, None, doc="The client's secret for the client-credentials grant."
+        PASSWORD, None, not_honoured=NO_TOKEN_REQUESTS, doc="The client's secret for the client-credentials grant."
     )
     sasl_oauthbearer_assertion_algorithm: str = setting(
-        STRING, "RS256", one_of_in_any_case("ES256", "RS256"), doc="The algorithm that signs an assertion."
+        STRING,
+        "RS256",
+        one_of_in_any_case("ES256", "RS256"),
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="The algorithm that signs an assertion.",
     )
-    sasl_oauthbearer_assertion_claim_aud: str | None = setting(STRING, None, doc="The audience of an assertion.")
+    sasl_oauthbearer_assertion_claim_aud: str | None = setting(
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The audience of an assertion."
+    )
     sasl_oauthbearer_assertion_claim_exp_seconds: int = setting(
-        INT, 300, between(0, 86_400), importance=Importance.LOW, doc="How long an assertion is valid."
+        INT,
+        300,
+        between(0, 86_400),
+        importance=Importance.LOW,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="How long an assertion is valid.",
     )
-    sasl_oauthbearer_assertion_claim_iss: str | None = setting(STRING, None, doc="The issuer of an assertion.")
+    sasl_oauthbearer_assertion_claim_iss: str | None = setting(
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The issuer of an assertion."
+    )
     sasl_oauthbearer_assertion_claim_jti_include: bool = setting(
-        BOOLEAN, False, doc="Whether an assertion carries a unique id."
+        BOOLEAN, False, not_honoured=NO_TOKEN_REQUESTS, doc="Whether an assertion carries a unique id."
     )
     sasl_oauthbearer_assertion_claim_nbf_seconds: int = setting(
-        INT, 60, between(0, 3600), importance=Importance.LOW, doc="How far before now an assertion is valid."
+        INT,
+        60,
+        between(0, 3600),
+        importance=Importance.LOW,
+        not_honoured=NO_TOKEN_REQUESTS,
+        doc="How far before now an assertion is valid.",
     )
-    sasl_oauthbearer_assertion_claim_sub: str | None = setting(STRING, None, doc="The subject of an assertion.")
-    sasl_oauthbearer_assertion_file: str | None = setting(STRING, None, doc="The file with a ready assertion.")
+    sasl_oauthbearer_assertion_claim_sub: str | None = setting(
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The subject of an assertion."
+    )
+    sasl_oauthbearer_assertion_file: str | None = setting(
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The file with a ready assertion."
+    )
     sasl_oauthbearer_assertion_private_key_file: str | None = setting(
-        STRING, None, doc="The file with the key that signs assertions."
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The file with the key that signs assertions."
     )
     sasl_oauthbearer_assertion_private_key_passphrase: str | None = setting(
-        PASSWORD, None, doc="The password of that key."
+        PASSWORD, None, not_honoured=NO_TOKEN_REQUESTS, doc="The password of that key."
     )
     sasl_oauthbearer_assertion_template_file: str | None = setting(
-        STRING, None, doc="The file with the form of an assertion."
+        STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="The file with the form of an assertion."
     )
     sasl_oauthbearer_jwt_retriever_class: str = setting(
-        CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever", doc="The class that fetches tokens."
+        CLASS,
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
+        not_honoured=NO_PLUGINS,
+        doc="The class that fetches tokens.",
     )
     sasl_oauthbearer_jwt_validator_class: str = setting(
-        CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator", doc="The class that checks tokens."
+        CLASS,
+        "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
+        not_honoured=NO_PLUGINS,
+        doc="The class that checks tokens.",
     )
     sasl_oauthbearer_scope_claim_name: str = setting(
         STRING, "scope", importance=Importance.LOW, doc="The name of the scope's claim."
@@ -224,10 +319,18 @@ class SecuritySettings(Settings, not_honoured="Only listeners that speak PLAINTE
         LONG, HOUR_MS, importance=Importance.LOW, doc="How often those keys are fetched."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = setting(
-        LONG, 100, importance=Importance.LOW, doc="How long a failed fetch of keys waits."
+        LONG,
+        100,
+        importance=Importance.LOW,
+        not_honoured="Keys are fetched at most every five seconds.",
+        doc="How long a failed fetch of keys waits.",
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = setting(
-        LONG, 10_000, importance=Importance.LOW, doc="The longest a failed fetch of keys waits."
+        LONG,
+        10_000,
+        importance=Importance.LOW,
+        not_honoured="Keys are fetched at most every five seconds.",
+        doc="The longest a failed fetch of keys waits.",
     )
     sasl_oauthbearer_clock_skew_seconds: int = setting(
         INT, 30, importance=Importance.LOW, doc="How far clocks may differ."

@@ -1,10 +1,10 @@
 """Share groups, which are not served yet, and the topic in which they keep their state."""
 
-from kaspar.config.broker.reasons import NO_SHARE_GROUPS
 from kaspar.config.checks import at_least, between
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import INT, LIST, SHORT
-from kaspar.config.topic import HOUR_MS, KIB, MIB, MINUTE_MS
+from kaspar.config.reasons import NO_SHARE_GROUPS
+from kaspar.config.units import HOUR_MS, KIB, MIB, MINUTE_MS
 
 
 class ShareGroupSettings(Settings, not_honoured=NO_SHARE_GROUPS):
@@ -13,55 +13,58 @@ class ShareGroupSettings(Settings, not_honoured=NO_SHARE_GROUPS):
         INT, 1000, at_least(0), scope=Scope.CLUSTER_WIDE, doc="The least time between two assignments of a share group."
     )
     group_share_min_assignment_interval_ms: int = setting(
-        INT, 0, at_least(0), doc="The lowest value a group may set for that."
+        INT, 0, at_least(0), doc="The lowest `share.assignment.interval.ms` that a group may set."
     )
     group_share_max_assignment_interval_ms: int = setting(
-        INT, 15_000, at_least(0), doc="The highest value a group may set for that."
+        INT, 15_000, at_least(0), doc="The highest `share.assignment.interval.ms` that a group may set."
     )
     group_share_delivery_count_limit: int = setting(
         INT, 5, between(2, 10), doc="How often a record is delivered to a share group before it is given up."
     )
     group_share_min_delivery_count_limit: int = setting(
-        INT, 2, between(2, 5), doc="The lowest value a group may set for that."
+        INT, 2, between(2, 5), doc="The lowest `share.delivery.count.limit` that a group may set."
     )
     group_share_max_delivery_count_limit: int = setting(
-        INT, 10, between(5, 25), doc="The highest value a group may set for that."
+        INT, 10, between(5, 25), doc="The highest `share.delivery.count.limit` that a group may set."
     )
     group_share_heartbeat_interval_ms: int = setting(
         INT, 5000, at_least(1), doc="How often members of a share group send heartbeats."
     )
     group_share_min_heartbeat_interval_ms: int = setting(
-        INT, 5000, at_least(1), doc="The lowest value a group may set for that."
+        INT, 5000, at_least(1), doc="The lowest `share.heartbeat.interval.ms` that a group may set."
     )
     group_share_max_heartbeat_interval_ms: int = setting(
-        INT, 15_000, at_least(1), doc="The highest value a group may set for that."
+        INT, 15_000, at_least(1), doc="The highest `share.heartbeat.interval.ms` that a group may set."
     )
     group_share_partition_max_record_locks: int = setting(
         INT, 2000, between(100, 10_000), doc="How many records of a partition may be in delivery to a share group."
     )
     group_share_min_partition_max_record_locks: int = setting(
-        INT, 100, between(100, 2000), doc="The lowest value a group may set for that."
+        INT, 100, between(100, 2000), doc="The lowest `share.partition.max.record.locks` that a group may set."
     )
     group_share_max_partition_max_record_locks: int = setting(
-        INT, 4000, between(2000, 10_000), doc="The highest value a group may set for that."
+        INT, 4000, between(2000, 10_000), doc="The highest `share.partition.max.record.locks` that a group may set."
     )
     group_share_record_lock_duration_ms: int = setting(
         INT, 30_000, between(1000, HOUR_MS), doc="How long a delivered record stays locked for its consumer."
     )
     group_share_min_record_lock_duration_ms: int = setting(
-        INT, 15_000, between(1000, 30_000), doc="The lowest value a group may set for that."
+        INT, 15_000, between(1000, 30_000), doc="The lowest `share.record.lock.duration.ms` that a group may set."
     )
     group_share_max_record_lock_duration_ms: int = setting(
-        INT, MINUTE_MS, between(30_000, HOUR_MS), doc="The highest value a group may set for that."
+        INT,
+        MINUTE_MS,
+        between(30_000, HOUR_MS),
+        doc="The highest `share.record.lock.duration.ms` that a group may set.",
     )
     group_share_session_timeout_ms: int = setting(
         INT, 45_000, at_least(1), doc="A member of a share group silent for this long is removed."
     )
     group_share_min_session_timeout_ms: int = setting(
-        INT, 45_000, at_least(1), doc="The lowest value a group may set for that."
+        INT, 45_000, at_least(1), doc="The lowest `share.session.timeout.ms` that a group may set."
     )
     group_share_max_session_timeout_ms: int = setting(
-        INT, MINUTE_MS, at_least(1), doc="The highest value a group may set for that."
+        INT, MINUTE_MS, at_least(1), doc="The highest `share.session.timeout.ms` that a group may set."
     )
     group_share_max_share_sessions: int = setting(INT, 2000, at_least(1), doc="How many share sessions a broker keeps.")
     group_share_max_size: int = setting(INT, 200, between(1, 1000), doc="How many members a share group may have.")

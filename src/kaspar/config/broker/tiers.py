@@ -3,10 +3,11 @@
 from kaspar.config.checks import at_least
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import BOOLEAN, INT, LONG, MAX_LONG, STRING
-from kaspar.config.topic import GIB
+from kaspar.config.reasons import NO_TIERS
+from kaspar.config.units import GIB
 
 
-class TierSettings(Settings, not_honoured="There is no tiered storage yet."):
+class TierSettings(Settings, not_honoured=NO_TIERS):
     remote_log_storage_system_enable: bool = setting(BOOLEAN, False, doc="Switches tiered storage on.")
     remote_log_storage_manager_class_name: str | None = setting(
         STRING, None, doc="The class that stores segments remotely."

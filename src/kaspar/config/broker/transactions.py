@@ -3,7 +3,7 @@
 from kaspar.config.checks import at_least
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import BOOLEAN, INT, SHORT
-from kaspar.config.topic import DAY_MS, HOUR_MS, MIB, MINUTE_MS
+from kaspar.config.units import DAY_MS, HOUR_MS, MIB, MINUTE_MS
 
 
 class TransactionSettings(Settings):
@@ -68,14 +68,13 @@ class TransactionSettings(Settings):
         20,
         at_least(1),
         importance=Importance.HIGH,
-        doc="How long the broker waits before it asks again to add a partition to a transaction.",
-        not_honoured="It goes on as soon as the transaction before is complete.",
+        doc="How long the broker waits before it retries adding a partition to a transaction.",
     )
     add_partitions_to_txn_retry_backoff_max_ms: int = setting(
         INT,
         100,
         at_least(0),
         importance=Importance.HIGH,
-        doc="How long at most a batch waits until the transaction before it is complete; then its client is told to "
-        "send it again.",
+        doc="How long a batch waits for the previous transaction of its producer to complete, at most. After that the "
+        "client gets a retriable error.",
     )

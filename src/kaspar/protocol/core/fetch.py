@@ -1,6 +1,5 @@
-"""Reads Fetch requests and writes Fetch responses, versions 4 to 18. Part of the compiled core: every read that a
-client makes comes through here. Records go into a response as the buffers they are; only small ones are copied, to
-save a write.
+"""Reads Fetch requests and writes Fetch responses, versions 4 to 18. Part of the compiled core, since every read passes
+through it. Records go into a response as separate buffers; only small ones are copied, to save a write.
 """
 
 import struct
@@ -10,6 +9,7 @@ from typing import Any
 import cython
 
 from kaspar.base.ids import ZERO_UUID
+from kaspar.base.named_tuples import new_tuple
 from kaspar.protocol.core import wire
 from kaspar.protocol.shapes import (
     NO_HIGH_WATERMARK,
@@ -39,7 +39,7 @@ _SMALLEST_INDEX = cython.declare(cython.int, 4)
 # Copying this many bytes costs less than one more buffer to send.
 _COPY_BELOW = cython.declare(cython.int, 4096)
 
-# How a request and a partition in it start, by the first version that starts so.
+# The fixed fields at the start of a request and of a partition, by the first version that has them.
 _START_4 = struct.Struct(">iiiib")
 _START_7 = struct.Struct(">iiiibii")
 _START_15 = struct.Struct(">iiibii")
@@ -48,9 +48,8 @@ _PARTITION_5 = struct.Struct(">iqqi")
 _PARTITION_9 = struct.Struct(">iiqqi")
 _PARTITION_12 = struct.Struct(">iiqiqi")
 
-_GIVE_WAY_EVERY = cython.declare(cython.int, wire.GIVE_WAY_EVERY)
+_RELEASE_GIL_EVERY = cython.declare(cython.int, wire.RELEASE_GIL_EVERY)
 
-_new = tuple.__new__
 _Reader = wire.Reader
 _pack_int32 = struct.Struct(">i").pack
 _pack_throttle_error_session = struct.Struct(">ihi").pack
@@ -93,8 +92,8 @@ def read_request(
         partition_count = reader.filled_array_length(flexible, _SMALLEST_PARTITION)
         for index in range(partition_count):
             partitions.append(_read_partition(reader, version))
-            if index % _GIVE_WAY_EVERY == _GIVE_WAY_EVERY - 1:
-                wire.give_way()
+            if index % _RELEASE_GIL_EVERY == _RELEASE_GIL_EVERY - 1:
+                wire.release_gil()
         if flexible:
             reader.tagged_fields()
         topics.append((topic, partitions))
@@ -112,7 +111,7 @@ def read_request(
             else:
                 continue
             part.expect_end()
-    return _new(
+    return new_tuple(
         FetchRequest,
         (
             max_wait_ms,
@@ -159,7 +158,7 @@ def _read_partition(reader: Any, version: cython.int) -> Any:
             else:
                 continue
             part.expect_end()
-    return _new(
+    return new_tuple(
         FetchPartition,
         (
             partition,
@@ -199,8 +198,8 @@ def write_response(
     session_id: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> list[Any]:
-    """The response as buffers to be sent in this order; the first is `out`, behind what it already has (its header).
-    Large records are among them as they were given, in memory or not.
+    """The response as buffers to be sent in this order; the first is `out`, which already has the header. Large records
+    are among them as they were given, in memory or not.
     """
     flexible: cython.bint = version >= FIRST_FLEXIBLE
     buffers: list[Any] = [out]
@@ -227,7 +226,7 @@ def write_response(
 
 @cython.cfunc
 def _write_partition(buffers: list[Any], out: bytearray, version: cython.int, partition: Any) -> bytearray:
-    """Returns the buffer to go on with, which is a new one behind records that were not copied."""
+    """Returns the buffer to continue with: a new one behind records that were not copied."""
     flexible: cython.bint = version >= FIRST_FLEXIBLE
     index, error_code, high_watermark, last_stable_offset, log_start_offset, records, aborted, replica = partition[:8]
     if version >= FIRST_WITH_LOG_START_OFFSET:
@@ -261,7 +260,7 @@ def _write_partition(buffers: list[Any], out: bytearray, version: cython.int, pa
 
 @cython.cfunc
 def _write_partition_tags(out: bytearray, diverging_epoch: Any, leader: Any, snapshot_id: Any) -> object:
-    """Each in its order: the tag, the size, the struct's fields, and its own (no) tagged fields."""
+    """Each one: the tag, the size, the fields of the struct, and its own tagged fields (none)."""
     if diverging_epoch is None and leader is None and snapshot_id is None:
         out.append(0)
         return None

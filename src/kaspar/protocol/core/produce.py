@@ -1,5 +1,5 @@
-"""Reads Produce requests and writes Produce responses, versions 3 to 13. Part of the compiled core: every write that
-a client makes comes through here. Records stay where they are in the received buffer.
+"""Reads Produce requests and writes Produce responses, versions 3 to 13. Part of the compiled core, since every write
+passes through it. Records are not copied out of the received buffer.
 """
 
 import struct
@@ -8,6 +8,7 @@ from typing import Any
 
 import cython
 
+from kaspar.base.named_tuples import new_tuple
 from kaspar.protocol.core import wire
 from kaspar.protocol.shapes import (
     Buffer,
@@ -19,6 +20,11 @@ from kaspar.protocol.shapes import (
     Topic,
 )
 
+if cython.compiled:
+    from cython.cimports.kaspar.base import primitives
+else:
+    from kaspar.base import primitives
+
 FIRST_VERSION = cython.declare(cython.int, 3)
 LAST_VERSION = cython.declare(cython.int, 13)
 FIRST_FLEXIBLE = cython.declare(cython.int, 9)
@@ -27,14 +33,13 @@ FIRST_WITH_RECORD_ERRORS = cython.declare(cython.int, 8)
 FIRST_WITH_LEADER = cython.declare(cython.int, 10)
 FIRST_WITH_TOPIC_ID = cython.declare(cython.int, 13)
 
-# The fewest bytes of a topic and of a partition: an id or an empty name, lengths, tags.
+# The smallest sizes of a topic and of a partition: an id or an empty name, lengths, tags.
 _SMALLEST_TOPIC = cython.declare(cython.int, 3)
 _SMALLEST_PARTITION = cython.declare(cython.int, 5)
 MAX_STRING_BYTES = cython.declare(cython.int, wire.MAX_STRING_BYTES)
 
-_GIVE_WAY_EVERY = cython.declare(cython.int, wire.GIVE_WAY_EVERY)
+_RELEASE_GIL_EVERY = cython.declare(cython.int, wire.RELEASE_GIL_EVERY)
 
-_new = tuple.__new__
 _Reader = wire.Reader
 _ACKS_AND_TIMEOUT = struct.Struct(">hi")
 _pack_partition = struct.Struct(">ihqq").pack
@@ -74,59 +79,18 @@ def read_request(
                 reader.position = end
             if flexible:
                 reader.tagged_fields()
-            partitions.append(_new(PartitionProduceData, (index, start, end)))
-            if len(partitions) % _GIVE_WAY_EVERY == 0:
-                wire.give_way()
+            partitions.append(new_tuple(PartitionProduceData, (index, start, end)))
+            if len(partitions) % _RELEASE_GIL_EVERY == 0:
+                wire.release_gil()
         if flexible:
             reader.tagged_fields()
         topics.append((topic, partitions))
     if flexible:
         reader.tagged_fields()
-    return _new(ProduceRequest, (transactional_id, acks, timeout_ms, topics))
+    return new_tuple(ProduceRequest, (transactional_id, acks, timeout_ms, topics))
 
 
 # --- One batch, and nothing else --------------------------------------------------------------------------------------
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.locals(data="const unsigned char[::1]")
-def _int16(data: Buffer, position: cython.Py_ssize_t) -> cython.int:
-    number: cython.int = (data[position] << 8) | data[position + 1]
-    return (number ^ 0x8000) - 0x8000
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.locals(data="const unsigned char[::1]")
-def _int32(data: Buffer, position: cython.Py_ssize_t) -> cython.longlong:
-    number: cython.longlong = 0
-    index: cython.int
-    for index in range(4):
-        number = (number << 8) | data[position + index]
-    sign: cython.longlong = 0x8000_0000
-    return (number ^ sign) - sign
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-@cython.locals(data="const unsigned char[::1]")
-def _uvarint(data: Buffer, position: cython.Py_ssize_t, end: cython.Py_ssize_t) -> cython.longlong:
-    """A varint of at most four bytes and how many bytes it has, as value * 8 + bytes. -1 if there is none."""
-    value: cython.longlong = 0
-    octet: cython.longlong
-    index: cython.int
-    for index in range(4):
-        if position + index >= end:
-            return -1
-        octet = data[position + index]
-        value |= (octet & 0x7F) << (7 * index)
-        if octet < 0x80:
-            return value * 8 + index + 1
-    return -1
 
 
 @cython.locals(data="const unsigned char[::1]")
@@ -134,30 +98,30 @@ def read_one(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     """The request in `buffer[start:end]`, its header included, if it is a Produce request of the most frequent form:
     one batch for one partition, no transaction, no tagged fields.
 
-    None for any other bytes, whatever they are: `read_request_header` and `read_request` say what those mean. They read
-    the same from a request of this form, at three times the cost.
+    None for any other bytes: those go to `read_request_header` and `read_request`, which read the same from a request
+    of this form, at three times the cost.
     """
     data = buffer
     if start < 0 or end > len(buffer):
-        raise ValueError(f"no such place in {len(buffer)} bytes: {start} to {end}")
+        raise ValueError(f"{start} to {end} is outside a buffer of {len(buffer)} bytes")
     # Each comparison with `end` covers the bytes up to the next one.
     if end - start < 10 or data[start] != 0 or data[start + 1] != 0:  # the key of Produce
         return None
-    version: cython.int = _int16(data, start + 2)
+    version: cython.int = primitives.read_int16(data, start + 2)
     if version < FIRST_VERSION or version > LAST_VERSION:
         return None
     flexible: cython.bint = version >= FIRST_FLEXIBLE
-    client_id_length: cython.Py_ssize_t = _int16(data, start + 8)
+    client_id_length: cython.Py_ssize_t = primitives.read_int16(data, start + 8)
     client_id_at: cython.Py_ssize_t = start + 10
     position: cython.Py_ssize_t = client_id_at + (client_id_length if client_id_length > 0 else 0)
     if client_id_length < -1 or end - position < 12:
         return None
 
-    # No tagged fields, no transactional id; acks, which are read at the end, and the timeout; one topic.
+    # No tagged fields, no transactional id; acks (read at the end) and timeout; one topic.
     if flexible:
         if data[position] != 0 or data[position + 1] != 0 or data[position + 8] != 2:
             return None
-    elif data[position] != 0xFF or data[position + 1] != 0xFF or _int32(data, position + 8) != 1:
+    elif data[position] != 0xFF or data[position + 1] != 0xFF or primitives.read_int32(data, position + 8) != 1:
         return None
     acks_at: cython.Py_ssize_t = position + 2
     position += 9 if flexible else 12
@@ -167,11 +131,11 @@ def read_one(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
     if version >= FIRST_WITH_TOPIC_ID:
         length = 16
     elif flexible:
-        varint = _uvarint(data, position, end)
-        length = varint // 8 - 1
-        position += varint & 7
+        varint = primitives.read_varint(data, position, end)
+        length = primitives.unsigned_varint_value(varint) - 1
+        position += primitives.varint_size(varint)
     elif end - position >= 2:
-        length = _int16(data, position)
+        length = primitives.read_int16(data, position)
         position += 2
     else:
         return None
@@ -187,17 +151,17 @@ def read_one(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
             return None
         position += 1
     else:
-        if _int32(data, position) != 1:
+        if primitives.read_int32(data, position) != 1:
             return None
         position += 4
-    index: cython.longlong = _int32(data, position)
+    index: cython.longlong = primitives.read_int32(data, position)
     position += 4
     if flexible:
-        varint = _uvarint(data, position, end)
-        length = varint // 8 - 1
-        position += varint & 7
+        varint = primitives.read_varint(data, position, end)
+        length = primitives.unsigned_varint_value(varint) - 1
+        position += primitives.varint_size(varint)
     elif end - position >= 4:
-        length = _int32(data, position)
+        length = primitives.read_int32(data, position)
         position += 4
     else:
         return None
@@ -219,8 +183,8 @@ def read_one(buffer: bytearray, start: cython.Py_ssize_t, end: cython.Py_ssize_t
             topic = buffer[topic_at:topic_end].decode("utf-8")
     except UnicodeDecodeError:
         return None
-    acks: cython.int = _int16(data, acks_at)
-    correlation_id: cython.longlong = _int32(data, start + 4)
+    acks: cython.int = primitives.read_int16(data, acks_at)
+    correlation_id: cython.longlong = primitives.read_int32(data, start + 4)
     return version, correlation_id, client_id, acks, topic, index, records_at, position
 
 
@@ -234,7 +198,7 @@ def write_response(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> None:
-    """Appends the response to what `out` already has (its header)."""
+    """Appends the response to `out`, behind its header."""
     flexible: cython.bint = version >= FIRST_FLEXIBLE
     wire.write_array_length(out, len(topics), flexible)
     topic: Any

@@ -1,7 +1,7 @@
 """Reads and writes any message of kaspar/protocol/messages at any of its versions. Part of the compiled core.
 
-For each class and version a plan is made once, from the class's SCHEMA: which fields are on the wire, in which order
-and form. Reading and writing walk the plan. Reading raises MalformedBytes and nothing else, whatever the bytes are.
+For each class and version a plan is created once, from the class's SCHEMA: which fields are on the wire, in which order
+and encoding. Reading and writing follow the plan. Reading raises MalformedBytes and nothing else, whatever the bytes.
 """
 
 import struct
@@ -32,7 +32,7 @@ UINT32 = cython.declare(cython.int, 10)
 FLOAT64 = cython.declare(cython.int, 11)
 RECORDS = cython.declare(cython.int, 12)
 
-# For each type of Kafka's: its number here and the fewest bytes it takes (for strings and bytes: in compact form).
+# For each of Kafka's types: its number here and its smallest size in bytes (for strings and bytes: in compact form).
 _KINDS = {
     "int32": (INT32, 4),
     "string": (STRING, 1),
@@ -47,7 +47,7 @@ _KINDS = {
     "uint32": (UINT32, 4),
     "float64": (FLOAT64, 8),
 }
-GIVE_WAY_EVERY = cython.declare(cython.int, wire.GIVE_WAY_EVERY)
+RELEASE_GIL_EVERY = cython.declare(cython.int, wire.RELEASE_GIL_EVERY)
 
 _pack_int8 = struct.Struct(">b").pack
 _pack_int16 = struct.Struct(">h").pack
@@ -70,7 +70,7 @@ class FieldPlan:
     default: Any
     smallest = cython.declare(cython.Py_ssize_t)  # bytes of one element
     struct_plan = cython.declare("StructPlan")
-    store: Any  # sets the field of a frozen message that is being made
+    store: Any  # sets the field of a frozen message that is being read
 
     def __init__(self, message_class: type[Message], field: Field, version: int) -> None:
         element = field.type.removeprefix("[]")
@@ -174,7 +174,7 @@ def _read_tagged_fields(reader: Any, plan: StructPlan, message: Any) -> object:
     for field in plan.tagged.values():
         field.store(message, field.default)
     for tag, start, end in reader.tagged_fields():
-        if tag not in plan.tagged:  # of a newer client: Kafka skips it too
+        if tag not in plan.tagged:  # sent by a newer client: Kafka skips it too
             continue
         field = plan.tagged[tag]
         part = reader.part(start, end)
@@ -195,21 +195,21 @@ def _read_field(reader: Any, field: FieldPlan, flexible: cython.bint) -> Any:
     index: cython.Py_ssize_t
     for index in range(count):
         elements.append(_read_value(reader, field, flexible, False))
-        if index % GIVE_WAY_EVERY == GIVE_WAY_EVERY - 1:
-            wire.give_way()
+        if index % RELEASE_GIL_EVERY == RELEASE_GIL_EVERY - 1:
+            wire.release_gil()
     return tuple(elements)
 
 
 @cython.cfunc
 def _null(field: FieldPlan) -> object:
     if not field.nullable:
-        raise MalformedBytes(f"{field.name} is null, and may not be in this version")
+        raise MalformedBytes(f"{field.name} is null, but not nullable in this version")
     return None
 
 
 @cython.cfunc
 def _is_null_struct(marker: cython.int, field: FieldPlan) -> cython.bint:
-    """Before a struct that may be null there is a 1 if it is not. If it is, -1; for a tagged field, 0."""
+    """A nullable struct is preceded by 1 if it is not null, and is -1 if it is; a tagged field has 0 for null."""
     return marker < 0 or (marker == 0 and field.tag >= 0)
 
 
@@ -250,8 +250,8 @@ def _read_value(reader: Any, field: FieldPlan, flexible: cython.bint, nullable: 
 def write(message: Message, version: int, encoded: Mapping[str, Sequence[bytes]] | None = None) -> bytes:
     """The bytes of a message, or of a struct inside one, without what that version lacks.
 
-    `encoded` has the elements of some of the message's own arrays as bytes that were written before (by this function,
-    at this version): they take the place of what the message has there.
+    `encoded` has the elements of some of the message's arrays as bytes that this function wrote before, at this
+    version. They replace those of the message.
     """
     out = bytearray()
     write_into(out, message, version, encoded)
@@ -305,8 +305,8 @@ def _write_field(out: bytearray, value: Any, field: FieldPlan, flexible: cython.
     index: cython.Py_ssize_t
     for index in range(len(value)):
         _write_value(out, value[index], field, flexible, False)
-        if index % GIVE_WAY_EVERY == GIVE_WAY_EVERY - 1:
-            wire.give_way()
+        if index % RELEASE_GIL_EVERY == RELEASE_GIL_EVERY - 1:
+            wire.release_gil()
     return None
 
 

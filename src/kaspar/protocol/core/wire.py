@@ -1,8 +1,8 @@
-"""The primitive types of Kafka's protocol, read from and written to bytes. Part of the compiled core.
+"""Reads and writes the primitive types of Kafka's protocol. Part of the compiled core.
 
-Rules: nothing is read outside the buffer; nothing is allocated on the word of a length before the bytes that it
-promises are known to be there; whatever is not as the protocol says is MalformedBytes. "Compact" is the form of
-flexible versions: lengths are unsigned varints of the length plus one, with zero for null.
+Rules: nothing is read outside the buffer; no length is trusted before its bytes are known to be there, so nothing is
+allocated for bytes that were not sent; a violation of the protocol raises MalformedBytes. "Compact" is the encoding of
+flexible versions: lengths are unsigned varints of the length plus one, and zero is null.
 """
 
 import struct
@@ -14,40 +14,46 @@ from uuid import UUID
 import cython
 
 from kaspar.base.errors import MalformedBytes, TooManyElements
+from kaspar.base.primitives import Octets
 
-Buffer = bytes | bytearray | memoryview
+if cython.compiled:
+    from cython.cimports.kaspar.base import primitives
+else:
+    from kaspar.base import primitives
 
-# Of all arrays of a message together. The largest request of the largest cluster is far below it, and what a stranger
-# fills a frame with costs no more than some hundred megabytes and a second.
+Buffer = Octets
+
+# The elements of all arrays of a message together. The largest request of the largest cluster has far fewer, and a
+# malicious frame costs no more than a few hundred megabytes and a second.
 MAX_ELEMENTS = 1 << 20
 MAX_STRING_BYTES = 0x7FFF
-MAX_UVARINT = 0xFFFF_FFFF
+_MAX_UVARINT = cython.declare(cython.longlong, 0xFFFF_FFFF)
 _FLOAT64 = struct.Struct(">d")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
-# Compiled code keeps the interpreter until it says otherwise. After so many elements other threads, the broker's event
-# loop above all, may have it.
-GIVE_WAY_EVERY = 256
+# Compiled code keeps the GIL until it releases it. After this many elements other threads, above all the broker's event
+# loop, get a chance to run.
+RELEASE_GIL_EVERY = 256
 
 
 @cython.ccall
-def give_way() -> None:
+def release_gil() -> None:
     with cython.nogil:
         pass
 
 
 @lru_cache(maxsize=16384)
 def uuid_of(raw: bytes) -> UUID:
-    """An id from its 16 bytes. Making one takes a microsecond, and the same ids come again and again."""
+    """An id from its 16 bytes. Creating one takes a microsecond, and the same ids come again and again."""
     return UUID(bytes=raw)
 
 
 @cython.final
 @cython.cclass
 class Reader:
-    """Reads one value after the other from a buffer, which it only borrows."""
+    """Reads one value after the other from a buffer, which it does not copy."""
 
     source: Any
     view = cython.declare(cython.const[cython.uchar][::1])
@@ -77,10 +83,10 @@ class Reader:
     @cython.cfunc
     @cython.exceptval(-1)
     def _take(self, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
-        """Where the next `count` bytes start; the position moves behind them."""
+        """Returns where the next `count` bytes start, and moves the position behind them."""
         start: cython.Py_ssize_t = self.position
         if count > self.end - start:
-            raise MalformedBytes(f"{count} bytes are needed at position {start} and {self.end - start} are left")
+            raise MalformedBytes(f"{count} bytes are needed at position {start}, but {self.end - start} are left")
         self.position = start + count
         return start
 
@@ -97,38 +103,27 @@ class Reader:
     @cython.ccall
     @cython.exceptval(check=True)
     def int16(self) -> cython.int:
-        value: cython.int = self.uint16()
-        return value - 0x1_0000 if value >= 0x8000 else value
+        return primitives.read_int16(self.view, self._take(2))
 
     @cython.ccall
     @cython.exceptval(check=True)
     def uint16(self) -> cython.int:
-        at: cython.Py_ssize_t = self._take(2)
-        high: cython.int = self.view[at]
-        low: cython.int = self.view[at + 1]
-        return (high << 8) | low
+        return primitives.read_int16(self.view, self._take(2)) & 0xFFFF
 
     @cython.ccall
     @cython.exceptval(check=True)
     def int32(self) -> cython.longlong:
-        value: cython.longlong = self.uint32()
-        return value - 0x1_0000_0000 if value >= 0x8000_0000 else value
+        return primitives.read_int32(self.view, self._take(4))
 
     @cython.ccall
     @cython.exceptval(check=True)
     def uint32(self) -> cython.longlong:
-        at: cython.Py_ssize_t = self._take(4)
-        value: cython.longlong = self.view[at]
-        value = (value << 8) | self.view[at + 1]
-        value = (value << 8) | self.view[at + 2]
-        last: cython.longlong = self.view[at + 3]
-        return (value << 8) | last
+        return primitives.read_uint32(self.view, self._take(4))
 
     @cython.ccall
     @cython.exceptval(check=True)
     def int64(self) -> cython.longlong:
-        high: cython.longlong = self.int32()
-        return high * 0x1_0000_0000 + self.uint32()
+        return primitives.read_int64(self.view, self._take(8))
 
     def float64(self) -> float:
         value: float = self.fixed(_FLOAT64)[0]
@@ -146,23 +141,17 @@ class Reader:
     @cython.exceptval(check=True)
     def uvarint(self) -> cython.longlong:
         """At most five bytes, at most 32 bits."""
-        value: cython.longlong = 0
-        shift: cython.int = 0
-        byte: cython.longlong
-        while shift < 35:
-            byte = self.view[self._take(1)]
-            value = value | ((byte & 0x7F) << shift)
-            if byte < 0x80:
-                if value > MAX_UVARINT:
-                    break
-                return value
-            shift += 7
-        raise MalformedBytes(f"the varint that ends before position {self.position} is longer than 32 bits")
+        varint: cython.longlong = primitives.read_varint(self.view, self.position, self.end)
+        value: cython.longlong = primitives.unsigned_varint_value(varint)
+        if value < 0 or value > _MAX_UVARINT:
+            raise MalformedBytes(f"the varint at position {self.position} is cut off or longer than 32 bits")
+        self.position += primitives.varint_size(varint)
+        return value
 
     @cython.ccall
     @cython.exceptval(check=True)
     def bytes_length(self, compact: cython.bint) -> cython.longlong:
-        """The length before bytes or records: -1 is null. The bytes are known to be there."""
+        """The length before bytes or records, which are known to be there. -1 is null."""
         length: cython.longlong = self.uvarint() - 1 if compact else self.int32()
         if length < -1 or length > self.end - self.position:
             raise MalformedBytes(f"a length of {length} before {self.end - self.position} bytes")
@@ -171,7 +160,7 @@ class Reader:
     @cython.ccall
     @cython.exceptval(check=True)
     def array_length(self, compact: cython.bint, smallest: cython.Py_ssize_t) -> cython.longlong:
-        """The number of an array's elements, of which the smallest takes that many bytes: -1 is null."""
+        """The number of elements of an array, each of at least `smallest` bytes. -1 is null."""
         count: cython.longlong = self.uvarint() - 1 if compact else self.int32()
         if count < -1 or count * smallest > self.end - self.position:
             raise MalformedBytes(f"an array of {count} elements in {self.end - self.position} bytes")
@@ -181,28 +170,30 @@ class Reader:
     @cython.cfunc
     @cython.exceptval(check=True)
     def _count(self, elements: cython.longlong) -> cython.int:
-        """What is about to be read counts against the whole message's limit."""
+        """Count elements against the limit of the whole message."""
         if elements > self.elements_left:
-            raise TooManyElements("a message with more elements than any client sends")
+            raise TooManyElements("the message has too many array elements")
         if elements > 0:
             self.elements_left -= elements
             self.uninterrupted += elements
-            if self.uninterrupted >= GIVE_WAY_EVERY:
+            if self.uninterrupted >= RELEASE_GIL_EVERY:
                 self.uninterrupted = 0
-                give_way()
+                release_gil()
         return 0
 
     def filled_array_length(self, compact: cython.bint, smallest: cython.Py_ssize_t) -> int:
-        """The number of elements of an array that may not be null."""
+        """The number of elements of an array that is not nullable."""
         count: cython.longlong = self.array_length(compact, smallest)
         if count < 0:
-            raise MalformedBytes(f"a null array before position {self.position}, where null may not be")
+            raise MalformedBytes(f"the array before position {self.position} is null, but not nullable")
         return count
 
     @cython.cfunc
     def _octets(self, length: cython.Py_ssize_t) -> bytes:
         start: cython.Py_ssize_t = self._take(length)
-        if cython.compiled:  # straight from memory: a slice of the source would be another object, as dear as the copy
+        if (
+            cython.compiled
+        ):  # straight from memory: a slice of the source would be one more object, as expensive as the copy
             return cython.cast(cython.p_char, cython.address(self.view[0]))[start : start + length]
         return bytes(self.source[start : start + length])
 
@@ -214,7 +205,7 @@ class Reader:
                 raise MalformedBytes(f"a string of length {length}")
             return None
         if length > MAX_STRING_BYTES:
-            raise MalformedBytes(f"a string of {length} bytes, and {MAX_STRING_BYTES} is the most")
+            raise MalformedBytes(f"a string of {length} bytes exceeds the limit of {MAX_STRING_BYTES}")
         raw: bytes = self._octets(length)
         try:
             return raw.decode()
@@ -225,7 +216,7 @@ class Reader:
     def string(self, compact: cython.bint) -> str:
         text = self.nullable_string(compact)
         if text is None:
-            raise MalformedBytes(f"a null string before position {self.position}, where null may not be")
+            raise MalformedBytes(f"the string before position {self.position} is null, but not nullable")
         return text
 
     def nullable_bytes(self, compact: cython.bint) -> bytes | None:
@@ -233,7 +224,7 @@ class Reader:
         return None if length < 0 else self._octets(length)
 
     def nullable_records(self, compact: cython.bint) -> bytes | memoryview | None:
-        """Record batches: as bytes, or where they lie in the buffer if whoever reads it keeps it."""
+        """Record batches: as bytes, or as a view of the buffer if the caller asked for records in place."""
         length: cython.longlong = self.bytes_length(compact)
         if length < 0:
             return None
@@ -258,7 +249,7 @@ class Reader:
         for _ in range(count):
             tag = self.uvarint()
             if tag <= previous:
-                raise MalformedBytes(f"the tagged field {tag} comes after {previous}")
+                raise MalformedBytes(f"tagged field {tag} follows {previous}")
             size = self.uvarint()
             start = self._take(size)
             found.append((tag, start, start + size))
@@ -266,14 +257,14 @@ class Reader:
         return found
 
     def part(self, start: cython.Py_ssize_t, end: cython.Py_ssize_t) -> Self:
-        """A reader of one part alone, such as a tagged field."""
+        """A reader of one part of the buffer, such as a tagged field."""
         reader = type(self)(self.source, start, self.elements_left)
         reader.end = end
         return reader
 
     def expect_end(self) -> None:
         if self.position != self.end:
-            raise MalformedBytes(f"{self.end - self.position} bytes too many at position {self.position}")
+            raise MalformedBytes(f"{self.end - self.position} unexpected bytes at position {self.position}")
 
 
 @cython.ccall
@@ -299,7 +290,7 @@ def write_string(out: bytearray, text: str | None, compact: cython.bint) -> None
         return
     encoded: bytes = text.encode()
     if len(encoded) > MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(encoded)} bytes, and {MAX_STRING_BYTES} is the most")
+        raise ValueError(f"a string of {len(encoded)} bytes exceeds the limit of {MAX_STRING_BYTES}")
     if compact:
         write_uvarint(out, len(encoded) + 1)
     else:
@@ -316,7 +307,7 @@ def write_bytes(out: bytearray, value: Buffer | None, compact: cython.bint) -> N
 
 
 def write_node_endpoints(out: bytearray, endpoints: Sequence[tuple[int, str, int, str | None]]) -> None:
-    """The tagged fields at the end of a Produce or Fetch response: where the leaders that it names are."""
+    """The tagged fields at the end of a Produce or Fetch response: the endpoints of the leaders in it."""
     if not endpoints:
         out.append(0)
         return

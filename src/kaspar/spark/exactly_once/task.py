@@ -1,4 +1,4 @@
-"""A task's part: its record batches go into a transaction of its own (attempt.py). A task without rows opens none."""
+"""A task's part: its record batches go into a transaction of its own. A task without rows opens none."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,18 +10,17 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.client.producing import RawProducer
-from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.decisions import DecidedTransaction, QueryState
-from kaspar.spark.exactly_once.names import BatchName
-from kaspar.spark.exactly_once.ownership import is_over
-from kaspar.spark.exactly_once.parties import Superseded
+from kaspar.exactly_once.attempt import Attempt
+from kaspar.exactly_once.decisions import DecidedTransaction
+from kaspar.exactly_once.names import BatchName
+from kaspar.exactly_once.ownership import refuse_outdated
 from kaspar.spark.exactly_once.process import this_process
-from kaspar.spark.write_options import WriteOptions
+from kaspar.spark.writing.options import WriteOptions
 
 
 @dataclass(frozen=True)
 class TaskWritten(WriterCommitMessage):
-    """All that reaches the driver of a task."""
+    """A task's message to the driver."""
 
     batch: BatchName
     rows: int
@@ -67,30 +66,20 @@ class ExactlyOnceTask:
         if self._producer is not None:
             self._producer.close()
         if self._attempt is not None:
-            with suppress(KasparError, OSError):  # the next publisher aborts it otherwise
+            with suppress(KasparError, OSError):  # otherwise the next publisher aborts it
                 self._attempt.abort(is_urgent=False)
 
     def _begun(self) -> RawProducer:
-        """The transaction's producer; where the batch is decided, one that is only asked for partitions."""
+        """The transaction's producer; if the batch is decided, one that is used only to look up partitions."""
         if self._producer is not None:
             return self._producer
         process, terms = self._process, self._options.producer.terms
-        attempt = Attempt.begin(process.parties, process.slots, self._batch)
+        attempt = Attempt.begin(process.participants, process.slots, self._batch)
         if attempt is None:
             if self._is_stream or self._batch.origin.stream is not None:
-                refuse_late_comer(self._batch, process.log.state(self._batch.query))
+                refuse_outdated(self._batch, process.log.state(self._batch.query))
             self._producer = RawProducer(process.client, producer=None, terms=terms)
             return self._producer
         self._attempt = attempt
         self._producer = process.producer_of(attempt, terms)
         return self._producer
-
-
-def refuse_late_comer(batch: BatchName, state: QueryState) -> None:
-    """A stream never goes back behind the last batch that was published, unless someone sets its checkpoint back. A job
-    outside of streams with an earlier version is one that was repeated, and has nothing to write."""
-    if is_over(batch, state):
-        raise Superseded(
-            f"{batch} is over: a later batch was published. If the checkpoint was set back on purpose, start the query "
-            "with a new checkpoint and, where it was given a name (query=), a new name: that makes it another query."
-        )

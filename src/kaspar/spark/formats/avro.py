@@ -1,8 +1,8 @@
-"""Avro records without a file around them, by a given schema, and read as another one where that is asked for.
+"""Avro records (without a file header), by a given schema and optionally a reader schema.
 
-The types are those of Spark's from_avro. Dates and times are read as the numbers they are and become times a column
-at a time. Unions of a type and null are that type, of int and long a long, of float and double a double; no column
-could be of another union, so such a schema is refused, and so is one that holds itself.
+The types are those of Spark's from_avro. Dates and times are read as numbers and converted a column at a time. A union
+of a type and null is that type, of int and long a long, of float and double a double; other unions and recursive
+schemas are refused, since no column can hold them.
 """
 
 import io
@@ -75,14 +75,14 @@ class AvroDecoder:
             if record is not None:
                 try:
                     value = self._read(record)
-                except Exception as error:  # fastavro raises whatever it stumbled over
+                except Exception as error:  # fastavro raises many kinds
                     bad[row] = f"it is not Avro of the given schema ({_reason(error)})"
             values.append(value)
         gathered = column_of(values, self._gather, bad)
         return Decoded(gathered, dict(sorted(bad.items())))
 
     def _gather(self, values: list[Any]) -> pa.Array:
-        with fitting("it has numbers that its type cannot hold"):
+        with fitting("it has a number that its type cannot hold"):
             return pa.array(values, self._read_type).cast(self._arrow_type)
 
     def _read(self, record: bytes) -> Any:
@@ -100,21 +100,21 @@ def _reason(error: Exception) -> str:
 
 
 def _parsed(text: str) -> Any:
-    """The schema with every name in full, and each named type where it is first used."""
+    """The schema with full names, and each named type defined at its first use."""
     try:
         return fastavro.parse_schema(json.loads(text))
-    except Exception as error:  # of fastavro's own kinds, KeyError and more
-        raise InvalidOption(f"the Avro schema is wrong ({type(error).__name__}: {error}).") from error
+    except Exception as error:  # fastavro's own kinds, KeyError and more
+        raise InvalidOption(f"the Avro schema is invalid ({type(error).__name__}: {error}).") from error
 
 
 def _physical(schema: Any) -> Any:
-    """The schema without the meanings that Arrow gives a whole column at once; a decimal is still read as one."""
-    return fastavro.parse_schema(_without_meanings(schema))
+    """The schema without logical types, which Arrow converts a column at a time; decimals are kept."""
+    return fastavro.parse_schema(_without_logical_types(schema))
 
 
-def _without_meanings(schema: Any) -> Any:
+def _without_logical_types(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_meanings(branch) for branch in schema]
+        return [_without_logical_types(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {key: value for key, value in schema.items() if not key.startswith("__")}
@@ -122,14 +122,14 @@ def _without_meanings(schema: Any) -> Any:
         kept.pop("logicalType", None)
     for inner in ("type", "items", "values"):
         if inner in kept:
-            kept[inner] = _without_meanings(kept[inner])
+            kept[inner] = _without_logical_types(kept[inner])
     if "fields" in kept:
-        kept["fields"] = [_without_meanings(field) for field in kept["fields"]]
+        kept["fields"] = [_without_logical_types(field) for field in kept["fields"]]
     return kept
 
 
 class _Shape:
-    """The type of a schema in Spark, and the Arrow type in which its numbers are taken in."""
+    """The Spark type of a schema, and the Arrow type in which its numbers are read."""
 
     def __init__(self, schema: Any) -> None:
         self._named: dict[str, tuple[DataType, pa.DataType]] = {}
@@ -141,7 +141,7 @@ class _Shape:
             return self._of(_only_branch(schema))
         if isinstance(schema, str):
             if schema in self._open:
-                raise InvalidOption(f"the Avro record {schema} holds itself, and no column can.")
+                raise InvalidOption(f"the Avro record {schema} is recursive, which no column can hold.")
             return self._named[schema] if schema in self._named else _plain(_PRIMITIVES, schema)
         match schema["type"]:
             case "record" | "error":
@@ -184,11 +184,11 @@ def _only_branch(branches: list[Any]) -> Any:
         return others[0]
     if all(isinstance(branch, str) for branch in others) and frozenset(others) in _WIDER:
         return _WIDER[frozenset(others)]
-    raise InvalidOption(f"no column can be of the Avro union {json.dumps(branches)}.")
+    raise InvalidOption(f"no column can hold the Avro union {json.dumps(branches)}.")
 
 
 def _by_name(branch: Any) -> Any:
-    """A primitive type that is written out, {"type": "int"}, as the name that it is."""
+    """A primitive type in object form, {"type": "int"}, as its name."""
     is_written_out = isinstance(branch, dict) and "logicalType" not in branch
     return branch["type"] if is_written_out and branch["type"] in ("null", *_PRIMITIVES) else branch
 
@@ -204,13 +204,13 @@ def _decimal_or(otherwise: DataType, schema: Mapping[str, Any]) -> DataType:
         return otherwise
     precision, scale = schema["precision"], schema.get("scale", 0)
     if precision > _MOST_DIGITS:
-        raise InvalidOption(f"an Avro decimal of {precision} digits is too long for Spark, which has {_MOST_DIGITS}.")
+        raise InvalidOption(f"an Avro decimal of {precision} digits exceeds Spark's limit of {_MOST_DIGITS}.")
     return DecimalType(precision, scale)
 
 
 def _plain(types: Mapping[str, DataType], name: str) -> tuple[DataType, pa.DataType]:
     if name not in types:
-        raise InvalidOption(f"no column can be of the Avro type {name}.")
+        raise InvalidOption(f"no column can hold the Avro type {name}.")
     return _both(types[name])
 
 

@@ -1,7 +1,7 @@
-"""Spark's types from texts, without a JVM: the data source runs in Python processes that have none.
+"""Parses Spark types without a JVM: the data source runs in Python processes that have none.
 
-A schema is what Spark takes everywhere: a DDL string ("id BIGINT, tags ARRAY<STRING>") or the JSON of a schema
-(`df.schema.json()`). Everything is nullable, as in from_json: what is in a topic cannot be promised.
+A schema is a DDL string ("id BIGINT, tags ARRAY<STRING>") or the JSON of a schema (`df.schema.json()`), as everywhere
+in Spark. Everything is nullable, as in from_json: a topic may contain anything.
 """
 
 import json
@@ -58,11 +58,11 @@ _DECIMAL_DEFAULTS = (10, 0)  # Spark's
 
 
 def data_type_of(text: str) -> DataType:
-    """The type that a DDL string or a schema's JSON says. InvalidOption with a sentence."""
+    """The type of a DDL string or of a schema's JSON. Raises InvalidOption."""
     if text.lstrip().startswith("{"):
         try:
             return nullable(StructType.fromJson(json.loads(text)))
-        except Exception as error:  # pyspark raises KeyError, TypeError and its own, as the text happens to be wrong
+        except Exception as error:  # pyspark raises KeyError, TypeError and its own
             raise InvalidOption(f"The schema is not the JSON of a Spark schema ({error}): {text}") from error
     return _Ddl(text).read()
 
@@ -80,7 +80,7 @@ def nullable(data_type: DataType) -> DataType:
 
 
 def arrow_type_of(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes a column of this type from a Python data source."""
+    """The Arrow type that Spark expects for a column of this type from a Python data source."""
     return to_arrow_type(data_type, timezone="UTC")
 
 
@@ -98,7 +98,7 @@ class _Ddl:
         else:
             data_type = self._fields(until="")
         if self._peek() != "":
-            raise self._wrong(f"{self._peek()!r} is one too many")
+            raise self._wrong(f"unexpected {self._peek()!r}")
         return data_type
 
     def _split(self) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ class _Ddl:
         while position < end:
             found = _TOKEN.match(self._text, position)
             if found is None:
-                raise self._wrong(f"{self._text[position:].strip()[:20]!r} is not understood")
+                raise self._wrong(f"{self._text[position:].strip()[:20]!r} is not valid")
             word, quoted, comment, sign = found.groups()
             if word is not None:
                 tokens.append(("word", word))
@@ -129,7 +129,7 @@ class _Ddl:
         names = [field.name for field in fields]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
-            raise self._wrong(f"the column {twice.pop()!r} is there twice")
+            raise self._wrong(f"duplicate column {twice.pop()!r}")
         return StructType(fields)
 
     def _field(self) -> StructField:
@@ -172,19 +172,19 @@ class _Ddl:
                 struct = self._fields(until=">")
                 self._expect(">")
                 return struct
-        raise self._wrong(f"{word or 'the end'!r} is not a type that can be read")
+        raise self._wrong(f"{word or 'the end'!r} is not a supported type")
 
     def _decimal(self) -> DataType:
         given = self._numbers()
         if len(given) > len(_DECIMAL_DEFAULTS):
-            raise self._wrong("a decimal has a precision and a scale, and nothing more")
+            raise self._wrong("a decimal has only a precision and a scale")
         precision, scale = (*given, *_DECIMAL_DEFAULTS[len(given) :])
         if not (0 < precision <= 38 and scale <= precision):
-            raise self._wrong(f"decimal({precision},{scale}) has more than 38 digits, or none before the point")
+            raise self._wrong(f"decimal({precision},{scale}) must have 1 to 38 digits, and a scale of at most that")
         return DecimalType(precision, scale)
 
     def _numbers(self) -> list[int]:
-        """The numbers in parentheses behind a type's name; none if there are none."""
+        """The numbers in parentheses after a type's name, if any."""
         numbers: list[int] = []
         if self._skip("("):
             while True:

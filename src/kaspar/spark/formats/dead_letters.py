@@ -1,9 +1,9 @@
-"""Records that could not be decoded, kept in a topic of their own: as they were, with headers that say why.
+"""Dead letters: records that could not be decoded, written unchanged to another topic, with headers that say why.
 
-The headers are those that Kafka Connect puts on its dead letters, so that whoever reads those can read these, and one
-more for the record's timestamp. The letter itself has the time when it was written, from which the topic's retention
-counts: letters of old records would be gone before anyone has seen them. A letter goes to the partition that has its
-record's number (modulo the topic's), so letters of one partition keep their order.
+The headers are those of Kafka Connect's dead letter queue (KIP-298), so that tools for it can read them, and one more
+for the record's timestamp. The letter itself has the time when it was written, from which the topic's retention counts:
+letters of old records would otherwise be deleted before anyone sees them. A letter goes to the partition with the
+number of its record's (modulo the topic's partitions), so letters of one partition keep their order.
 """
 
 import time
@@ -22,7 +22,7 @@ from kaspar.spark.kafka_settings import ConnectionSettings
 PREFIX = "__connect.errors."
 TIMESTAMP_HEADER = "__kaspar.errors.timestamp"  # milliseconds; Connect's letters keep the record's own
 _STAGES = {"key": "KEY_CONVERTER", "value": "VALUE_CONVERTER"}
-_BATCH_BYTES = 256 * 1024  # a batch is ended by the record that brings it here
+_BATCH_BYTES = 256 * 1024  # a batch ends with the record that reaches this size
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class DeadLetter:
     reason: str
 
     def to_record(self, now_ms: int) -> Record:
-        told = {
+        reasons = {
             f"{PREFIX}topic": self.source.topic,
             f"{PREFIX}partition": str(self.source.partition),
             f"{PREFIX}offset": str(self.record.offset),
@@ -41,12 +41,12 @@ class DeadLetter:
             f"{PREFIX}exception.message": self.reason,
             TIMESTAMP_HEADER: str(self.record.timestamp),
         }
-        headers = (*self.record.headers, *((name, text.encode()) for name, text in told.items()))
+        headers = (*self.record.headers, *((name, text.encode()) for name, text in reasons.items()))
         return self.record._replace(timestamp=now_ms, offset=-1, headers=headers)
 
 
 class DeadLetters(Protocol):
-    """Where letters go. What `put` was given is safe when it returns."""
+    """Where letters go. They are stored when `put` returns."""
 
     topic: str
 
@@ -54,7 +54,7 @@ class DeadLetters(Protocol):
 
 
 class DeadLetterTopic:
-    """Connects when there is a first letter: most tasks have none."""
+    """Connects with the first letter: most tasks have none."""
 
     def __init__(self, topic: str, connection: ConnectionSettings) -> None:
         self.topic = topic
@@ -63,7 +63,7 @@ class DeadLetterTopic:
         self._producer: RawProducer | None = None
 
     def put(self, letters: Sequence[DeadLetter]) -> None:
-        """Returns when all of them are stored. Refused with a sentence if they cannot be."""
+        """Returns when all of them are stored. Raises Refused if they cannot be."""
         if self._producer is None:
             client = self._client = self._connection.client()
             self._producer = RawProducer(client, producer=init_producer_id(client, None).producer)

@@ -1,6 +1,6 @@
-"""The options that declare a format, and the decoder that belongs to them.
+"""The options that declare a format, and their decoders.
 
-Files that an option names are read where the options are parsed, on the driver: executors need not have them.
+Files that an option names are read on the driver, when the options are parsed: executors need not have them.
 """
 
 import base64
@@ -16,7 +16,7 @@ from kaspar.spark.kafka_settings import InvalidOption
 
 Field = Literal["key", "value"]
 
-# Which options a format has beside `<field>.format`, each with whether it must be there.
+# The options of a format beside `<field>.format`, and whether each is required.
 _OPTIONS: dict[str, dict[str, bool]] = {
     "bytes": {},
     "string": {},
@@ -29,7 +29,7 @@ _ALL_OPTIONS = ("schema", "readerSchema", "message")
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """What was declared for one field: `<field>.format` and what belongs to it, files already read."""
+    """The declared format of one field: `<field>.format` and its options, with files already read."""
 
     name: str = "bytes"
     schema: str | None = None  # of json, Spark's; of avro, its own
@@ -39,7 +39,7 @@ class FormatOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], field: Field) -> "FormatOptions":
-        """From the options of a query, whose names are in any case. InvalidOption with a sentence."""
+        """From the options of a query, with case-insensitive names. Raises InvalidOption."""
         given = {name.lower(): text.strip() for name, text in options.items()}
         name = given.get(f"{field}.format", "bytes").lower()
         if name not in _OPTIONS:
@@ -61,7 +61,7 @@ class FormatOptions:
 
 
 class DeclaredFormats(Protocol):
-    """As much of ReadOptions as formats need."""
+    """The part of ReadOptions that formats need."""
 
     @property
     def key_format(self) -> FormatOptions: ...
@@ -70,7 +70,7 @@ class DeclaredFormats(Protocol):
 
 
 def decoder_of(options: DeclaredFormats, field: Field) -> Decoder:
-    """The decoder of a field. InvalidOption with a sentence if its schema cannot be used."""
+    """The decoder of a field. Raises InvalidOption if its schema cannot be used."""
     declared = options.key_format if field == "key" else options.value_format
     try:
         return _decoder(declared)
@@ -102,7 +102,7 @@ def _decoder(declared: FormatOptions) -> Decoder:
 
 
 def _avro_text(given: str | None, option: str) -> str | None:
-    """The schema itself, or what is in the file that is named instead."""
+    """The schema itself, or the content of the file that the option names."""
     if given is None or given.startswith(("{", "[", '"')):
         return given
     return _content(given, option).decode("utf-8", "replace")

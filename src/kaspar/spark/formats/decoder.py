@@ -1,7 +1,7 @@
-"""What every decoder is: bytes of one column in, values of one Spark type out, and each row that does not fit named.
+"""The interface of decoders: bytes of one column in, values of one Spark type out, and a reason for each bad row.
 
-A record that cannot be decoded never spoils its neighbours: it is null in the values and has a reason of its own.
-A record without bytes (a null key, a tombstone) is null, and not bad.
+A record that cannot be decoded does not affect its neighbours: it is null in the values, with a reason of its own. A
+null record (a null key, a tombstone) is null, and not bad.
 """
 
 import gc
@@ -30,8 +30,8 @@ class Decoder(Protocol):
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Values that are made one by one are all kept until they are in their column: a collector that looks through them
-    again and again finds nothing, and takes as long as the decoding itself."""
+    """Without the garbage collector: values created one by one all live until they are in their column, so it would
+    find nothing, and take as long as the decoding itself."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -42,7 +42,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def rows_refused(accepts: Callable[[int, int], bool], start: int, end: int) -> list[int]:
-    """The rows in start..end that `accepts` refuses, by halving what it refuses as a whole."""
+    """The rows in start..end that `accepts` refuses, found by bisection."""
     if start == end or accepts(start, end):
         return []
     if end - start == 1:
@@ -52,12 +52,12 @@ def rows_refused(accepts: Callable[[int, int], bool], start: int, end: int) -> l
 
 
 class Unfit(Exception):
-    """Some value cannot be in the column that is made of it. The text is the reason of its row."""
+    """A value does not fit its column. The text is the reason for its row."""
 
 
 @contextmanager
 def fitting(reason: str) -> Iterator[None]:
-    """What Arrow refuses in here is unfit for this reason."""
+    """Turns errors of Arrow into Unfit with this reason."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -65,7 +65,7 @@ def fitting(reason: str) -> Iterator[None]:
 
 
 def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: dict[int, str]) -> pa.Array:
-    """The column that `gather` makes of the values; one that is unfit for it becomes null, and is bad."""
+    """The column that `gather` builds of the values; a value that does not fit becomes null and bad."""
     with suppress(Unfit):
         return gather(values)
     reasons: dict[int, str] = {}
@@ -74,7 +74,7 @@ def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: d
         try:
             gather(values[start:end])
         except Unfit as unfit:
-            reasons[start] = str(unfit)  # in the end that of this row alone
+            reasons[start] = str(unfit)  # finally that of this row alone
             return False
         return True
 

@@ -1,8 +1,8 @@
-"""A task's raw batches through the decoders of key and value.
+"""Decodes the keys and values of a task's raw batches.
 
-Without a dead-letter topic a record that does not fit stops the query, with a sentence that names it. With one it is
-left out of the rows, and only after the dead letter was stored: so it may be there twice, when a task is run again, but
-a record is never gone without a trace.
+Without a dead-letter topic a record that cannot be decoded stops the query with an error that names it. With one it is
+left out of the rows after its dead letter was stored: a letter may be written twice if a task runs again, but no record
+is lost silently.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ from kaspar.spark.formats.declared import DeclaredFormats, Field, decoder_of
 from kaspar.spark.formats.decoder import Decoder
 from kaspar.spark.kafka_settings import ConnectionSettings
 
-# What a complaint names, and what a dead letter is made of: read also where the query does not ask for it.
+# What an error names, and what a dead letter consists of: read even if the query does not select it.
 _WHICH_RECORD = ("topic", "partition", "offset")
 _WHOLE_RECORD = (*_WHICH_RECORD, "key", "value", "timestamp", "headers")
 
 
 class UndecodableRecord(KasparError):
-    """A record does not fit its declared format, and there is no dead-letter topic that could take it."""
+    """A record does not have its declared format, and there is no dead-letter topic."""
 
 
 class DecodingOptions(DeclaredFormats, Protocol):
-    """As much of ReadOptions as decoding needs."""
+    """The part of ReadOptions that decoding needs."""
 
     @property
     def dead_letter_topic(self) -> str | None: ...
@@ -39,7 +39,7 @@ class DecodingOptions(DeclaredFormats, Protocol):
 
 
 def raw_columns(options: DecodingOptions, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The columns to read so that `decoded` can give the wanted ones: the wanted, and others behind them."""
+    """The columns that `decoded` needs to return the wanted ones: these first, others after them."""
     if not _decoders(options, wanted):
         return tuple(wanted)
     needed = _WHICH_RECORD if options.dead_letter_topic is None else _WHOLE_RECORD
@@ -67,7 +67,7 @@ def decoded(
 def decode_batch(
     batch: pa.RecordBatch, decoders: Mapping[Field, Decoder], wanted: Sequence[str], letters: DeadLetters | None
 ) -> pa.RecordBatch:
-    """The rows that can be decoded; the others are put into `letters`, or the first of them is raised."""
+    """The rows that can be decoded. The others are put into `letters`; without it the first of them raises."""
     columns = {name: batch.column(name) for name in wanted}
     bad: dict[int, tuple[Field, str]] = {}
     for field, decoder in decoders.items():
@@ -93,7 +93,7 @@ def _letters(batch: pa.RecordBatch, bad: Mapping[int, tuple[Field, str]], dead_l
     times_us = records.column("timestamp").cast(pa.int64()).to_pylist()
     for row, time_us, raw in zip(rows, times_us, records.drop_columns("timestamp").to_pylist(), strict=True):
         field, reason = bad[row]
-        if raw["topic"] == dead_letter_topic:  # another letter for a letter, without an end
+        if raw["topic"] == dead_letter_topic:  # it would produce letters for letters without end
             raise _undecodable(batch, row, field, reason)
         headers = tuple((header["key"], header["value"]) for header in raw["headers"] or ())
         record = Record(time_us // 1000, raw["key"], raw["value"], headers, raw["offset"])
@@ -105,7 +105,7 @@ def _undecodable(batch: pa.RecordBatch, row: int, field: Field, reason: str) -> 
     topic, partition, offset = (batch.column(name)[row].as_py() for name in _WHICH_RECORD)
     return UndecodableRecord(
         f"The {field} of the record at offset {offset} of {topic}-{partition} cannot be decoded: {reason}. "
-        "With the option 'deadLetterTopic', which names another topic, such records are put there and reading goes on."
+        "Set the option 'deadLetterTopic' to write such records to another topic and continue."
     )
 
 

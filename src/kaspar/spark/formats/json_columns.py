@@ -1,15 +1,15 @@
 """JSON by a given schema, a column at a time, with the results of from_json.
 
-Arrow reads all records of a batch at once, from their bytes joined by line ends. It is used only where it is strict: it
-takes no type for another, and what it refuses (it refuses all records for one) is halved and halved again until few are
-left, which json_rows then judges one by one. So Arrow may be narrower than from_json, and never wider. Its decimals are
-neither strict nor right, with exponents above all: they are read in a type so wide that nothing can overflow, and
-records that may hold one with an exponent, or with more digits than that type is wide enough for, are not given to it.
+Arrow reads all records of a batch at once, from their bytes joined by line feeds. It is used only where it is strict:
+it does not convert between types, and if it rejects a run of records (it rejects all because of one), the run is split
+until few are left, which json_rows then decodes one by one. So Arrow may accept less than from_json, but never more.
+Its decimals are neither strict nor exact, above all with exponents: they are read in a type so wide that nothing
+overflows, and records that may contain one with an exponent, or with more digits than that type holds, bypass Arrow.
 
-That the records come out as they went in is not left to the line ends, which Arrow does not care about: a record may
-hold some, or two documents. Only records that begin with { and end with } are joined. None of them can run into the
-next: a document that is still open behind a } may go on with a comma or a closing sign, and not with a {. So there are
-at least as many documents as records, and if there are as many, each record is its own.
+Line feeds do not separate records, since Arrow ignores them: a record may contain some, or two documents. Only records
+that begin with { and end with } are joined. No record can run into the next: a document that is still open after a }
+may continue with a comma or a closing bracket, but not with a {. So there are at least as many documents as records,
+and if the numbers are equal, each record is one document.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,8 +42,8 @@ from kaspar.spark.formats.decoder import Decoded, collector_paused
 from kaspar.spark.formats.json_rows import BadJson, reader_of
 from kaspar.spark.formats.plain import NOT_UTF8, rows_without_utf8
 
-PARTS = 8  # into how many parts a refused run of records is cut
-FEW = 32  # so many are judged one by one
+PARTS = 8  # into how many parts a rejected run of records is split
+FEW = 32  # so few are decoded one by one
 DEEP = 500  # levels: each takes two bytes at least
 MOST_BYTES = 1 << 30  # Arrow counts the bytes of a block with 32 bits
 
@@ -54,7 +54,7 @@ _WIDE_DECIMAL = pa.decimal256(76, 38)
 _PERHAPS_NO_DECIMAL = (
     r"[0-9]{39}"
     r'|[:,\[\s"][-+]?[0-9.]+[eE][-+]?[0-9]+[,}\]\s"]'
-    r"|\\u00[2-6]"  # a digit or an e in disguise
+    r"|\\u00[2-6]"  # an escaped digit or e
 )
 
 
@@ -88,7 +88,7 @@ class JsonDecoder:
         return Decoded(values, dict(sorted(bad.items())))
 
     def _together(self, column: pa.BinaryArray, rows: Rows, bad: dict[int, str]) -> Iterator[pa.Array]:
-        """The values of objects in a row, in pieces. `rows` are their places in the batch, for what turns out bad."""
+        """The values of consecutive objects, in pieces. `rows` are their positions in the batch, for bad rows."""
         try:
             yield self._read_joined(column)
         except pa.ArrowInvalid:
@@ -129,7 +129,7 @@ class JsonDecoder:
 
 
 def _may_be_deep(column: pa.BinaryArray) -> npt.NDArray[np.bool_]:
-    """The records that may be nested deeper than json_rows goes along with; Arrow knows no limit."""
+    """The records that may be nested deeper than json_rows allows; Arrow has no limit."""
     deep: npt.NDArray[np.bool_] = pc.greater_equal(pc.binary_length(column), 2 * DEEP).fill_null(False).to_numpy(False)
     if deep.any():
         long = column.filter(deep)
@@ -139,7 +139,7 @@ def _may_be_deep(column: pa.BinaryArray) -> npt.NDArray[np.bool_]:
 
 
 def schema_for_arrow(data_type: DataType) -> pa.Schema | None:
-    """What Arrow is asked for; None where it cannot read all of it: maps, base64, and roots that are no objects."""
+    """The schema for Arrow; None if it cannot read all of it: maps, base64, and roots that are not objects."""
     if not isinstance(data_type, StructType):
         return None
     try:
@@ -155,7 +155,7 @@ def _type_for_arrow(data_type: DataType) -> pa.DataType:
         case ArrayType():
             return pa.list_(pa.field("element", _type_for_arrow(data_type.elementType)))
         case DateType() | TimestampNTZType():
-            return pa.string()  # is cast afterwards: Arrow would read days from numbers, and pass over a time zone
+            return pa.string()  # cast afterwards: Arrow would accept numbers as days, and ignore a time zone
         case DecimalType():
             return _WIDE_DECIMAL
         case _ if isinstance(data_type, _READ_AS_THEY_ARE):

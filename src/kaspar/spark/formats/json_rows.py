@@ -1,9 +1,9 @@
-"""One JSON record by a given schema: the judge of what is right, and how it reads.
+"""Decodes one JSON record by a given schema: the reference for what is valid and what it means.
 
-The rules are those of Spark's from_json: what is missing is null, what is not in the schema is passed over, the last of
-two equal names counts, a number is no string and a string no number (but NaN and the infinities), decimals are rounded
-half up, a string takes any value as its JSON text. Unlike there: a record is one whole document in strict JSON; numbers
-in a string stay as they were written; a time without a zone is in UTC, and one without a date is none.
+The rules are those of Spark's from_json: a missing field is null, a field that is not in the schema is ignored, the
+last of two equal names wins, a string is not a number (except NaN and the infinities), decimals are rounded half up,
+and a string column takes any value as its JSON text. Unlike from_json: a record is one whole document in strict JSON;
+numbers in a string column stay as written; a time without a zone is in UTC, and one without a date is invalid.
 """
 
 import base64
@@ -53,24 +53,24 @@ _WIDE = Context(prec=200, rounding=ROUND_HALF_UP)
 
 
 class BadJson(ValueError):
-    """Why a record does not fit: the end of a sentence."""
+    """Why a record cannot be decoded: the end of a sentence."""
 
 
 class _Integer(str):
-    """A number without point and exponent, as it was written."""
+    """A number without point and exponent, as written."""
 
 
 class _Float(str):
-    """Any other number, as it was written."""
+    """Any other number, as written."""
 
 
 _parse = json.JSONDecoder(parse_int=_Integer, parse_float=_Float, parse_constant=_Float).decode
 
 
 def reader_of(data_type: DataType) -> Callable[[bytes], Any]:
-    """From a record to what pa.array takes for this type; BadJson. InvalidOption if no JSON can be of this type."""
+    """Decodes a record to what pa.array takes, or raises BadJson. Raises InvalidOption for an unsupported type."""
     if not isinstance(data_type, (StructType, ArrayType, MapType)):
-        raise InvalidOption(f"A JSON schema is a struct, an array or a map, not {data_type.simpleString()}.")
+        raise InvalidOption(f"A JSON schema must be a struct, an array or a map, not {data_type.simpleString()}.")
     convert = _converter(data_type, "it")
 
     def read(record: bytes) -> Any:
@@ -82,13 +82,13 @@ def reader_of(data_type: DataType) -> Callable[[bytes], Any]:
         except json.JSONDecodeError as error:
             raise BadJson(f"it is not JSON ({error.msg} at character {error.pos})") from None
         except RecursionError:
-            raise BadJson("it is nested too deep") from None
+            raise BadJson("it is nested too deeply") from None
 
     return read
 
 
 def _converter(data_type: DataType, name: str) -> Convert:
-    """A value of a document, which is not null, to one of this type. `name` is what a complaint calls it."""
+    """Converts a non-null value of a document to this type. `name` is its name in errors."""
     match data_type:
         case StructType():
             fields = [(field.name, _converter(field.dataType, field.name)) for field in data_type.fields]
@@ -142,7 +142,7 @@ def _string(value: Any, name: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise BadJson(f"{name} has half of a surrogate pair in it") from None
+        raise BadJson(f"{name} has an unpaired surrogate") from None
     return str(value)
 
 
@@ -156,7 +156,7 @@ def _integer(value: Any, bits: int, name: str, type_name: str) -> int:
     limit = 1 << (bits - 1)
     if not isinstance(value, _Integer):
         raise _mismatch(name, value, "a whole number")
-    if len(value) > 20 or not -limit <= int(value) < limit:  # 20: no need to work out the value of a million digits
+    if len(value) > 20 or not -limit <= int(value) < limit:  # 20: avoid parsing a million digits
         raise BadJson(f"{name} is {_shortened(value)}, which is too large for {type_name}")
     return int(value)
 

@@ -1,4 +1,4 @@
-"""Bytes as they are, and text in UTF-8: checked a column at a time, without an object for a row."""
+"""Raw bytes, and UTF-8 strings: checked a column at a time, without an object per row."""
 
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, DataType, StringType
@@ -36,6 +36,6 @@ def rows_without_utf8(column: pa.BinaryArray) -> list[int]:
 
 
 def without(column: pa.Array, rows: dict[int, str]) -> pa.Array:
-    """The column with these rows made null."""
+    """The column with these rows set to null."""
     stays = pa.array([None if row in rows else row for row in range(len(column))], pa.int64())
     return column.take(stays)

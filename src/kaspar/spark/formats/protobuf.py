@@ -1,10 +1,9 @@
-"""Protobuf messages by a descriptor set and a message's name, or by a generated class.
+"""Protobuf messages, by a descriptor set and a message's name, or by a generated class.
 
-Messages are parsed one by one, in C, and their fields gathered into columns, nested ones too, without a dict for any.
-Types are those of Spark's from_protobuf, and where that would turn a value into another, wider: uint32 is a long,
-uint64 a decimal(20,0). A field that can tell whether it is there (optional, message, oneof) is null when it is not; any
-other has its default then, since its writer cannot say it any other way. An enum is its name, or its number where it
-has none.
+Messages are parsed one by one, in C, and their fields are gathered into columns, nested ones too, without building
+dicts. Types are those of Spark's from_protobuf, but wider where that would change a value: uint32 is a long, uint64 a
+decimal(20,0). A field with presence (optional, message, oneof) is null if it is not set; any other field then has its
+default, since the message does not distinguish the two. An enum is its name, or its number if it has no name.
 """
 
 import importlib
@@ -93,16 +92,17 @@ def message_of_descriptor_set(descriptor_set: bytes, name: str) -> type[Message]
             pool.Add(file)
         message: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
     except DecodeError as error:
-        raise InvalidOption(f"this is not a Protobuf descriptor set ({error}).") from error
+        raise InvalidOption(f"it is not a Protobuf descriptor set ({error}).") from error
     except KeyError as error:
         raise InvalidOption(f"the Protobuf descriptor set has no message {name}.") from error
-    except TypeError as error:  # a file that was not included, above all
+    except TypeError as error:  # mostly a file that was not included
         raise InvalidOption(f"the Protobuf descriptor set cannot be used ({error}).") from error
     return message
 
 
 def message_of_class(path: str) -> type[Message]:
-    """A generated class by its import path, as `orders_pb2.Order`. Every Python of Spark must be able to import it."""
+    """A generated class by its import path, such as `orders_pb2.Order`. All of Spark's Pythons must be able to import
+    it."""
     module, _, name = path.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -114,7 +114,7 @@ def message_of_class(path: str) -> type[Message]:
 
 
 def _add_well_known(pool: descriptor_pool.DescriptorPool, files: Sequence[Any]) -> None:
-    """Files of Protobuf's own, which writers of descriptor sets often leave out."""
+    """Protobuf's well-known types, which descriptor sets often leave out."""
     given = {file.name for file in files}
     for needed in sorted({name for file in files for name in file.dependency} - given):
         if needed.startswith("google/protobuf/"):
@@ -124,7 +124,7 @@ def _add_well_known(pool: descriptor_pool.DescriptorPool, files: Sequence[Any]) 
 
 def _struct_type(descriptor: Descriptor, within: tuple[str, ...]) -> StructType:
     if descriptor.full_name in within:
-        raise InvalidOption(f"the Protobuf message {descriptor.full_name} holds itself, and no column can.")
+        raise InvalidOption(f"the Protobuf message {descriptor.full_name} is recursive, which no column can hold.")
     around = (*within, descriptor.full_name)
     return StructType([StructField(field.name, _field_type(field, around)) for field in descriptor.fields])
 
@@ -174,10 +174,10 @@ def _column(messages: Sequence[Message | None], field: FieldDescriptor) -> pa.Ar
 
 
 def _values(values: list[Any], field: FieldDescriptor) -> pa.Array:
-    """A column of single values of a field: of its elements, where it is repeated."""
+    """A column of single values of a field, or of its elements if it is repeated."""
     if field.message_type is not None:
         if field.message_type.full_name in _TIMES:
-            with fitting("it has a time that is too far away"):
+            with fitting("it has a timestamp or duration that overflows microseconds"):
                 return pa.array(_micros(values), arrow_type_of(_TIMES[field.message_type.full_name]))
         return _struct(values, field.message_type)
     if field.cpp_type == FieldDescriptor.CPPTYPE_ENUM:
@@ -185,7 +185,7 @@ def _values(values: list[Any], field: FieldDescriptor) -> pa.Array:
         return pa.array([None if value is None else names.get(value, str(value)) for value in values], pa.string())
     if field.cpp_type == FieldDescriptor.CPPTYPE_UINT64:
         return pa.array(values, pa.uint64()).cast(arrow_type_of(_SCALARS[field.cpp_type]))
-    with fitting("it has a string that is not UTF-8"):  # proto2 lets it pass
+    with fitting("it has a string that is not UTF-8"):  # proto2 does not check
         return pa.array(values, arrow_type_of(_single_type(field)))
 
 

@@ -1,7 +1,7 @@
-"""Which schema a record was written with: the seam between the codecs and wherever schemas come from.
+"""The schema that a record was written with: the interface between the codecs and the source of schemas.
 
-Some writers put a mark before each record that names its schema. A codec asks for every record, and does not know
-whether the answer was declared with the query or is looked up by that mark.
+Some writers prefix each record with the id of its schema. A codec looks up the schema of every record, and does not
+know whether it was declared with the query or comes from that prefix.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ Found = TypeVar("Found", covariant=True)
 
 class SchemaLookup(Protocol[Found]):
     def find(self, record: bytes) -> tuple[Found, int]:
-        """The schema of a record and where its own bytes begin. ValueError with the end of a sentence if unknown."""
+        """The schema of a record and the offset of its data. Raises ValueError with the end of a sentence if
+        unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneSchema(Generic[Schema]):
-    """All records have the declared schema, and nothing stands before them."""
+    """All records have the declared schema, without a prefix."""
 
     schema: Schema
 

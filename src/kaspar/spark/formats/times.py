@@ -1,6 +1,6 @@
-"""Dates and times from texts, in the forms that Spark casts from: 2024-05-01, 2024-05-01T12:30:00.25+02:00 and shorter.
+"""Parses dates and times in the forms that Spark casts from: 2024-05-01, 2024-05-01T12:30:00.25+02:00 and shorter.
 
-Years are 0 to 9999. Fractions beyond a microsecond are cut off. None means that the text is not in such a form.
+Years are 0 to 9999. Fractions beyond a microsecond are truncated. None means that the text has no such form.
 """
 
 import re
@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 
 _DATE = r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})%s)?)?"
 _CLOCK = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{0,9}))?)?)?"
-_DATE_ALONE = re.compile(_DATE % r"(?:[ T].*)?", re.ASCII | re.DOTALL)  # Spark's cast to a date passes over a time, too
+_DATE_ALONE = re.compile(_DATE % r"(?:[ T].*)?", re.ASCII | re.DOTALL)  # Spark's cast to a date ignores a time, too
 _MOMENT = re.compile(_DATE % rf"(?:[ T]{_CLOCK}\s*(?P<zone>\S.*)?)?", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
-_PARTS = (("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))  # each with what it is if it is left out
+_PARTS = (("month", 1), ("day", 1), ("hour", 0), ("minute", 0), ("second", 0))  # with their defaults
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _LARGEST_OFFSET_HOURS = 18  # of Java's ZoneOffset
-_CYCLE_YEARS, _CYCLE = 400, timedelta(days=146_097)  # the calendar repeats itself; Python's begins in the year 1
+_CYCLE_YEARS, _CYCLE = 400, timedelta(days=146_097)  # the calendar repeats; Python's begins in the year 1
 
 
 def days_of(text: str) -> int | None:
@@ -39,7 +39,7 @@ def micros_of(text: str) -> int | None:
 
 
 def micros_without_zone(text: str) -> int | None:
-    """Microseconds since 1970 on a clock without a zone; a text with a zone is no such time."""
+    """Microseconds since 1970 without a zone; a text with a zone is not accepted."""
     return _micros(text, lambda name: None if name else UTC)
 
 

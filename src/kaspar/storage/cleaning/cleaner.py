@@ -1,11 +1,11 @@
-"""Cleans one log: learns the last offset of each key of its dirty part, and writes its segments anew without the rest.
+"""Cleans one log: finds the last offset of each key of its dirty part, and rewrites its segments without the others.
 
 One call is one pass, as in Kafka. The map of keys has a bounded size; if the dirty part has more keys, the pass goes as
-far as the map knows, and the log is dirty from there on: the next pass goes on. Segments that have become small are
-merged as far as one segment may reach. Every group of segments takes its place on its own, so a pass that is stopped
-between two of them has lost nothing, and one that is stopped within leaves the log as it was.
+far as the map reaches, and the log is dirty from there on, for the next pass. Segments that have become small are
+merged, up to the size of one segment. Each group of segments is replaced on its own: a pass that is stopped between two
+groups keeps what it has done, and one that is stopped within a group leaves that group as it was.
 
-For one thread at a time; it reads and writes files, and has the owner of the log do what only the owner may.
+For one thread at a time. It reads and writes files; what only the owner of the log may do, it has the owner do.
 """
 
 import os
@@ -18,32 +18,32 @@ from kaspar.base.log import get_log
 from kaspar.config import LogConfig
 from kaspar.records.compaction import KeyMap
 from kaspar.storage.cleaning import key_scan
-from kaspar.storage.cleaning.dirt import Dirt
 from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
+from kaspar.storage.cleaning.offsets_to_clean import OffsetsToClean
 from kaspar.storage.cleaning.rewriting import rewrite
 from kaspar.storage.cleaning.throttle import Pace, Spending
 from kaspar.storage.cleaning.transactions import CleanedTransactions
-from kaspar.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
-from kaspar.storage.files import unlink_if_there
+from kaspar.storage.disk.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX
+from kaspar.storage.disk.files import unlink_if_there
 from kaspar.storage.log import Log
-from kaspar.storage.segment import Segment
-from kaspar.storage.shrinking_log import Replacement
+from kaspar.storage.segments.segment import Segment
+from kaspar.storage.swaps import Replacement
 
 log = get_log(__name__)
 
 LARGEST_RELATIVE_OFFSET = 0x7FFF_FFFF
 MOST_SEGMENTS_IN_A_GROUP = 32
-"""The owner renames the files of all of them in one go, a sixth of a millisecond for each segment on a disk, and serves
-nobody else meanwhile. What is still small afterwards is merged by the next pass.
+"""The owner renames the files of a group in one step, which takes a sixth of a millisecond for each segment on a disk
+and blocks the event loop. What is still small afterwards is merged by the next pass.
 """
 
 OnOwner = Callable[[Log, Callable[[], None]], None]
-"""Has the thread that owns the log do something, waits for it, and raises what that raised."""
+"""Runs a call in the thread that owns the log, waits for it, and raises what it raised."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanerSettings:
-    """Of one thread: memory is for all of them together."""
+    """For one thread: its share of the memory that is configured for all."""
 
     dedupe_buffer_size: int
     io_buffer_size: int
@@ -59,7 +59,7 @@ class CleaningStatistics:
     records_written: int = 0
     bytes_written: int = 0
     records_without_key: int = 0
-    """A compacted topic takes none, but it may have been another kind of topic before. They go."""
+    """Written before the topic was compacted, which refuses them. They are removed."""
     segments_before: int = 0
     segments_after: int = 0
     buffer_utilization: float = 0.0
@@ -86,35 +86,35 @@ class Cleaner:
     def clean(
         self,
         owner: Log,
-        dirt: Dirt,
+        to_clean: OffsetsToClean,
         now_ms: int,
         *,
         on_owner: OnOwner,
         stopped: Callable[[], bool] = lambda: False,
         wall_ms: int | None = None,
     ) -> Cleaned:
-        """`wall_ms`: what the wall clock says, if `now_ms` does not believe it (see `rewrite`).
+        """`wall_ms`: the wall clock's time, if `now_ms` does not believe it (see `rewrite`).
 
-        Raises CleaningStopped (also when the log was deleted or truncated meanwhile), Uncleanable (it can never be
-        cleaned), Refused (no space is left) or StorageFailure. The log is whole in any case.
+        Raises CleaningStopped (also if the log was deleted or truncated meanwhile), Uncleanable, Refused (the disk is
+        full) or StorageFailure. The log is intact in any case.
         """
         try:
             return _Pass(self._keys, Pace(self._io_buffer_size, self._throttle, stopped), owner, on_owner).run(
-                dirt, now_ms, wall_ms
+                to_clean, now_ms, wall_ms
             )
         except OSError as error:
-            if owner.deleted or (isinstance(error, FileNotFoundError) and not _is_missed(owner, error)):
+            if owner.deleted or (isinstance(error, FileNotFoundError) and not _is_missing(owner, error)):
                 raise CleaningStopped(f"files of {owner.topic_partition} were deleted meanwhile") from error
             raise owner.directory.fail(error, f"cleaning {owner.topic_partition}") from error
         except (DamagedSegment, MalformedBytes) as damage:
-            if owner.truncations != dirt.truncations:  # what was being read was cut off
+            if owner.local.truncations != to_clean.truncations:  # what was being read was cut off
                 raise CleaningStopped(f"{owner.topic_partition} was truncated meanwhile") from damage
             raise
 
 
-def _is_missed(owner: Log, error: FileNotFoundError) -> bool:
-    """Whether a file is not there that should be. Retention takes files away that were about to be read."""
-    return any(error.filename == one.path(LOG) and owner.has_segment(one) for one in owner.segments.all)
+def _is_missing(owner: Log, error: FileNotFoundError) -> bool:
+    """Whether a file is gone that should exist. Retention may delete files that were about to be read."""
+    return any(error.filename == one.path(LOG) and owner.local.has_segment(one) for one in owner.segments.all)
 
 
 class _Pass:
@@ -123,28 +123,28 @@ class _Pass:
         self._pace = pace
         self._owner = owner
         self._on_owner = on_owner
-        self._truncations = owner.truncations
+        self._truncations = owner.local.truncations
         self._segments = owner.segments
         self._statistics = CleaningStatistics()
 
-    def run(self, dirt: Dirt, now_ms: int, wall_ms: int | None) -> Cleaned:
+    def run(self, to_clean: OffsetsToClean, now_ms: int, wall_ms: int | None) -> Cleaned:
         started = time.monotonic()
         owner, keys, statistics = self._owner, self._keys, self._statistics
         self._remove_leftovers()
-        scan = key_scan.fill(keys, owner, dirt.first_dirty_offset, dirt.first_uncleanable_offset, self._pace)
+        scan = key_scan.fill(keys, owner, to_clean.first_dirty_offset, to_clean.first_uncleanable_offset, self._pace)
         statistics.map_records_read, statistics.map_bytes_read = scan.records_read, scan.bytes_read
         statistics.buffer_utilization = len(keys) / keys.capacity
-        next_dirty_offset = keys.latest_offset + 1 if keys.is_full else dirt.first_uncleanable_offset
+        next_dirty_offset = keys.latest_offset + 1 if keys.is_full else to_clean.first_uncleanable_offset
         segments = [one for one in self._segments.all[:-1] if one.base_offset < next_dirty_offset]
         transactions = CleanedTransactions()
-        for group in self._groups(segments, dirt.first_uncleanable_offset):
+        for group in self._groups(segments, to_clean.first_uncleanable_offset):
             self._pace.check()
             self._clean_group(group, transactions, now_ms, wall_ms)
         statistics.seconds = time.monotonic() - started
         return Cleaned(next_dirty_offset, statistics)
 
     def _remove_leftovers(self) -> None:
-        """Of a cleaning that failed: with `.cleaned` files about, a start would not finish a later swap."""
+        """Files of a cleaning that failed. With `.cleaned` files about, a start would not finish a later swap."""
         folder, files = self._owner.folder, self._owner.directory.files
         for name in files.listdir(folder):
             if name.endswith(CLEANED):
@@ -166,7 +166,7 @@ class _Pass:
         try:
             return self._owner.directory.files.size(segment.path(suffix))
         except FileNotFoundError:
-            return 0  # an index is a help: the segment does without it, and the new one has its own
+            return 0  # the old segment works without it, and the new one gets its own
 
     def _clean_group(
         self, group: tuple[Segment, ...], transactions: CleanedTransactions, now_ms: int, wall_ms: int | None
@@ -181,19 +181,19 @@ class _Pass:
         replacement = Replacement(group, result.segment, self._truncations)
         try:
             self._keep_modification_time(replacement)
-            self._on_owner(owner, lambda: owner.begin_swap(replacement))
+            self._on_owner(owner, lambda: owner.swaps.begin(replacement))
         except BaseException:
-            owner.discard(result.segment)
+            owner.swaps.discard(result.segment)
             raise
-        # From here on there is no way back: a start would finish what has begun.
-        owner.sync_names()
-        self._on_owner(owner, lambda: owner.replace_segments(replacement))
-        owner.sync_names()
+        # From here on a start would finish the swap.
+        owner.swaps.sync_names()
+        self._on_owner(owner, lambda: owner.swaps.complete(replacement))
+        owner.swaps.sync_names()
         statistics.segments_before += len(group)
         statistics.segments_after += 1
 
     def _keep_modification_time(self, replacement: Replacement) -> None:
-        """Retention goes by it where records have no timestamps."""
+        """Retention uses it if records have no timestamps."""
         files = self._owner.directory.files
         files.set_modified_ms(replacement.new.path(LOG) + CLEANED, files.modified_ms(replacement.old[-1].path(LOG)))
 
@@ -207,8 +207,8 @@ class SegmentSize:
 
 
 def group_sizes(sizes: list[SegmentSize], config: LogConfig, first_uncleanable_offset: int) -> list[int]:
-    """How many segments after one another become one each: no more than one segment may hold even if nothing is
-    removed, by its size, by its indexes, and by the 31 bits that an index has for an offset.
+    """How many consecutive segments form each group (Kafka's groupSegmentsBySize): no more than fit in one segment,
+    even if nothing is removed, by its size, its indexes, and the 31 bits that an index has for an offset.
     """
     ends = [*(one.base_offset for one in sizes[1:]), first_uncleanable_offset]
     counts: list[int] = []
@@ -220,7 +220,7 @@ def group_sizes(sizes: list[SegmentSize], config: LogConfig, first_uncleanable_o
             and size + one.size <= config.segment_bytes
             and index_size + one.index_size <= config.segment_index_bytes
             and time_index_size + one.time_index_size <= config.segment_index_bytes
-            # What is empty adds no offset.
+            # An empty segment adds no offset.
             and (one.size == 0 or end - 1 - base_offset <= LARGEST_RELATIVE_OFFSET)
         ):
             counts[-1] += 1

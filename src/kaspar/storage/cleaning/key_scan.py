@@ -1,7 +1,7 @@
-"""Learns the last offset of every key of the dirty part of a log, as far as the map has room.
+"""Maps every key of the dirty part of a log to its last offset, as far as the map has room (Kafka's buildOffsetMap).
 
-Records of aborted transactions are nobody's last value, and control records have no keys that mean anything: neither
-is mapped. Nothing at or behind `end` is looked at, for it may not be decided yet.
+Records of aborted transactions replace nothing, and control records have no keys in this sense: neither is mapped.
+Nothing at or above `end` is read, for its transactions may still be open.
 """
 
 from contextlib import closing
@@ -10,13 +10,13 @@ from typing import NamedTuple
 from kaspar.base.errors import MalformedBytes
 from kaspar.records import read_header
 from kaspar.records.compaction import KeyMap
+from kaspar.storage.cleaning.chunks import Chunk, read_chunks
 from kaspar.storage.cleaning.errors import DamagedSegment
-from kaspar.storage.cleaning.pieces import Piece, pieces
 from kaspar.storage.cleaning.throttle import Pace
 from kaspar.storage.cleaning.transactions import CleanedTransactions, aborted_between, control_type_of
-from kaspar.storage.file_names import LOG
+from kaspar.storage.disk.file_names import LOG
 from kaspar.storage.log import Log
-from kaspar.storage.segment import Segment
+from kaspar.storage.segments.segment import Segment
 
 
 class KeyScan(NamedTuple):
@@ -53,27 +53,27 @@ class _Scan:
                 break
             self._scan(segment)
         if not self._keys.is_full:
-            # There may be no batch any more where the last offsets were.
+            # An earlier cleaning may have removed the batches at the last offsets.
             self._keys.latest_offset = self._end - 1
         return KeyScan(self._keys.records_read, self._bytes_read)
 
     def _scan(self, segment: Segment) -> None:
-        with closing(pieces(self._owner, segment, self._pace, from_offset=self._begin)) as whole_pieces:
-            for piece in whole_pieces:
-                self._bytes_read += piece.end
+        with closing(read_chunks(self._owner, segment, self._pace, from_offset=self._begin)) as chunks:
+            for chunk in chunks:
+                self._bytes_read += chunk.end
                 try:
-                    if not self._map(piece):
+                    if not self._map(chunk):
                         return
                 except MalformedBytes as error:
-                    raise DamagedSegment(segment.path(LOG), piece.position, str(error)) from error
+                    raise DamagedSegment(segment.path(LOG), chunk.position, str(error)) from error
 
-    def _map(self, piece: Piece) -> bool:
-        """False if nothing more is to be mapped, here or in a later piece of the segment."""
-        keys, data = self._keys, piece.data
+    def _map(self, chunk: Chunk) -> bool:
+        """False if nothing more is to be mapped in this segment."""
+        keys, data = self._keys, chunk.data
         position = 0
         while True:
-            position = keys.map_plain(data, position, piece.end, self._begin, self._end)
-            if keys.is_full or position == piece.end:
+            position = keys.map_plain(data, position, chunk.end, self._begin, self._end)
+            if keys.is_full or position == chunk.end:
                 return not keys.is_full
             header = read_header(data, position)
             if header.base_offset >= self._end:

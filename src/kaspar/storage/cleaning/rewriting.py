@@ -1,7 +1,7 @@
-"""Writes a group of old segments anew as one: without the records that a later one of the same key has made old.
+"""Rewrites a group of old segments as one, without the records that a later record of the same key replaces.
 
-The new segment's files end in `.cleaned` until they take the place of the old ones. Everything in them is synced
-before they are handed over; whatever goes wrong on the way, none of them is left.
+The new segment's files end in `.cleaned` until they replace the old ones. They are synced before they are handed over;
+if anything fails before, they are removed.
 """
 
 import contextlib
@@ -11,17 +11,17 @@ from typing import NamedTuple
 from kaspar.base.errors import MalformedBytes
 from kaspar.records import BatchHeader, read_header
 from kaspar.records.compaction import BatchFate, BatchFilter, IndexPoints, KeyMap
+from kaspar.storage.cleaning.chunks import Chunk, read_chunks
 from kaspar.storage.cleaning.errors import DamagedSegment, OverfullSegment
-from kaspar.storage.cleaning.pieces import Piece, pieces
 from kaspar.storage.cleaning.throttle import Pace
 from kaspar.storage.cleaning.transactions import CleanedTransactions, aborted_between, control_type_of
-from kaspar.storage.file_names import CLEANED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TRANSACTION_INDEX
-from kaspar.storage.files import Bytes, Files, sync_file, unlink_if_there, write_all
-from kaspar.storage.indexes import OffsetIndex, TimeIndex, create_index_file
+from kaspar.storage.disk.file_names import CLEANED, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, TRANSACTION_INDEX
+from kaspar.storage.disk.files import Bytes, Files, sync_file, unlink_if_there, write_all
 from kaspar.storage.log import Log
-from kaspar.storage.producer_state import ProducerEntry
-from kaspar.storage.segment import CLOSED, Segment
-from kaspar.storage.transaction_index import TransactionIndex
+from kaspar.storage.producers.entry import ProducerEntry
+from kaspar.storage.segments.indexes import OffsetIndex, TimeIndex, create_index_file
+from kaspar.storage.segments.segment import CLOSED, Segment
+from kaspar.storage.segments.transaction_index import TransactionIndex
 
 _LARGEST_RELATIVE_OFFSET = 0x7FFF_FFFF
 _LARGEST_POSITION = 0x7FFF_FFFF
@@ -29,7 +29,7 @@ _LARGEST_POSITION = 0x7FFF_FFFF
 
 class Rewritten(NamedTuple):
     segment: Segment
-    """As it will be once its files have lost their `.cleaned`."""
+    """Its files still end in `.cleaned`."""
     records_read: int
     bytes_read: int
     records_kept: int
@@ -47,12 +47,11 @@ def rewrite(
     now_ms: int,
     wall_ms: int | None = None,
 ) -> Rewritten:
-    """One new segment from `segments`, which follow one another and are not written to. `keys` is filled, and
-    `transactions` has seen every segment before them. Raises CleaningStopped, Uncleanable or OSError.
+    """One new segment from `segments`, which are consecutive and take no appends. `keys` is filled, and `transactions`
+    has seen every segment before them. Raises CleaningStopped, Uncleanable or OSError.
 
-    Whether a delete horizon has come is judged by `now_ms`. Where that lags behind the wall clock because it does not
-    believe it yet, new horizons count from `wall_ms`: if the wall clock is right after all, what gets one now has to
-    stay for delete.retention.ms from then on.
+    `now_ms` decides whether a delete horizon has passed. If it lags behind a wall clock that is not believed yet, new
+    horizons count from `wall_ms`: should the wall clock be right after all, delete.retention.ms begins there.
     """
     new = NewSegment(owner.directory.files, owner.folder, segments[0].base_offset, owner.config.index_interval_bytes)
     try:
@@ -109,13 +108,13 @@ class _Rewriting:
         ends = owner.segments.base_offsets[slot + 1 : slot + 2]
         end = ends[0] if ends else owner.log_end_offset
         self._transactions.add_aborted(aborted_between(owner, segment.base_offset, end))
-        with contextlib.closing(pieces(owner, segment, self._pace)) as whole_pieces:
-            for piece in whole_pieces:
+        with contextlib.closing(read_chunks(owner, segment, self._pace)) as chunks:
+            for chunk in chunks:
                 try:
-                    self._filter_piece(piece)
+                    self._filter_chunk(chunk)
                 except MalformedBytes as error:
-                    raise DamagedSegment(segment.path(LOG), piece.position, str(error)) from error
-                self._bytes_read += piece.end
+                    raise DamagedSegment(segment.path(LOG), chunk.position, str(error)) from error
+                self._bytes_read += chunk.end
                 kept = self._filter.take()
                 if kept:
                     self._new.append(kept)
@@ -131,11 +130,11 @@ class _Rewriting:
             records_without_key=self._filter.records_without_key,
         )
 
-    def _filter_piece(self, piece: Piece) -> None:
+    def _filter_chunk(self, chunk: Chunk) -> None:
         position = 0
-        while (position := self._filter.filter_plain(piece.data, position, piece.end)) < piece.end:
-            header = read_header(piece.data, position)
-            self._filter.filter_batch(piece.data, position, header, self._fate_of(piece.data, position, header))
+        while (position := self._filter.filter_plain(chunk.data, position, chunk.end)) < chunk.end:
+            header = read_header(chunk.data, position)
+            self._filter.filter_batch(chunk.data, position, header, self._fate_of(chunk.data, position, header))
             position += header.size
 
     def _fate_of(self, data: bytes, position: int, header: BatchHeader) -> BatchFate:
@@ -146,7 +145,7 @@ class _Rewriting:
         return BatchFate(
             drops_records=ends_nothing and delete_horizon_ms is not None and delete_horizon_ms <= self._now_ms,
             ends_nothing=ends_nothing,
-            # Of a producer with no batch left, a marker is what still tells the epoch.
+            # If a producer has no batch left, its epoch is known from the marker alone.
             keeps_empty=self._marker_producers.get(header.producer_id) == header.producer_epoch,
         )
 
@@ -158,7 +157,7 @@ def _last_data_offset(entry: ProducerEntry) -> int:
 
 
 class NewSegment:
-    """The files of a segment in the making."""
+    """The `.cleaned` files of a segment while they are written."""
 
     def __init__(self, files: Files, folder: str, base_offset: int, index_interval_bytes: int) -> None:
         self._files = files
@@ -213,7 +212,7 @@ class NewSegment:
         return segment
 
     def discard(self) -> None:
-        """Leave none of the files behind."""
+        """Remove the files."""
         with contextlib.suppress(OSError):
             self._close()
         for suffix in SEGMENT_SUFFIXES:

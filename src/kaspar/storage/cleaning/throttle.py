@@ -1,8 +1,7 @@
-"""How fast the cleaner reads and writes, all of its threads together: log.cleaner.io.max.bytes.per.second.
+"""Limits how fast all cleaner threads together read and write: log.cleaner.io.max.bytes.per.second.
 
-As in Kafka, every byte counts that is read to learn the keys, read to be filtered, or written. A piece is paid for
-after it was moved: whoever owes waits, in short steps, so that a stop or a new rate is noticed soon. Time in which
-nothing was moved is not saved up.
+As in Kafka, every byte counts that is read to map the keys, read to be filtered, or written. A thread waits after it
+has moved a chunk, in short steps, so that it soon notices a stop or a new rate. Idle time is not saved up.
 """
 
 import threading
@@ -19,7 +18,7 @@ _LONGEST_STEP_SECONDS = 0.1
 
 
 class Spending(Protocol):
-    """Who wants to know of moved bytes: the throttle, or somebody who asks it."""
+    """Counts bytes that were moved, and may wait: the throttle, or something that passes them on to it."""
 
     def spent(self, count: int, stopped: Callable[[], bool]) -> None: ...
 
@@ -39,13 +38,13 @@ class Throttle:
 
     @bytes_per_second.setter
     def bytes_per_second(self, rate: float) -> None:
-        """May be changed while threads wait: what is left of their debt is paid at the new rate."""
+        """May be changed while threads wait: the new rate holds for the rest of their wait."""
         with self._lock:
             self._pay()
             self._bytes_per_second = rate
 
     def spent(self, count: int, stopped: Callable[[], bool] = lambda: False) -> None:
-        """`count` bytes were moved. Waits until the rate allows for them, or until `stopped` says so."""
+        """`count` bytes were moved. Waits until the rate allows them, or until `stopped` returns True."""
         with self._lock:
             self._pay()
             self._owed_bytes += count
@@ -58,7 +57,7 @@ class Throttle:
             self._sleep(min(seconds, _LONGEST_STEP_SECONDS))
 
     def _pay(self) -> None:
-        """Time has paid for some of the bytes."""
+        """Subtract what the rate has allowed since the last call."""
         now = self._clock.monotonic()
         paid = (now - self._looked_at) * self._bytes_per_second
         self._owed_bytes = max(0.0, self._owed_bytes - paid) if self._bytes_per_second < UNLIMITED else 0.0
@@ -67,9 +66,9 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How one thread goes about its work: in pieces of so many bytes, no faster than it may, until it is stopped."""
+    """How one thread reads: in chunks of so many bytes, no faster than the throttle allows, until it is stopped."""
 
-    piece_bytes: int
+    chunk_bytes: int
     throttle: Spending
     stopped: Callable[[], bool] = lambda: False
 

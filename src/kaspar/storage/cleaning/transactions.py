@@ -1,21 +1,22 @@
-"""What a pass over a log learns of its transactions, batch by batch, in the order of their offsets (KIP-98, KIP-534).
+"""The transactions that a pass over a log meets, batch by batch, in the order of their offsets (KIP-98, KIP-534;
+Kafka's CleanedTransactionMetadata).
 
-- The records of an aborted transaction go.
-- A marker stays as long as this pass still met batches of its transaction before it. When it met none, the marker has
-  nothing left to end: it is given a delete horizon, and goes when that has passed.
+- The records of an aborted transaction are removed.
+- A marker stays as long as the pass meets batches of its transaction before it. If it meets none, the marker has
+  nothing left to end: it gets a delete horizon, and is removed once that has passed.
 - An aborted transaction of which batches were met stays in the index of aborted transactions, now that of the new
   segment.
 
-One is made for each pass, over all of its segments: a transaction may begin in one and end in another.
+One object serves a whole pass: a transaction may begin in one segment and end in another.
 """
 
 import heapq
 from collections.abc import Iterable
 
 from kaspar.records import BatchHeader, ControlType, Octets, control_type, iter_batch
-from kaspar.storage.file_names import TRANSACTION_INDEX
+from kaspar.storage.disk.file_names import TRANSACTION_INDEX
 from kaspar.storage.log import Log
-from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
+from kaspar.storage.segments.transaction_index import AbortedTransaction, TransactionIndex
 
 
 class CleanedTransactions:
@@ -26,16 +27,15 @@ class CleanedTransactions:
         self._aborted_with_batches: set[int] = set()
         self._committed_with_batches: set[int] = set()
         self.index: TransactionIndex | None = None
-        """Where what remains is noted: the index of the segment that is being written."""
+        """The index of the segment that is being written, which gets the aborted transactions that remain."""
 
     def add_aborted(self, transactions: Iterable[AbortedTransaction]) -> None:
-        """From the indexes of the segments that come next. One that is told again, because it reaches over several
-        segments, is one."""
+        """From the indexes of the segments that come next. One that spans several segments may be added repeatedly."""
         for transaction in transactions:
             heapq.heappush(self._ahead, (transaction.first_offset, transaction))
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """A batch of data was met: whether its records were aborted. False where it is in no transaction."""
+        """Whether the records of a data batch were aborted. False if it is in no transaction."""
         self._meet_aborted_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -46,7 +46,7 @@ class CleanedTransactions:
         return False
 
     def has_nothing_to_end(self, header: BatchHeader, control_type: ControlType | None) -> bool:
-        """A control batch was met, with a record of this type, or none: whether no reader needs it any more."""
+        """Whether no reader needs a control batch any more. Its record has this type, or was removed before."""
         self._meet_aborted_up_to(header.last_offset)
         match control_type:
             case None:
@@ -92,7 +92,7 @@ def aborted_between(owner: Log, begin: int, end: int) -> list[AbortedTransaction
 
 
 def control_type_of(data: Octets, position: int, header: BatchHeader) -> ControlType | None:
-    """What the control batch at `position` says; None if compaction has emptied it."""
+    """The type of the control batch at `position`; None if compaction has removed its record."""
     for record in iter_batch(data, position, header):
         return control_type(record)
     return None

@@ -1,4 +1,4 @@
-"""Reads commands, hands them to the client's library, writes answers. Starts only the library that it is asked for."""
+"""Reads commands, hands them to the client's library, writes responses. Imports only the requested library."""
 
 import importlib
 import itertools
@@ -107,14 +107,14 @@ class Calls:
             transformer.close()
 
 
-def answer(calls: Calls, library: Library, line: str) -> dict[str, Any]:
+def respond(calls: Calls, library: Library, line: str) -> dict[str, Any]:
     command = json.loads(line)
     command.pop("timeout_ms")
     try:
         return {"result": getattr(calls, command.pop("call"))(**command)}
     except ClientError as error:
         return {"error": error.code, "message": str(error)}
-    except Exception as error:  # whatever the client raises is its answer
+    except Exception as error:  # whatever the client raises is its response
         return {"error": library.error_name(error), "message": repr(error)}
 
 
@@ -124,7 +124,7 @@ def main() -> None:
     library: Library = module.library(bootstrap)
     calls = Calls(library)
     for line in sys.stdin:
-        print(json.dumps(answer(calls, library, line)), flush=True)
+        print(json.dumps(respond(calls, library, line)), flush=True)
     calls.close()
 
 

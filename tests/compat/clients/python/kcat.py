@@ -1,4 +1,4 @@
-"""kcat as a member of a group: a process for each consumer, which tells its assignment on standard error."""
+"""kcat as a member of a group: a process for each consumer, which prints its assignment on standard error."""
 
 import re
 import signal

@@ -62,11 +62,11 @@ class TransactionalProducer(abc.ABC):
 
 
 class Groups(abc.ABC):
-    """The calls of an admin client about groups, with answers in the form of JSON."""
+    """The calls of an admin client about groups, with responses in the form of JSON."""
 
     @abc.abstractmethod
     def states(self) -> list[Any]:
-        """Each group and its state, or null where the client does not tell it."""
+        """Each group and its state, or null where the client does not report it."""
 
     @abc.abstractmethod
     def describe(self, group: str) -> dict[str, Any]: ...
@@ -126,7 +126,7 @@ class PollingConsumer:
         def run() -> None:
             try:
                 outcome.set_result(call(self._consumer))
-            except Exception as error:  # told to the one who asked
+            except Exception as error:  # reported to the caller
                 outcome.set_exception(error)
 
         self._asked.put(run)
@@ -152,7 +152,7 @@ class PollingConsumer:
         try:
             self._records += self._consumer.poll()
             self._assignment = self._consumer.assignment()
-        except Exception as error:  # the end of this consumer, which a look at it tells
+        except Exception as error:  # the end of this consumer, reported by the next look at it
             self._error = self._error_name(error)
             self._assignment = set()
 
@@ -195,7 +195,7 @@ class Transformer:
                 records = self._consumer.poll()
                 if records:
                     self._transform(records)
-        except Exception as error:  # told by a look at it
+        except Exception as error:  # reported by the next look at it
             self._error = f"{self._library.error_name(error)} {error}"
         finally:
             self._consumer.close()

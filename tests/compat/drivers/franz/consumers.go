@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ func milliseconds(count int64) time.Duration {
 func (o *consumerOptions) of(bootstrap string) []kgo.Opt {
 	starts := map[string]kgo.Offset{"earliest": kgo.NewOffset().AtStart(), "latest": kgo.NewOffset().AtEnd()}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(bootstrap),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.ConsumerGroup(o.Group),
 		kgo.ConsumeStartOffset(starts[o.Reset]),
 		kgo.SessionTimeout(milliseconds(o.SessionTimeoutMs)),
@@ -176,7 +177,7 @@ func (c *consumer) poll(ctx context.Context) {
 	}
 }
 
-// fatal is the error of the broker that ends a consumer; whatever else a poll tells, such as a lost connection, passes.
+// fatal is the error of the broker that ends a consumer; any other error of a poll, such as a lost connection, passes.
 func fatal(fetches kgo.Fetches) error {
 	var found error
 	fetches.EachError(func(_ string, _ int32, err error) {

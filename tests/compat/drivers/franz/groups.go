@@ -29,7 +29,7 @@ type description struct {
 	Members  []member `json:"members"`
 }
 
-// The broker knows a group under one protocol only, and answers the question of the other with GROUP_ID_NOT_FOUND.
+// The broker knows a group under one protocol only, and responds to the API of the other with GROUP_ID_NOT_FOUND.
 func describeGroup(ctx context.Context, admin *kadm.Client, group string) (any, error) {
 	described, err := describeConsumerGroup(ctx, admin, group)
 	if errors.Is(err, kerr.GroupIDNotFound) || errors.Is(err, kerr.UnsupportedVersion) {

@@ -1,4 +1,4 @@
-// franz-go behind JSON lines: one command a line on standard input, one answer a line on standard output.
+// franz-go behind JSON lines: one command per line on standard input, one response per line on standard output.
 package main
 
 import (
@@ -74,7 +74,7 @@ func (h *header) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &[]any{&h.name, &h.value})
 }
 
-// The admin client is made anew for every command: an older one would answer metadata from its cache.
+// The admin client is recreated for every command: an older one would return metadata from its cache.
 type driver struct {
 	bootstrap string
 	admin     *kadm.Client
@@ -82,20 +82,20 @@ type driver struct {
 
 func main() {
 	commands := bufio.NewReader(os.Stdin)
-	answers := json.NewEncoder(os.Stdout)
+	responses := json.NewEncoder(os.Stdout)
 	opened := newSessions(os.Args[1])
 	for {
 		line, err := commands.ReadBytes('\n')
 		if err != nil {
 			return
 		}
-		if err := answers.Encode(answer(os.Args[1], opened, line)); err != nil {
+		if err := responses.Encode(respond(os.Args[1], opened, line)); err != nil {
 			return
 		}
 	}
 }
 
-func answer(bootstrap string, opened *sessions, line []byte) map[string]any {
+func respond(bootstrap string, opened *sessions, line []byte) map[string]any {
 	var c command
 	if err := json.Unmarshal(line, &c); err != nil {
 		return map[string]any{"error": "BAD_COMMAND", "message": err.Error()}
@@ -113,7 +113,7 @@ func answer(bootstrap string, opened *sessions, line []byte) map[string]any {
 }
 
 func callOnce(ctx context.Context, bootstrap string, c *command) (any, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap))
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (d *driver) createTopic(ctx context.Context, c *command) (any, error) {
 	for name, value := range c.Config {
 		config[name] = kadm.StringPtr(value)
 	}
-	response, err := d.admin.CreateTopic(ctx, c.Partitions, 1, config, c.Topic)
+	response, err := d.admin.CreateTopic(ctx, c.Partitions, -1, config, c.Topic)
 	return nil, either(err, response.Err)
 }
 
@@ -185,7 +185,7 @@ func (d *driver) produce(ctx context.Context, c *command) (any, error) {
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	}
 	options := []kgo.Opt{
-		kgo.SeedBrokers(d.bootstrap),
+		kgo.SeedBrokers(strings.Split(d.bootstrap, ",")...),
 		kgo.RequiredAcks(acks[c.Acks]),
 		kgo.ProducerBatchCompression(codecs[c.Codec]),
 		kgo.ProducerBatchMaxBytes(c.MaxBytes),
@@ -235,7 +235,7 @@ func (d *driver) consume(ctx context.Context, c *command) (any, error) {
 		"offset": kgo.NewOffset().At(c.Value), "timestamp": kgo.NewOffset().AfterMilli(c.Value),
 	}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(d.bootstrap),
+		kgo.SeedBrokers(strings.Split(d.bootstrap, ",")...),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic: {c.Partition: starts[c.Start]}}),
 		kgo.ConsumeResetOffset(resets[c.Reset]),
 		kgo.FetchMaxPartitionBytes(c.MaxBytes),

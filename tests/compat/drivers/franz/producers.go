@@ -11,7 +11,7 @@ import (
 
 func openProducer(ctx context.Context, bootstrap, transactionalID string, timeoutMs int64) (*kgo.Client, error) {
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(bootstrap),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.TransactionalID(transactionalID),
 		kgo.TransactionTimeout(milliseconds(timeoutMs)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),

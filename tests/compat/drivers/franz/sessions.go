@@ -27,7 +27,7 @@ func newSessions(bootstrap string) *sessions {
 	}
 }
 
-// call answers a command about consumers, producers and transformers; the last result says whether it was one.
+// call runs a command about consumers, producers and transformers; the last result says whether it was one.
 func (s *sessions) call(ctx context.Context, c *command) (any, error, bool) {
 	subject, verb, _ := strings.Cut(c.Call, "_")
 	var result any

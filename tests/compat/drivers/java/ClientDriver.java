@@ -38,7 +38,7 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/** Apache Kafka's own clients behind JSON lines: one command a line on standard input, one answer a line on standard output. */
+/** Apache Kafka's own clients behind JSON lines: one command per line on standard input, one response per line on standard output. */
 public final class ClientDriver {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration POLL = Duration.ofMillis(200);
@@ -58,25 +58,25 @@ public final class ClientDriver {
     }
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        PrintStream responses = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         ClientDriver driver = new ClientDriver(arguments[0]);
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            answers.println(JSON.writeValueAsString(driver.answer(JSON.readTree(line))));
+            responses.println(JSON.writeValueAsString(driver.respond(JSON.readTree(line))));
         }
         driver.admin.close();
     }
 
-    private Map<String, Object> answer(JsonNode command) {
-        Map<String, Object> answer = new HashMap<>();
+    private Map<String, Object> respond(JsonNode command) {
+        Map<String, Object> response = new HashMap<>();
         try {
-            answer.put("result", call(command));
+            response.put("result", call(command));
         } catch (Exception error) {
             Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
-            answer.put("error", errorName(cause));
-            answer.put("message", String.valueOf(cause));
+            response.put("error", errorName(cause));
+            response.put("message", String.valueOf(cause));
         }
-        return answer;
+        return response;
     }
 
     private static String errorName(Throwable cause) {
@@ -117,7 +117,7 @@ public final class ClientDriver {
     }
 
     private Object createTopic(String topic, JsonNode command) throws Exception {
-        NewTopic created = new NewTopic(topic, command.get("partitions").asInt(), (short) 1).configs(config(command));
+        NewTopic created = new NewTopic(topic, command.get("partitions").asInt(), (short) -1).configs(config(command));
         return done(admin.createTopics(List.of(created)).all(), command);
     }
 

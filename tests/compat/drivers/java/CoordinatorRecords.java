@@ -19,7 +19,7 @@ public final class CoordinatorRecords {
     private static final HexFormat HEX = HexFormat.of();
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        PrintStream responses = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         CoordinatorRecordSerde serde =
             (CoordinatorRecordSerde) Class.forName(arguments[0]).getDeclaredConstructor().newInstance();
@@ -27,7 +27,7 @@ public final class CoordinatorRecords {
             String[] words = line.split(" ");
             CoordinatorRecord record = serde.deserialize(bytes(words[0]), bytes(words[1]));
             short version = record.value().version();
-            answers.println(String.join("\t",
+            responses.println(String.join("\t",
                 record.key().getClass().getSimpleName(),
                 JSON.writeValueAsString(json(record.key(), (short) 0)),
                 JSON.writeValueAsString(json(record.value().message(), version)),

@@ -13,7 +13,7 @@ import org.apache.kafka.clients.admin.ListGroupsOptions;
 import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.common.TopicPartition;
 
-/** What the admin client tells of groups and does to them. */
+/** What the admin client reports about groups and does to them. */
 final class Groups {
     private final Admin admin;
 

@@ -198,7 +198,7 @@ final class PollingConsumer implements ConsumerRebalanceListener {
                 }
             }
             assignment = Set.copyOf(consumer.assignment());
-        } catch (Exception failure) { // the end of this consumer, which a look at it tells
+        } catch (Exception failure) { // the end of this consumer, reported by the next look at it
             error = ErrorNames.of(failure);
             assignment = Set.of();
         }

@@ -59,7 +59,7 @@ final class Transformer {
                     transform(records);
                 }
             }
-        } catch (Exception failure) { // told by a look at it
+        } catch (Exception failure) { // reported by the next look at it
             error = ErrorNames.of(failure) + " " + failure;
         }
     }

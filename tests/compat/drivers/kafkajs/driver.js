@@ -1,4 +1,4 @@
-// KafkaJS behind JSON lines: one command a line on standard input, one answer a line on standard output.
+// KafkaJS behind JSON lines: one command per line on standard input, one response per line on standard output.
 "use strict";
 
 const readline = require("node:readline");
@@ -37,7 +37,7 @@ function compressLz4(buffer) {
 
 const connect = () =>
   new Kafka({
-    brokers: [process.argv[2]],
+    brokers: process.argv[2].split(","),
     logLevel: logLevel.NOTHING,
     retry: { initialRetryTime: 50, retries: 5 },
   });
@@ -89,7 +89,7 @@ async function produce(command) {
 async function createTopic({ topic, partitions, config }) {
   const configEntries = Object.entries(config).map(([name, value]) => ({ name, value }));
   const created = await admin.createTopics({
-    topics: [{ topic, numPartitions: partitions, replicationFactor: 1, configEntries }],
+    topics: [{ topic, numPartitions: partitions, replicationFactor: -1, configEntries }],
   });
   if (!created) {
     throw new Refused("TOPIC_ALREADY_EXISTS", "createTopics() returned false");
@@ -155,7 +155,7 @@ const CALLS = {
   ...sessions.calls(connect, admin),
 };
 
-async function answer(line) {
+async function respond(line) {
   try {
     const command = JSON.parse(line);
     return { result: (await CALLS[command.call](command)) ?? null };
@@ -168,7 +168,7 @@ async function main() {
   await zstd.init();
   await admin.connect();
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    process.stdout.write(`${JSON.stringify(await answer(line))}\n`);
+    process.stdout.write(`${JSON.stringify(await respond(line))}\n`);
   }
   process.exit(); // whatever is still open
 }

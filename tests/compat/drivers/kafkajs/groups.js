@@ -1,4 +1,4 @@
-// What the admin client tells of groups and does to them.
+// What the admin client reports about groups and does to them.
 "use strict";
 
 const { AssignerProtocol } = require("kafkajs");

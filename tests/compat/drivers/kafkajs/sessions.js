@@ -12,7 +12,7 @@ function open(kind, session) {
   return last;
 }
 
-// KafkaJS tells the type of Kafka's error inside what it wraps around it: several errors, those of groups or partitions, or a cause.
+// KafkaJS reports the type of Kafka's error inside what it wraps around it: several errors, those of groups or partitions, or a cause.
 function typeOf(error) {
   const inner = error.errors?.[0] ?? error.groups?.[0]?.error ?? error.partitions?.[0]?.error ?? error.cause;
   return error.type ?? (inner ? typeOf(inner) : error.name);

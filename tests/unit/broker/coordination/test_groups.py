@@ -9,10 +9,7 @@ import pytest
 from kaspar.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from kaspar.broker.coordination.loading import ShardLoader
 from kaspar.broker.server import Broker
-from kaspar.coordination import Decision, Now
-from kaspar.groups.patterns import PatternsResolved, ResolvePatterns
-from kaspar.groups.shard import GroupShard
-from kaspar.metadata.events import (
+from kaspar.controller.events import (
     AlterConfigs,
     ConfigChange,
     ConfigOperation,
@@ -23,7 +20,10 @@ from kaspar.metadata.events import (
     TopicReference,
     UpdateFeatures,
 )
-from kaspar.metadata.features import UpgradeType
+from kaspar.controller.features import UpgradeType
+from kaspar.coordination import Decision, Now
+from kaspar.groups.consumer.patterns import PatternsResolved, ResolvePatterns
+from kaspar.groups.shard import GroupShard
 from kaspar.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -49,8 +49,8 @@ async def commit(broker: Broker, topic: str, offset: int) -> int:
         ),
         version=8,
     )
-    answer = await client.answer(OffsetCommitResponse)
-    return answer.topics[0].partitions[0].error_code
+    response = await client.response(OffsetCommitResponse)
+    return response.topics[0].partitions[0].error_code
 
 
 def committed(shard: GroupShard) -> dict[str, int]:
@@ -63,7 +63,7 @@ def test_a_shard_knows_topics_that_come_and_forgets_the_offsets_of_those_that_go
             await create_topic(broker, "before")
             shard = await coordinator(broker)
             await create_topic(broker, "after")
-            assert {*shard.surroundings.topics.names()} >= {"before", "after"}
+            assert {*shard.context.topics.names()} >= {"before", "after"}
             assert await commit(broker, "before", 5) == await commit(broker, "after", 6) == 0
             await broker.controller.submit(DeleteTopics((TopicReference("before"),)))
             await until(lambda: committed(shard) == {"after": 6})
@@ -95,7 +95,7 @@ def test_what_changes_while_a_shard_is_loaded_it_knows_when_it_is(
             may_go_on.set()
             await until(lambda: broker.groups.runtime.loading_count == 0)
             shard = broker.groups.runtime.shard_of("group")
-            assert {*shard.surroundings.topics.names()} == {"staying", "coming", CONSUMER_OFFSETS}
+            assert {*shard.context.topics.names()} == {"staying", "coming", CONSUMER_OFFSETS}
             await until(lambda: committed(shard) == {"staying": 6})
 
     run(scenario())
@@ -105,7 +105,7 @@ def test_settings_of_groups_and_of_the_broker_reach_the_shards(tmp_path: Path) -
     async def scenario() -> None:
         async with running(tmp_path, **ONE) as broker:
             shard = await coordinator(broker)
-            assert shard.surroundings.assignment_interval_ms("group") == 1000
+            assert shard.context.assignment_interval_ms("group") == 1000
             of_broker = ConfigChange(
                 ConfigResource(ResourceType.BROKER, ""),
                 (ConfigOperation.set("group.consumer.assignment.interval.ms", "2000"),),
@@ -115,8 +115,8 @@ def test_settings_of_groups_and_of_the_broker_reach_the_shards(tmp_path: Path) -
                 (ConfigOperation.set("consumer.assignment.interval.ms", "3000"),),
             )
             await broker.controller.submit(AlterConfigs((of_broker, of_group)))
-            assert shard.surroundings.assignment_interval_ms("group") == 2000
-            assert shard.surroundings.assignment_interval_ms("special") == 3000
+            assert shard.context.assignment_interval_ms("group") == 2000
+            assert shard.context.assignment_interval_ms("special") == 3000
 
     run(scenario())
 
@@ -157,11 +157,11 @@ def test_work_for_a_group_that_meets_a_bug_is_done_again(tmp_path: Path, monkeyp
             return Decision()
 
         monkeypatch.setattr("kaspar.broker.coordination.groups.FIRST_PAUSE_S", 0.001)
-        monkeypatch.setattr("kaspar.groups.patterns.resolve", resolve)
+        monkeypatch.setattr("kaspar.groups.consumer.patterns.resolve", resolve)
         monkeypatch.setattr(GroupShard, "patterns_resolved", resolved)
         async with running(tmp_path, **ONE) as broker:
             shard = await coordinator(broker)
-            broker.groups._perform(0, ResolvePatterns("group", frozenset(), shard.surroundings.topics, 7))
+            broker.groups._perform(0, ResolvePatterns("group", frozenset(), shard.context.topics, 7))
             await until(lambda: heard == [PatternsResolved("group", {}, 7)])
 
     run(scenario())

@@ -37,7 +37,7 @@ def record(name: str, text: str | None) -> Record:
 
 
 def append_raw(log: Log, batch: bytearray) -> None:
-    """As it is: whatever a log may hold, whoever wrote it."""
+    """As it is: a log may hold anything."""
     start = log.log_end_offset
     view = memoryview(batch)
     view[:8] = start.to_bytes(8, "big")
@@ -81,7 +81,7 @@ def log(tmp_path: Path) -> Log:
 
 def load(log: Log, piece_bytes: int = 300) -> tuple[ShardLoader, ToyShard]:
     shard = ToyShard(0, 0)
-    loader = ShardLoader(shard, log, piece_bytes=piece_bytes, cancelled=lambda: False)
+    loader = ShardLoader(shard, lambda: log, piece_bytes=piece_bytes, cancelled=lambda: False)
     loader.load_up_to(log.log_end_offset)
     assert loader.position == log.log_end_offset
     return loader, shard
@@ -190,9 +190,46 @@ def test_where_bytes_are_no_batches_loading_goes_on_with_the_next_segment(log: L
 
 def test_a_load_that_nobody_wants_any_longer_ends(log: Log) -> None:
     append(log, record("a", "1"))
-    loader = ShardLoader(ToyShard(0, 0), log, piece_bytes=100, cancelled=lambda: True)
+    loader = ShardLoader(ToyShard(0, 0), lambda: log, piece_bytes=100, cancelled=lambda: True)
     with pytest.raises(LoadCancelled):
         loader.load_up_to(log.log_end_offset)
+
+
+def test_a_log_that_moves_to_another_directory_while_it_is_loaded_is_read_to_its_new_end(tmp_path: Path) -> None:
+    old, new = (LogFolder(tmp_path / name, log_config(segment_bytes=2000)).log for name in ("old", "new"))
+    current = [old]
+
+    class MovesMeanwhile(ToyShard):
+        def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
+            super().replay_marker(producer, committed=committed)
+            current[0] = new
+            old.delete()
+            old.directory.files.rename(old.folder, f"{old.folder}-away")
+
+    for one in (old, new):
+        append(one, record("a", "1"), producer=PRODUCER)
+        end(one, PRODUCER, committed=True)
+        append(one, record("b", "2"))
+    shard = MovesMeanwhile(0, 0)
+    loader = ShardLoader(shard, lambda: current[0], piece_bytes=1, cancelled=lambda: False)
+    loader.load_up_to(old.log_end_offset)
+    append(new, record("c", "3"))
+    loader.load_up_to(new.log_end_offset)
+    assert shard.texts == {"a": "1", "b": "2", "c": "3"}
+    assert (loader.records, loader.damaged) == (3, 0)
+
+
+def test_a_read_that_fails_because_the_log_has_just_moved_is_repeated_from_the_new_one(tmp_path: Path) -> None:
+    old, new = (LogFolder(tmp_path / name, log_config()).log for name in ("old", "new"))
+    for one in (old, new):
+        append(one, record("a", "1"))
+    old.delete()
+    old.directory.files.rename(old.folder, f"{old.folder}-away")
+    looks = iter((old, old))
+    shard = ToyShard(0, 0)
+    loader = ShardLoader(shard, lambda: next(looks, new), piece_bytes=100, cancelled=lambda: False)
+    loader.load_up_to(new.log_end_offset)
+    assert shard.texts == {"a": "1"}
 
 
 def test_the_garbage_collector_waits_while_much_is_loaded_and_does_not_look_at_it_afterwards(
@@ -220,7 +257,7 @@ def test_the_garbage_collector_waits_while_much_is_loaded_and_does_not_look_at_i
 # -- on a broker -------------------------------------------------------------------------------------------------------
 
 
-def test_while_a_partition_is_loaded_requests_are_told_so_and_never_that_there_is_nothing(
+def test_while_a_partition_is_loading_requests_are_refused_and_never_find_it_empty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -268,6 +305,29 @@ def test_a_load_that_meets_a_bug_is_tried_again(tmp_path: Path, monkeypatch: pyt
     run(scenario())
 
 
+def test_a_load_whose_log_is_gone_is_tried_again_unless_it_was_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        gone = [LoadCancelled()]
+        real = ShardLoader.load_up_to
+
+        def load_up_to(loader: ShardLoader, end: int) -> None:
+            if gone:
+                raise gone.pop()
+            real(loader, end)
+
+        async with toys(tmp_path) as made:
+            made.put(a="1")
+            monkeypatch.setattr(ShardLoader, "load_up_to", load_up_to)
+            monkeypatch.setattr("kaspar.broker.coordination.runtime.RETRY_LOAD_S", 0.001)
+            made.elect(made.broker.broker_id, epoch=1)
+            await until(lambda: made.runtime.loading_count == 0)
+            assert made.ask("a") == Said("1")
+
+    run(scenario())
+
+
 def test_a_stop_does_not_wait_for_the_next_attempt_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         failed = threading.Event()
@@ -301,7 +361,7 @@ def test_what_comes_into_the_log_while_it_is_loaded_is_loaded_too(
 
         async with toys(tmp_path) as made:
             made.verify(PRODUCER)
-            made.submit(lambda shard, ticket, now: shard.put(ticket, now, PRODUCER, a="1"))
+            made.submit(lambda shard, now: shard.put(now, PRODUCER, a="1"))
             monkeypatch.setattr(ShardLoader, "load_up_to", load_up_to)
             made.elect(made.broker.broker_id, epoch=1)
             await asyncio.to_thread(has_begun.wait, 10)
@@ -328,7 +388,7 @@ def test_a_stop_waits_for_the_thread_that_loads(tmp_path: Path, monkeypatch: pyt
             try:
                 real(loader, end)
             finally:
-                time.sleep(0.05)  # the thread's own: whoever did not wait would be found out
+                time.sleep(0.05)  # in the thread: a caller that did not wait would be detected
                 ended.set()
 
         async with toys(tmp_path) as made:

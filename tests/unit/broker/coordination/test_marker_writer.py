@@ -10,9 +10,11 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
-from kaspar.broker.coordination.marker_writer import MarkerWriter
-from kaspar.broker.server import Broker
-from kaspar.transactions.actions import WriteMarkers
+from kaspar.broker.coordination.marker_writer import Due, MarkerWriter
+from kaspar.broker.coordination.markers import Marker, MarkerKind
+from kaspar.broker.services import Failures, Tasks
+from kaspar.metadata.images import ImageSource
+from kaspar.transactions.actions import WriteFences, WriteMarkers
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 SHARD = 7
@@ -38,47 +40,50 @@ class Cluster:
         self.says: dict[TopicPartition, deque[ErrorCode | asyncio.Event | Exception]] = {}
         self.bugs: list[Exception] = []
         self.given: list[TopicPartition] = []
-        self.reported: list[WriteMarkers] = []
+        self.deleted: set[TopicPartition] = set()
+        self.reported: list[Due] = []
+        self.abandoned: list[Due] = []
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_ours = True
-        broker = SimpleNamespace(
-            image=SimpleNamespace(has_partition=lambda each: each in self.existing),
-            spawn=self.spawn,
-            request_failed=self.bugs.append,
-        )
+        self.term = 0
+        image = SimpleNamespace(has_partition=lambda each: each in self.existing)
         self.writer = MarkerWriter(
-            cast(Broker, broker),
+            images=cast(ImageSource, SimpleNamespace(current=image)),
+            tasks=cast(Tasks, SimpleNamespace(spawn=self.spawn)),
+            failures=cast(Failures, SimpleNamespace(on_bug=self.bugs.append)),
             give=self.give,
-            is_ours=lambda partition, epoch: self.is_ours and (partition, epoch) == (SHARD, EPOCH),
+            is_deleted=self.is_deleted,
+            claim=self.claim,
             written=lambda partition, action: self.reported.append(action),
+            abandoned=lambda partition, action: self.abandoned.append(action),
         )
+
+    def claim(self, partition: int) -> Callable[[], bool]:
+        assert partition == SHARD
+        term = self.term
+        return lambda: self.is_ours and self.term == term
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def give(
-        self,
-        partition: TopicPartition,
-        producer: ProducerIdAndEpoch,
-        *,
-        committed: bool,
-        coordinator_epoch: int,
-        transaction_version: int,
-    ) -> ErrorCode:
-        assert (producer, committed, coordinator_epoch, transaction_version) == ((1000, 5), True, EPOCH, 2)
+    async def is_deleted(self, partition: TopicPartition) -> bool:
+        return partition in self.deleted
+
+    async def give(self, partition: TopicPartition, marker: Marker) -> ErrorCode:
+        assert marker[1:] == ((1000, 5), EPOCH, 2 if marker.kind is MarkerKind.COMMIT else 0)
         self.given.append(partition)
-        answers = self.says.get(partition)
-        if not answers:
+        responses = self.says.get(partition)
+        if not responses:
             return ErrorCode.NONE
-        answer = answers.popleft()
-        if isinstance(answer, asyncio.Event):
-            await answer.wait()
+        response = responses.popleft()
+        if isinstance(response, asyncio.Event):
+            await response.wait()
             return ErrorCode.NONE
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if isinstance(response, Exception):
+            raise response
+        return response
 
     async def until(self, condition: Callable[[], bool]) -> None:
         for _ in range(10_000):
@@ -110,7 +115,7 @@ def play(scene: Callable[[Cluster], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(run())
 
 
-def test_a_bug_met_on_the_way_is_told_and_the_marker_written_all_the_same() -> None:
+def test_a_bug_is_reported_and_the_marker_is_still_written() -> None:
     async def scene(cluster: Cluster) -> None:
         bug = ZeroDivisionError()
         cluster.says[A0] = deque([bug])
@@ -175,12 +180,37 @@ def test_a_partition_that_has_seen_a_later_epoch_needs_no_marker() -> None:
     play(scene)
 
 
-def test_a_topic_that_is_gone_needs_no_marker() -> None:
+def test_a_topic_that_is_deleted_needs_no_marker() -> None:
     async def scene(cluster: Cluster) -> None:
         cluster.existing = {A0, A1}
+        cluster.deleted = {B0}
         cluster.writer.write(SHARD, markers(A0, B0))
         await cluster.until(lambda: bool(cluster.reported))
         assert cluster.given == [A0]
+
+    play(scene)
+
+
+def test_a_topic_that_an_image_merely_lacks_gets_its_marker_when_it_is_back() -> None:
+    async def scene(cluster: Cluster) -> None:
+        cluster.existing = {A0, A1}
+        cluster.writer.write(SHARD, markers(A0, B0))
+        await cluster.until(lambda: cluster.given == [A0] and cluster.writer.waiting_count == 1)
+        cluster.existing = {A0, A1, B0}
+        cluster.writer.image_changed()
+        await cluster.until(lambda: bool(cluster.reported))
+        assert cluster.given == [A0, B0]
+
+    play(scene)
+
+
+def test_fences_are_written_as_markers_are() -> None:
+    async def scene(cluster: Cluster) -> None:
+        action = WriteFences("payments", ProducerIdAndEpoch(1000, 5), EPOCH, frozenset({A0, B0}))
+        cluster.says[A0] = deque([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NETWORK_EXCEPTION])
+        cluster.writer.write(SHARD, action)
+        await cluster.until(lambda: cluster.reported == [action])
+        assert sorted(cluster.given) == [A0, A0, A0, B0]
 
     play(scene)
 
@@ -192,7 +222,7 @@ def test_a_topic_that_goes_while_it_is_waited_for_is_noticed_at_once(monkeypatch
         cluster.says[B0] = deque([ErrorCode.KAFKA_STORAGE_ERROR])
         cluster.writer.write(SHARD, markers(B0))
         await cluster.until(lambda: cluster.writer.waiting_count == 1)
-        cluster.existing = {A0, A1}
+        cluster.existing, cluster.deleted = {A0, A1}, {B0}
         cluster.writer.image_changed()
         await cluster.until(lambda: bool(cluster.reported))
 
@@ -223,5 +253,26 @@ def test_when_another_broker_coordinates_it_nothing_more_is_written_or_reported(
         cluster.is_ours = False
         await cluster.until(lambda: not cluster.tasks)
         assert not cluster.reported
+        assert cluster.abandoned == [markers(A0, B0)]
+
+    play(scene)
+
+
+def test_a_writer_from_before_a_break_writes_and_reports_nothing_more() -> None:
+    """A broker that lost its registration may coordinate again in the same epoch, with writers of its own: a marker of
+    the former ones would end the next transaction of the producer.
+    """
+
+    async def scene(cluster: Cluster) -> None:
+        slow = asyncio.Event()
+        cluster.says[A0] = deque([slow])
+        cluster.writer.write(SHARD, markers(A0))
+        await cluster.until(lambda: A0 in cluster.given)
+        cluster.term += 1
+        slow.set()
+        await cluster.until(lambda: not cluster.tasks)
+        assert cluster.given == [A0]
+        assert not cluster.reported
+        assert cluster.abandoned == [markers(A0)]
 
     play(scene)

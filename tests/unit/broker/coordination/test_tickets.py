@@ -1,4 +1,4 @@
-"""Who waits for a coordinator's answer hears it once, at once, and in the words of its version."""
+"""A ticket is completed once, without delay, and with the response of its version."""
 
 import asyncio
 
@@ -21,53 +21,53 @@ def without_code(message: Message) -> Message:
     return TAKEN
 
 
-def test_whoever_waits_hears_the_answer_when_it_is_given() -> None:
+def test_a_waiter_gets_the_response_when_it_comes() -> None:
     heard: list[Message] = []
     waiting: set[RequestTicket] = set()
     ticket = new_ticket().wait_among(waiting)
-    ticket.when_answered(heard.append)
+    ticket.on_response(heard.append)
     assert (heard, waiting) == ([], {ticket})
     ticket.refuse(ErrorCode.NOT_COORDINATOR)
     assert (heard, waiting) == ([REFUSED], set())
 
 
-def test_the_first_answer_counts() -> None:
+def test_the_first_response_counts() -> None:
     heard: list[Message] = []
     ticket = new_ticket()
-    ticket.when_answered(heard.append)
-    ticket.answer(TAKEN)
-    ticket.answer(REFUSED)
+    ticket.on_response(heard.append)
+    ticket.respond(TAKEN)
+    ticket.respond(REFUSED)
     ticket.refuse(ErrorCode.REQUEST_TIMED_OUT)
     assert heard == [TAKEN]
 
 
-def test_an_answer_that_is_there_is_heard_at_once() -> None:
+def test_an_available_response_is_delivered_at_once() -> None:
     heard: list[Message] = []
     ticket = new_ticket()
-    ticket.answer(TAKEN)
-    ticket.when_answered(heard.append)
+    ticket.respond(TAKEN)
+    ticket.on_response(heard.append)
     assert heard == [TAKEN]
 
 
-@pytest.mark.parametrize("answered_before", [True, False])
-def test_a_ticket_can_be_awaited(answered_before: bool) -> None:
+@pytest.mark.parametrize("responded_before", [True, False])
+def test_a_ticket_can_be_awaited(responded_before: bool) -> None:
     async def scenario() -> None:
         ticket = new_ticket()
-        if answered_before:
-            ticket.answer(TAKEN)
+        if responded_before:
+            ticket.respond(TAKEN)
         else:
-            asyncio.get_running_loop().call_soon(ticket.answer, TAKEN)
+            asyncio.get_running_loop().call_soon(ticket.respond, TAKEN)
         assert await ticket is TAKEN
 
     asyncio.run(scenario())
 
 
-def test_whoever_stops_waiting_harms_nobody() -> None:
+def test_a_cancelled_wait_has_no_effect() -> None:
     async def scenario() -> None:
         ticket = new_ticket()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(_heard(ticket), 0)
-        ticket.answer(TAKEN)
+        ticket.respond(TAKEN)
         assert ticket.message is TAKEN
 
     asyncio.run(scenario())
@@ -81,7 +81,7 @@ def test_an_older_client_hears_an_older_form() -> None:
     heard: list[Message] = []
     ticket = translated(new_ticket(), without_code)
     assert isinstance(ticket, RequestTicket)
-    ticket.when_answered(heard.append)
-    ticket.answer(REFUSED)
+    ticket.on_response(heard.append)
+    ticket.respond(REFUSED)
     assert heard == [TAKEN]
     assert translated(REFUSED, without_code) is TAKEN

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 from kaspar.base.errors import ErrorCode, StorageFailure
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.broker.coordination.markers import Marker
 from kaspar.broker.server import Broker
-from kaspar.metadata.events import DeleteTopics, TopicReference
+from kaspar.controller.events import DeleteTopics, TopicReference
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.transactions.state import Transaction, TransactionState
@@ -29,9 +31,9 @@ async def coordinating(*folders: Path, **settings: str) -> AsyncIterator[Broker]
 
 async def new_producer(client: Client, transactional_id: str) -> ProducerIdAndEpoch:
     client.send(InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000), version=5)
-    answer = await client.answer(InitProducerIdResponse)
-    assert answer.error_code == ErrorCode.NONE
-    return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+    response = await client.response(InitProducerIdResponse)
+    assert response.error_code == ErrorCode.NONE
+    return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
 
 async def write(
@@ -39,8 +41,8 @@ async def write(
 ) -> None:
     for topic, partition in partitions:
         produce(client, (topic, partition, batch_of(producer, 0)), transactional_id=transactional_id)
-        (answer,) = await client.produced()
-        assert answer.error_code == ErrorCode.NONE
+        (response,) = await client.produced()
+        assert response.error_code == ErrorCode.NONE
 
 
 async def commit(client: Client, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
@@ -51,9 +53,9 @@ async def commit(client: Client, transactional_id: str, producer: ProducerIdAndE
         committed=True,
     )
     client.send(request, version=5)
-    answer = await client.answer(EndTxnResponse)
-    assert answer.error_code == ErrorCode.NONE
-    return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+    response = await client.response(EndTxnResponse)
+    assert response.error_code == ErrorCode.NONE
+    return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
 
 def transaction(broker: Broker, transactional_id: str) -> Transaction:
@@ -68,7 +70,7 @@ def directory_of(broker: Broker, partition: TopicPartition) -> str:
 
 
 def fail_directory_of(broker: Broker, partition: TopicPartition) -> None:
-    broker.log_directory_failed(StorageFailure(directory_of(broker, partition), "the disk is gone"))
+    broker.failures.log_directory_failed(StorageFailure(directory_of(broker, partition), "the disk is gone"))
 
 
 def apart_from_the_coordinator(broker: Broker) -> tuple[TopicPartition, TopicPartition]:
@@ -131,6 +133,30 @@ def test_a_topic_that_is_deleted_is_waited_for_no_longer(tmp_path: Path) -> None
     run(scenario())
 
 
+def test_a_coordinator_that_is_out_of_touch_for_a_while_gives_no_marker_up(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with coordinating(tmp_path) as broker:
+            await create_topic(broker, "t")
+            client = Client(broker)
+            producer = await new_producer(client, "id")
+            await write(client, "id", producer, A)
+            give, in_touch = broker.transactions.markers._give, True
+            broker.transactions.runtime._services = replace(broker.coordinators.services, in_touch=lambda: in_touch)
+
+            async def fails_at_first(partition: TopicPartition, marker: Marker) -> ErrorCode:
+                nonlocal in_touch
+                in_touch = False
+                broker.transactions.markers._give = give
+                return ErrorCode.NETWORK_EXCEPTION
+
+            broker.transactions.markers._give = fails_at_first
+            await commit(client, "id", producer)
+            await until(lambda: transaction(broker, "id").state is S.COMPLETE_COMMIT)
+            assert not in_touch
+
+    run(scenario())
+
+
 def test_the_next_transaction_goes_on_as_soon_as_the_one_before_is_complete(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with coordinating(tmp_path, add_partitions_to_txn_retry_backoff_max_ms="60000") as broker:
@@ -161,7 +187,7 @@ def test_the_next_transaction_goes_on_as_soon_as_the_one_before_is_complete(tmp_
     run(scenario())
 
 
-def test_who_waits_for_too_long_is_told_to_come_back(tmp_path: Path) -> None:
+def test_a_request_that_waits_too_long_has_to_retry(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with coordinating(tmp_path, add_partitions_to_txn_retry_backoff_max_ms="1") as broker:
             await create_topic(broker, "t", 2)
@@ -182,7 +208,7 @@ def test_who_waits_for_too_long_is_told_to_come_back(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_an_id_that_nobody_knows_is_told_to_who_asks(tmp_path: Path) -> None:
+def test_an_unknown_id_is_reported_to_the_caller(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with coordinating(tmp_path) as broker:
             for add in (True, False):

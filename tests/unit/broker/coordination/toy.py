@@ -10,6 +10,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import BrokerId, LeaderEpoch, ProducerIdAndEpoch
 from kaspar.broker.coordination.internal_topics import InternalTopic
 from kaspar.broker.coordination.runtime import Runtime
+from kaspar.broker.coordination.tickets import RequestTicket
 from kaspar.broker.server import Broker
 from kaspar.coordination import Action, Decision, Now, Reply, StoredRecord, Ticket, Timer
 from kaspar.coordination.record_kinds import RecordKind, RecordKinds
@@ -21,7 +22,7 @@ from tests.unit.broker.running import running
 
 ME, OTHER = BrokerId(1), BrokerId(2)
 TOPIC = "__toys"
-Answer = Message | Awaitable[Message]
+Response = Message | Awaitable[Message]
 PRODUCER = ProducerIdAndEpoch(77, 3)
 
 
@@ -39,7 +40,7 @@ class ToyValue(Message):
 
 @dataclass(frozen=True, slots=True)
 class Said(Message):
-    """An answer: a text or a code."""
+    """A response: a text or a code."""
 
     text: str = ""
     code: ErrorCode = ErrorCode.NONE
@@ -102,12 +103,9 @@ class ToyShard:
         self.fired.append(key)
         return Decision()
 
-    def put(self, ticket: Ticket, now: Now, producer: ProducerIdAndEpoch | None = None, /, **texts: str) -> Decision:
-        return Decision(
-            records=[stored(name, text) for name, text in texts.items()],
-            replies=[Reply(ticket, Said("done"))],
-            producer=producer,
-        )
+    def put(self, now: Now, producer: ProducerIdAndEpoch | None = None, /, **texts: str) -> Decision:
+        records = [stored(name, text) for name, text in texts.items()]
+        return Decision(records, Said("done"), producer=producer)
 
     def get(self, name: str) -> Said:
         return Said(self.texts.get(name, ""))
@@ -145,7 +143,10 @@ class Toys:
             **changes,
         }
         self.runtime: Runtime[ToyShard] = Runtime(
-            broker, InternalTopic(**settings), ToyShard, lambda partition, action: self.perform(partition, action)
+            broker.coordinators.services,
+            InternalTopic(**settings),
+            ToyShard,
+            lambda partition, action: self.perform(partition, action),
         )
 
     @property
@@ -157,13 +158,18 @@ class Toys:
         """The one that the key "a" belongs to."""
         return self.broker.partitions.by_name[TOPIC].partitions[self.runtime.partition_of("a")]
 
-    def submit(self, decide: Callable[[ToyShard, Ticket, Now], Decision], key: str = "a") -> Answer:
+    def submit(self, decide: Callable[[ToyShard, Now], Decision], key: str = "a") -> Response:
         return self.runtime.submit(key, decide, refused)
 
-    def put(self, **texts: str) -> Answer:
-        return self.submit(lambda shard, ticket, now: shard.put(ticket, now, **texts))
+    def hold(self) -> Response:
+        """A request that waits until the shard releases it."""
+        ticket = RequestTicket(refused)
+        return self.runtime.submit_with_ticket("a", lambda shard, now: shard.hold(ticket), ticket)
 
-    def ask(self, name: str) -> Answer:
+    def put(self, **texts: str) -> Response:
+        return self.submit(lambda shard, now: shard.put(now, **texts))
+
+    def ask(self, name: str) -> Response:
         return self.runtime.ask("a", lambda shard, now: shard.get(name), refused)
 
     def verify(self, producer: ProducerIdAndEpoch) -> None:

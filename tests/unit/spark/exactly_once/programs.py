@@ -5,14 +5,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from kaspar.spark import foreach_batch
-from kaspar.spark.exactly_once.attempt import Attempt
-from kaspar.spark.exactly_once.blocks import Blocks
-from kaspar.spark.exactly_once.names import BatchName
+from kaspar.exactly_once.attempt import Attempt
+from kaspar.exactly_once.blocks import Blocks
+from kaspar.exactly_once.names import BatchName
+from kaspar.spark.exactly_once import foreach_batch
+from kaspar.spark.exactly_once.foreach_batch import Batch
 from kaspar.spark.exactly_once.task import TaskWritten
-from kaspar.spark.foreach_batch import Batch
 from tests.property.exactly_once_model import Cluster, Fuse, Row
-from tests.unit.spark.exactly_once.scenes import DriverProcess, decided
+from tests.unit.exactly_once.scenes import DriverProcess, decided
 
 SERVERS = {"kafka.bootstrap.servers": "h:9092"}
 TOPICS = ("large", "totals", "new")
@@ -46,7 +46,7 @@ class Program:
         with batch.writes.one(batch.name, topic):
             if not batch.is_published:
                 worker = self.cluster.process(f"worker {topic} of {batch.name.claim}")
-                attempt = Attempt.begin(worker.parties, worker.slots, batch.name)
+                attempt = Attempt.begin(worker.participants, worker.slots, batch.name)
                 assert attempt is not None
                 worker.write(attempt.transactional_id, attempt.producer, self.row(batch.name, topic))
                 attempt.prepare()

@@ -8,14 +8,14 @@ from contextlib import suppress
 import pytest
 
 from kaspar.base.errors import KasparError
-from kaspar.spark.exactly_once.blocks import Blocks, Scope
-from kaspar.spark.exactly_once.leftovers import end_left_overs
-from kaspar.spark.exactly_once.names import named_job
-from kaspar.spark.exactly_once.ownership import claim, release
-from kaspar.spark.exactly_once.parties import NameTaken, Superseded
+from kaspar.exactly_once.blocks import Blocks, Scope
+from kaspar.exactly_once.errors import NameTaken, Superseded
+from kaspar.exactly_once.leftovers import end_leftovers
+from kaspar.exactly_once.names import named_job
+from kaspar.exactly_once.ownership import claim, release
 from tests.property.exactly_once_model import Cluster, Killed
+from tests.unit.exactly_once.scenes import DriverProcess, is_killed, killed_at_every_step
 from tests.unit.spark.exactly_once.programs import QUERY, TOPICS, Program
-from tests.unit.spark.exactly_once.scenes import DriverProcess, is_killed, killed_at_every_step
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_second_block_is_refused_in_every_run_that_repeats_the_batch(cluster: 
     for run in ("first", "second", "third"):
         program = Program(cluster, run)
         program.go(0, "large")
-        with pytest.raises(KasparError, match="written by this run already, so this is not published: put all writes"):
+        with pytest.raises(KasparError, match="this block is not published: put all writes"):
             program.go(0, "totals")
         with pytest.raises(KasparError, match="put all writes of a batch into one"):
             program.go(1, "large")
@@ -154,7 +154,7 @@ def test_a_commit_that_failed_at_any_step_may_be_tried_again_in_the_same_run() -
         except Killed:
             failed = True
         program.fuse.left = -1
-        program.process = DriverProcess(cluster.process("connected anew", program.fuse))
+        program.process = DriverProcess(cluster.process("reconnected", program.fuse))
         while cluster.on_their_way:
             cluster.store(cluster.on_their_way.pop())
         if failed:
@@ -204,7 +204,7 @@ def test_a_block_that_ends_before_its_writes_publishes_nothing(cluster: Cluster)
 
     slow_writes: list[object] = []
 
-    with pytest.raises(KasparError, match="ended before its writes did"):
+    with pytest.raises(KasparError, match="ended while writes were still in progress"):
         leave_a_write_behind()
     assert not cluster.visible
     assert not cluster.open_ids()
@@ -233,12 +233,12 @@ def test_a_topic_that_is_added_between_a_crash_and_the_restart_is_published_or_m
         while cluster.on_their_way:
             cluster.store(cluster.on_their_way.pop())
         changed = Program(cluster, "changed")
-        is_decided = cluster.process("reader").parties.log.look(QUERY).is_decided(0)
+        is_decided = cluster.process("reader").participants.log.read_to_end(QUERY).is_decided(0)
         if is_decided:
-            with pytest.raises(KasparError, match="writes to large; now the program writes to new, too"):
+            with pytest.raises(KasparError, match="writes to large; now the program also writes to new"):
                 changed.go(0, "large", "new")
             assert topics_of(cluster, 0) == ["large"]
-            end_left_overs(cluster.process("command").parties, QUERY, accept_loss=True)
+            end_leftovers(cluster.process("command").participants, QUERY, accept_loss=True)
             Program(cluster, "accepted").go(0, "large", "new")
             assert topics_of(cluster, 0) == ["large"]
         else:
@@ -261,7 +261,7 @@ def test_a_topic_that_is_left_out_between_runs_misses_nothing(cluster: Cluster) 
 def test_outside_a_stream_another_topic_under_the_same_batch_is_refused(cluster: Cluster) -> None:
     Program(cluster, "by hand", stream=None).go(7, "large")
     Program(cluster, "by hand again", stream=None).go(7, "large")
-    with pytest.raises(KasparError, match="writes to large; now the program writes to totals"):
+    with pytest.raises(KasparError, match="writes to large; now the program also writes to totals"):
         Program(cluster, "by hand, other rows", stream=None).go(7, "totals")
     assert topics_of(cluster, 7) == ["large"]
 
@@ -288,19 +288,19 @@ def test_a_stream_is_refused_the_name_of_a_program_that_counts_by_itself(cluster
 def test_blocks_and_jobs_are_not_counted_under_one_name(cluster: Cluster) -> None:
     block = Program(cluster, "block", stream=None)
     block.go(3, "large", query="nightly/orders")
-    end_left_overs(cluster.process("command").parties, "nightly/orders")
+    end_leftovers(cluster.process("command").participants, "nightly/orders")
     cluster.compact(cluster.next_offset)
-    parties = cluster.process("worker").parties
+    participants = cluster.process("worker").participants
     with pytest.raises(NameTaken, match=r"counts the batches of kaspar.spark.batch"):
-        claim(parties, named_job("nightly", "orders", 1, "job"))
-    claim(parties, named_job("nightly", "counts", 1, "job"))
+        claim(participants, named_job("nightly", "orders", 1, "job"))
+    claim(participants, named_job("nightly", "counts", 1, "job"))
     with pytest.raises(NameTaken, match="counts the versions of a job"):
         block.go(4, "large", query="nightly/counts")
 
 
-def test_a_name_stays_with_its_stream_whoever_takes_it_over_meanwhile(cluster: Cluster) -> None:
+def test_a_name_stays_with_its_stream_through_a_takeover(cluster: Cluster) -> None:
     Program(cluster, "old").go(0, "large")
-    end_left_overs(cluster.process("command").parties, QUERY)
+    end_leftovers(cluster.process("command").participants, QUERY)
     cluster.compact(cluster.next_offset)
     with pytest.raises(NameTaken):
         Program(cluster, "new", stream="another").go(0, "large")
@@ -320,20 +320,20 @@ def test_a_log_that_does_not_know_its_stream_takes_the_next_one_for_it(cluster: 
         Program(cluster, "other", stream="another").go(6, "large")
 
 
-def test_a_name_that_is_released_at_any_step_is_counted_anew_or_not_at_all() -> None:
+def test_a_name_released_at_any_step_restarts_its_count_or_keeps_it() -> None:
     def scene(step: int) -> bool:
         cluster = Cluster()
         old = Program(cluster, "old")
         old.go(0, "large")
         command = cluster.process("command")
-        killed = is_killed(command, step, lambda: release(command.parties, QUERY))
+        killed = is_killed(command, step, lambda: release(command.participants, QUERY))
         while cluster.on_their_way:
             cluster.store(cluster.on_their_way.pop())
         if killed:
             with suppress(NameTaken):
                 Program(cluster, "too early", stream="another").go(0, "totals")
             if not topics_of(cluster, 0)[1:]:
-                release(cluster.process("again").parties, QUERY)
+                release(cluster.process("again").participants, QUERY)
         cluster.compact(cluster.next_offset)
         new = Program(cluster, "new", stream="another")
         new.go(0, "totals")
@@ -351,8 +351,8 @@ def test_a_name_that_is_released_at_any_step_is_counted_anew_or_not_at_all() -> 
 def test_a_stream_whose_name_was_released_does_not_get_it_back(cluster: Cluster) -> None:
     """As where a supervisor starts the old query again: it would repeat its last batch."""
     Program(cluster, "old").go(0, "large")
-    release(cluster.process("command").parties, QUERY)
-    end_left_overs(cluster.process("another command").parties, QUERY)
+    release(cluster.process("command").participants, QUERY)
+    end_leftovers(cluster.process("another command").participants, QUERY)
     with pytest.raises(NameTaken, match="was released for others"):
         Program(cluster, "started again").go(0, "large")
     Program(cluster, "new", stream="another").go(0, "totals")
@@ -361,9 +361,9 @@ def test_a_stream_whose_name_was_released_does_not_get_it_back(cluster: Cluster)
 
 def test_a_completion_that_arrives_after_its_name_was_released_does_not_count(cluster: Cluster) -> None:
     Program(cluster, "old").go(0, "large")
-    last = cluster.process("reader").parties.log.look(QUERY).last
+    last = cluster.process("reader").participants.log.read_to_end(QUERY).last
     assert last is not None
-    release(cluster.process("command").parties, QUERY)
+    release(cluster.process("command").participants, QUERY)
     cluster.store([last.completion()])
     Program(cluster, "new", stream="another").go(0, "totals")
     cluster.compact(cluster.next_offset)

@@ -2,15 +2,15 @@
 
 import pytest
 
+from kaspar.exactly_once.decision_log import partition_of
+from kaspar.exactly_once.errors import DecidedNotCommitted
+from kaspar.exactly_once.leftovers import end_leftovers
+from kaspar.exactly_once.names import BatchName, unnamed_job
 from kaspar.spark.exactly_once import driver
-from kaspar.spark.exactly_once.decision_log import partition_of
-from kaspar.spark.exactly_once.leftovers import end_left_overs
-from kaspar.spark.exactly_once.names import BatchName, unnamed_job
-from kaspar.spark.exactly_once.parties import DecidedNotCommitted
 from kaspar.spark.exactly_once.task import TaskWritten
-from kaspar.spark.write_options import WriteOptions
+from kaspar.spark.writing.options import WriteOptions
 from tests.property.exactly_once_model import Cluster
-from tests.unit.spark.exactly_once.scenes import TASKS, DriverProcess, Run, is_killed, killed_at_every_step
+from tests.unit.exactly_once.scenes import TASKS, DriverProcess, Run, is_killed, killed_at_every_step
 
 OPTIONS = WriteOptions.of({"kafka.bootstrap.servers": "h:9092", "guarantee": "exactly-once"})
 
@@ -39,12 +39,14 @@ def test_what_a_job_had_decided_when_its_driver_died_is_finished_by_the_next_job
         is_dead = is_killed(job.committer, step, job.publish)
         cluster.on_their_way.clear()
         query = job.batch(0).query
-        is_decided = bool(cluster.visible) or cluster.process("reader").parties.log.look(query).pending is not None
+        is_decided = (
+            bool(cluster.visible) or cluster.process("reader").participants.log.read_to_end(query).pending is not None
+        )
         Job(cluster, "next").publish()
         times = 2 if is_decided else 1
         assert [cluster.visible[0, task] for task in range(TASKS)] == [times] * TASKS
         assert bool(cluster.open_ids()) == (not is_decided)
-        end_left_overs(cluster.process("command").parties, query)
+        end_leftovers(cluster.process("command").participants, query)
         assert not cluster.open_ids(), "what was not decided is ended by hand"
         assert [cluster.visible[0, task] for task in range(TASKS)] == [times] * TASKS
         return is_dead
@@ -55,7 +57,7 @@ def test_what_a_job_had_decided_when_its_driver_died_is_finished_by_the_next_job
 def test_a_driver_that_is_alive_after_all_finds_its_job_done() -> None:
     cluster = Cluster()
     slow, other = Job(cluster, "slow"), Job(cluster, "other")
-    coordinator = slow.committer.parties.coordinator
+    coordinator = slow.committer.participants.coordinator
     end = coordinator.end
 
     def other_is_faster(endings):  # type: ignore[no-untyped-def]
@@ -67,11 +69,11 @@ def test_a_driver_that_is_alive_after_all_finds_its_job_done() -> None:
     slow.publish()
     assert [cluster.visible[0, task] for task in range(TASKS)] == [2] * TASKS
     assert not cluster.open_ids()
-    assert cluster.process("reader").parties.log.look(slow.batch(0).query).owners == []
+    assert cluster.process("reader").participants.log.read_to_end(slow.batch(0).query).owners == []
 
 
-def test_a_job_that_another_carries_out_and_forgets_at_any_step_of_its_commit_is_not_told_as_failed() -> None:
-    """Whoever is told so repeats it, and has its rows twice."""
+def test_a_job_that_another_completes_at_any_step_of_its_commit_is_not_reported_as_failed() -> None:
+    """A caller that sees a failure repeats the job, and gets its rows twice."""
 
     def scene(step: int) -> bool:
         cluster = Cluster()
@@ -103,7 +105,7 @@ def test_a_job_that_another_carries_out_and_forgets_at_any_step_of_its_commit_is
 def test_a_job_that_is_published_does_not_fail_if_the_log_is_away_after_that() -> None:
     cluster = Cluster()
     job = Job(cluster, "job")
-    log = job.committer.parties.log
+    log = job.committer.participants.log
     append = log.append
 
     def no_tombstones(query, records):  # type: ignore[no-untyped-def]
@@ -121,17 +123,17 @@ def test_a_job_that_fails_after_its_decision_says_that_it_must_not_be_repeated(
 ) -> None:
     cluster = Cluster()
     job = Job(cluster, "job")
-    coordinator = job.committer.parties.coordinator
+    coordinator = job.committer.participants.coordinator
 
     def away(endings):  # type: ignore[no-untyped-def]
         raise OSError("away")
 
     coordinator.end = away  # type: ignore[method-assign, assignment]
-    with pytest.raises(DecidedNotCommitted, match="do not repeat a job for that"):
+    with pytest.raises(DecidedNotCommitted, match="do not repeat the job"):
         job.publish()
     del coordinator.end
     monkeypatch.setattr(driver, "this_process", lambda _: DriverProcess(job.committer))
-    driver.give_up_messages(OPTIONS, job.batch(0), [TaskWritten(job.batch(0), 1, each) for each in job.written])
+    driver.abort_messages(OPTIONS, job.batch(0), [TaskWritten(job.batch(0), 1, each) for each in job.written])
     assert "is published all the same" in capsys.readouterr().err
     assert [cluster.visible[0, task] for task in range(TASKS)] == [1] * TASKS
 

@@ -124,7 +124,7 @@ def test_a_dead_letter_has_its_own_time_and_the_headers_of_kafka_connect_behind_
 
 def test_a_bad_record_of_the_dead_letter_topic_itself_stops_the_query() -> None:
     decoders: dict[Field, Decoder] = {"value": decoder_of(Options(value_format=JSON), "value")}
-    with pytest.raises(UndecodableRecord, match=r"offset 10 of dead-3 .* which names another topic"):
+    with pytest.raises(UndecodableRecord, match=r"offset 10 of dead-3 .* Set the option 'deadLetterTopic'"):
         decode_batch(raw([None], [b"{"], topic="dead"), decoders, ["value"], Kept())
 
 

@@ -97,8 +97,8 @@ def test_many_bad_records_among_good_ones() -> None:
         ("null", "it is null, which is not an object"),
         ("[1]", "it is [1], which is not an object"),
         ('{"v": "' + "x" * 100 + '"}', 'v is "' + "x" * 56 + "..., which is not a whole number"),
-        ("[" * 100_000, "it is nested too deep"),
-        ('{"v": ' * 800 + "1" + "}" * 800, "it is nested too deep"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ('{"v": ' * 800 + "1" + "}" * 800, "it is nested too deeply"),
     ],
 )
 def test_the_reason_says_what_is_wrong(text: str, reason: str) -> None:
@@ -140,7 +140,7 @@ def test_the_reason_says_what_is_wrong(text: str, reason: str) -> None:
         ('{"x": [1.50, null]}', "string", '{"x":[1.50,null]}'),
         ("12.50", "string", "12.50"),
         ("true", "string", "true"),
-        ('"\\ud800"', "string", "v has half of a surrogate pair in it"),
+        ('"\\ud800"', "string", "v has an unpaired surrogate"),
     ],
 )
 def test_values_of_each_type(text: str, data_type: str, value: str) -> None:

@@ -12,7 +12,7 @@ from kaspar.spark.formats import FormatOptions, decoder_of
 from kaspar.spark.formats.decoder import rows_refused
 from kaspar.spark.formats.plain import StringDecoder
 from kaspar.spark.kafka_settings import InvalidOption
-from kaspar.spark.write_options import WriteOptions
+from kaspar.spark.writing.options import WriteOptions
 
 BYTES = FormatOptions()
 
@@ -70,9 +70,12 @@ def test_options_that_contradict_each_other_are_refused(options: dict[str, str],
 @pytest.mark.parametrize(
     ("declared", "complaint"),
     [
-        (FormatOptions("json", schema="a what"), "Option 'value.schema' cannot be used: .*'what' is not a type"),
+        (
+            FormatOptions("json", schema="a what"),
+            "Option 'value.schema' cannot be used: .*'what' is not a supported",
+        ),
         (FormatOptions("json", schema="a map<int,int>"), "type map<int,int> cannot be read from JSON"),
-        (FormatOptions("avro", schema="{}"), "Option 'value.schema' cannot be used: the Avro schema is wrong"),
+        (FormatOptions("avro", schema="{}"), "Option 'value.schema' cannot be used: the Avro schema is invalid"),
         (
             FormatOptions("protobuf", message="no.such.Class"),
             "Option 'value.message' cannot be used: .*cannot be imported",

@@ -97,7 +97,7 @@ def test_each_type_is_spark_s_and_none_changes_a_value() -> None:
     }  # fmt: skip
 
 
-def test_what_is_not_there_is_null_where_that_can_be_told_and_its_default_elsewhere() -> None:
+def test_a_missing_field_is_null_where_presence_is_tracked_and_its_default_elsewhere() -> None:
     nothing = decode(b"").values[0].as_py()
     assert [name for name, value in nothing.items() if value is None] == ["item", "at", "took", "perhaps"]
     assert (nothing["a_int32"], nothing["a_string"], nothing["color"], nothing["items"]) == (0, "", "RED", [])
@@ -114,7 +114,7 @@ def test_bad_records_are_named_and_spoil_nothing() -> None:
     assert [value and value["a_int32"] for value in done.values.to_pylist()] == [1, None, None, None, 1]
     assert list(done.bad) == [1, 3]
     assert done.bad[1].startswith("it is not a shop.Order in Protobuf")
-    assert done.bad[3] == "it has a time that is too far away"
+    assert done.bad[3] == "it has a timestamp or duration that overflows microseconds"
 
 
 def test_a_required_field_that_is_missing_is_bad() -> None:
@@ -149,5 +149,5 @@ def test_a_generated_class_is_found_by_its_import_path() -> None:
 
 
 def test_a_message_that_holds_itself_is_refused() -> None:
-    with pytest.raises(InvalidOption, match=r"shop.Tree holds itself"):
+    with pytest.raises(InvalidOption, match=r"shop.Tree is recursive"):
         ProtobufDecoder(message_of_descriptor_set(descriptor_set(), "shop.Tree"))

@@ -11,8 +11,8 @@ from kaspar.storage.cleaning.key_scan import fill
 from kaspar.storage.cleaning.rewriting import Rewritten, rewrite
 from kaspar.storage.cleaning.throttle import UNLIMITED, Pace, Throttle
 from kaspar.storage.cleaning.transactions import CleanedTransactions
-from kaspar.storage.file_names import CLEANED, LOG
-from kaspar.storage.segment import Segment
+from kaspar.storage.disk.file_names import CLEANED, LOG
+from kaspar.storage.segments.segment import Segment
 from tests.unit.storage.logs import NOW_MS, LogFolder, append, log_config, verify
 
 
@@ -46,8 +46,8 @@ def put(
     return append(log, batch).base_offset
 
 
-def pace(piece_bytes: int = 1 << 16) -> Pace:
-    return Pace(piece_bytes, Throttle(UNLIMITED, ManualClock()))
+def pace(chunk_bytes: int = 1 << 16) -> Pace:
+    return Pace(chunk_bytes, Throttle(UNLIMITED, ManualClock()))
 
 
 def old_segments(log: Log) -> Sequence[Segment]:
@@ -66,7 +66,7 @@ def rewritten(
     *,
     now_ms: int = NOW_MS,
     wall_ms: int | None = None,
-    piece_bytes: int = 1 << 16,
+    chunk_bytes: int = 1 << 16,
     transactions: CleanedTransactions | None = None,
 ) -> Rewritten:
     """All old segments as one."""
@@ -75,7 +75,7 @@ def rewritten(
         old_segments(log),
         keys or filled(log),
         transactions or CleanedTransactions(),
-        pace(piece_bytes),
+        pace(chunk_bytes),
         now_ms=now_ms,
         wall_ms=wall_ms,
     )

@@ -2,7 +2,7 @@
 
 from kaspar.records import BatchHeader, ControlType, Record, build_batch, read_header
 from kaspar.storage.cleaning.transactions import CleanedTransactions
-from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
+from kaspar.storage.segments.transaction_index import AbortedTransaction, TransactionIndex
 
 ABORT, COMMIT = ControlType.ABORT, ControlType.COMMIT
 
@@ -41,7 +41,7 @@ def test_marker_has_nothing_to_end_when_no_batch_of_its_transaction_was_met() ->
     transactions.add_aborted([AbortedTransaction(2, 3, 6, 3)])
     assert transactions.has_nothing_to_end(marker(5, 1), COMMIT)
     assert transactions.has_nothing_to_end(marker(6, 2), ABORT)
-    assert transactions.has_nothing_to_end(marker(7, 3), ABORT), "no index tells of it any more"
+    assert transactions.has_nothing_to_end(marker(7, 3), ABORT), "no index has it any more"
     transactions.is_aborted(batch(8, 1))
     assert not transactions.has_nothing_to_end(marker(9, 1), COMMIT)
     assert transactions.has_nothing_to_end(marker(10, 1), COMMIT), "that batch was the transaction's before"
@@ -66,7 +66,7 @@ def test_aborted_transactions_that_still_had_batches_stay_in_the_index() -> None
     assert transactions.index[0] == remaining
 
 
-def test_transaction_over_several_segments_is_told_by_each_and_is_one() -> None:
+def test_transaction_over_several_segments_is_indexed_by_each_and_is_one() -> None:
     transactions = CleanedTransactions()
     transactions.index = TransactionIndex()
     aborted = AbortedTransaction(1, 0, 5, 0)

@@ -10,7 +10,7 @@ from kaspar.records.compaction import KeyMap
 from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment
 from kaspar.storage.cleaning.key_scan import fill
 from kaspar.storage.cleaning.throttle import UNLIMITED, Pace, Throttle
-from kaspar.storage.file_names import LOG
+from kaspar.storage.disk.file_names import LOG
 from tests.unit.storage.cleaning.segments import compacted_folder, filled, pace, put
 from tests.unit.storage.logs import NOW_MS, end_transaction
 
@@ -96,12 +96,12 @@ def test_batch_larger_than_a_piece_is_read_whole(tmp_path: Path) -> None:
     put(log, [b"last"])
     log.roll(now_ms=NOW_MS)
     keys = KeyMap(1 << 16)
-    fill(keys, log, 0, 101, pace(piece_bytes=200))
+    fill(keys, log, 0, 101, pace(chunk_bytes=200))
     assert len(keys) == 101
 
 
 @pytest.mark.parametrize("place", [8, 30, 70])
-def test_damage_is_told_with_its_place(tmp_path: Path, place: int) -> None:
+def test_damage_is_reported_with_its_position(tmp_path: Path, place: int) -> None:
     log = compacted_folder(tmp_path).log
     put(log, [b"a"])
     first_size = log.size

@@ -14,9 +14,9 @@ from kaspar.storage.cleaning.errors import CleaningStopped, DamagedSegment, Over
 from kaspar.storage.cleaning.rewriting import rewrite
 from kaspar.storage.cleaning.throttle import UNLIMITED, Pace, Throttle
 from kaspar.storage.cleaning.transactions import CleanedTransactions
-from kaspar.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
-from kaspar.storage.indexes import OffsetIndex, TimeIndex
-from kaspar.storage.transaction_index import AbortedTransaction, TransactionIndex
+from kaspar.storage.disk.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
+from kaspar.storage.segments.indexes import OffsetIndex, TimeIndex
+from kaspar.storage.segments.transaction_index import AbortedTransaction, TransactionIndex
 from tests.unit.storage.cleaning.segments import (
     compacted_folder,
     content,
@@ -63,14 +63,14 @@ def test_group_of_segments_becomes_one(tmp_path: Path, codec: Codec) -> None:
     ]
 
 
-@pytest.mark.parametrize("piece_bytes", [61, 100, 300, 1000, 1 << 20])
-def test_pieces_of_any_size_give_the_same_segment(tmp_path: Path, piece_bytes: int) -> None:
+@pytest.mark.parametrize("chunk_bytes", [61, 100, 300, 1000, 1 << 20])
+def test_pieces_of_any_size_give_the_same_segment(tmp_path: Path, chunk_bytes: int) -> None:
     folder = compacted_folder(tmp_path)
     for number in range(40):
         put(folder.log, [b"%d" % (number * count % 13) for count in range(1, 9)], codec=Codec(number % 5))
     roll(folder.log)
     expected = content(rewritten(folder.log).segment)
-    assert content(rewritten(folder.log, piece_bytes=piece_bytes).segment) == expected
+    assert content(rewritten(folder.log, chunk_bytes=chunk_bytes).segment) == expected
 
 
 def test_indexes_are_those_that_appends_would_have_made(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_segment_that_would_grow_past_the_largest_position_cannot_be_cleaned(
     assert leftovers(folder) == []
 
 
-def test_marker_is_kept_empty_while_it_alone_tells_the_epoch_of_its_producer(tmp_path: Path) -> None:
+def test_marker_is_kept_empty_while_it_alone_holds_the_epoch_of_its_producer(tmp_path: Path) -> None:
     folder = compacted_folder(tmp_path)
     log = folder.log
     end_transaction(log, 9, committed=True, epoch=3)
@@ -282,7 +282,7 @@ def test_disk_that_fills_up_half_way_leaves_no_file_behind(tmp_path: Path) -> No
     keys = filled(folder.log)
     files.bytes_left = 1000
     with pytest.raises(OSError) as caught:
-        rewritten(folder.log, keys, piece_bytes=400)
+        rewritten(folder.log, keys, chunk_bytes=400)
     assert caught.value.errno == errno.ENOSPC
     assert leftovers(folder) == []
 
@@ -299,7 +299,7 @@ def test_damage_leaves_no_file_behind(tmp_path: Path) -> None:
     with pytest.raises(DamagedSegment, match="the checksum is wrong"):
         rewritten(folder.log, keys)
     path.write_bytes(data[:-20])
-    with pytest.raises(DamagedSegment, match="cut off"):
+    with pytest.raises(DamagedSegment, match="truncated"):
         rewritten(folder.log, keys)
     assert leftovers(folder) == []
 

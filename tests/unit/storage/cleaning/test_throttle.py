@@ -57,7 +57,7 @@ def test_long_waits_are_made_of_short_steps_so_that_a_stop_is_noticed() -> None:
     assert max(waits.steps) <= 0.1
 
 
-def test_new_rate_holds_for_those_who_wait_already() -> None:
+def test_new_rate_applies_to_current_waiters() -> None:
     clock = ManualClock()
 
     def sleep(seconds: float) -> None:

@@ -1,0 +1,101 @@
+"""Processes that outlive the command that started them: identified reliably, with their descendants, and stopped.
+
+The kernel reuses process ids, so a process is identified by its id and its start time, in ticks since boot. Read from
+/proc.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+
+EXIT_TIMEOUT_S: Final = 20.0
+"""How long a process may take to exit after SIGTERM."""
+
+_PAUSE_S: Final = 0.05
+_ZOMBIE: Final = "Z"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    pid: int
+    start_ticks: int
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessId":
+        """The process that currently has this id."""
+        stat = _stat(pid)
+        return cls(pid, stat.start_ticks if stat is not None else -1)
+
+    def is_running(self) -> bool:
+        stat = _stat(self.pid)
+        return stat is not None and stat.start_ticks == self.start_ticks and stat.state != _ZOMBIE
+
+    def send(self, number: signal.Signals) -> None:
+        if self.is_running():
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                return  # it has just exited
+            except PermissionError:
+                raise KasparError(f"process {self.pid} belongs to another user, who has to stop it") from None
+
+
+def descendants(process: ProcessId) -> list[ProcessId]:
+    """The running descendants of a process."""
+    stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    children: dict[int, list[int]] = {}
+    for pid, stat in stats.items():
+        if stat is not None:
+            children.setdefault(stat.parent, []).append(pid)
+    found: list[ProcessId] = []
+    waiting = list(children.get(process.pid, ()))
+    while waiting:
+        pid = waiting.pop()
+        waiting += children.get(pid, ())
+        stat = stats[pid]
+        if stat is not None:
+            found.append(ProcessId(pid, stat.start_ticks))
+    return found
+
+
+def end_all(processes: Sequence[ProcessId]) -> int:
+    """Send SIGTERM, wait, and kill what does not exit. Returns how many were running."""
+    running = [process for process in processes if process.is_running()]
+    for process in running:
+        process.send(signal.SIGTERM)
+    if not _wait_for_end(running):
+        for process in running:
+            process.send(signal.SIGKILL)
+        _wait_for_end(running)
+    return len(running)
+
+
+def _wait_for_end(processes: Sequence[ProcessId]) -> bool:
+    until = time.monotonic() + EXIT_TIMEOUT_S
+    while any(process.is_running() for process in processes):
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Stat:
+    state: str
+    parent: int
+    start_ticks: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may contain anything
+    return _Stat(fields[0], int(fields[1]), int(fields[19]))

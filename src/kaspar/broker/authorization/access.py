@@ -1,0 +1,188 @@
+"""The authorizer as a broker uses it: it follows the image, and every decision goes to the audit log.
+
+The audit log is a logger of its own, as Kafka's `kafka.authorizer.logger`: what is denied at INFO, what is allowed at
+DEBUG. One request can name very many resources: what is denied beyond MAX_DENIED_LINES of them is only counted.
+"""
+
+import asyncio
+import ipaddress
+import logging
+from collections import deque
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from kaspar.acls.acl import CLUSTER_NAME, AclOperation, PatternType, ResourceType, operations_of
+from kaspar.acls.authorizer import StandardAuthorizer, Verdict
+from kaspar.base.log import get_log
+from kaspar.broker.log_levels import AUDIT_LOGGER
+from kaspar.metadata.deltas import acls_between
+from kaspar.metadata.images import ImageChange
+from kaspar.network.api import RequestContext
+from kaspar.network.gates import Principal
+from kaspar.protocol.api import api_name
+from kaspar.protocol.api_keys import ApiKey
+
+audit = get_log(AUDIT_LOGGER)
+
+MAX_DENIED_LINES: Final = 100
+_REMEMBERED: Final = 16
+_TYPE_NAMES: Final = {
+    ResourceType.TOPIC: "Topic",
+    ResourceType.GROUP: "Group",
+    ResourceType.CLUSTER: "Cluster",
+    ResourceType.TRANSACTIONAL_ID: "TransactionalId",
+    ResourceType.DELEGATION_TOKEN: "DelegationToken",
+    ResourceType.USER: "User",
+}
+
+
+@lru_cache(maxsize=4096)
+def host_address(peer: str) -> str:
+    """The address of a peer (`address:port`) as ACLs have it: in the form of Java's getHostAddress, in which an IPv6
+    address is written in full, and an IPv4 address that came over IPv6 as an IPv4 address.
+    """
+    text = peer.rpartition(":")[0].strip("[]")
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    if isinstance(address, ipaddress.IPv4Address):
+        return text
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    groups = ":".join(f"{int(group, 16):x}" for group in address.exploded.partition("%")[0].split(":"))
+    return f"{groups}%{address.scope_id}" if address.scope_id else groups
+
+
+def logs_what_is_allowed() -> bool:
+    """Then no request may be handled without a check of each of its resources."""
+    return audit.logger.isEnabledFor(logging.DEBUG)
+
+
+class Caller:
+    """Who sends a request, for the checks of that request."""
+
+    __slots__ = ("_authorizer", "_denied", "_host", "_over_limit", "_principal", "_request", "context")
+
+    def __init__(
+        self,
+        authorizer: StandardAuthorizer,
+        principal: str,
+        host: str,
+        request: str,
+        over_limit: "deque[Caller]",
+        context: RequestContext | None = None,
+    ) -> None:
+        """`over_limit` gets it when it is denied more than MAX_DENIED_LINES."""
+        self._authorizer = authorizer
+        self._principal = principal
+        self._host = host
+        self._request = request
+        self._over_limit = over_limit
+        self._denied = 0
+        self.context = context
+
+    def may(
+        self, operation: AclOperation, resource_type: ResourceType, name: str, *, quietly: bool = False, count: int = 1
+    ) -> bool:
+        """`quietly`: a denial is no news, since the request gets what it may see, or has another way. `count`: how
+        often the request names the resource.
+        """
+        verdict = self._authorizer.authorize(self._principal, self._host, operation, resource_type, name)
+        if verdict.allowed:
+            if logs_what_is_allowed():
+                self._log(verdict, operation, resource_type, name, count)
+        elif not quietly:
+            self._denied += 1
+            if self._denied <= MAX_DENIED_LINES:
+                self._log(verdict, operation, resource_type, name, count)
+            elif self._denied == MAX_DENIED_LINES + 1:
+                asyncio.get_running_loop().call_soon(self._log_others)  # when all of it, or of a piece, is checked
+                if self.context is not None and self not in self._over_limit:
+                    self._over_limit.append(self)
+        return verdict.allowed
+
+    def may_on_cluster(self, operation: AclOperation, *, quietly: bool = False) -> bool:
+        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME, quietly=quietly)
+
+    def may_on_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """On at least one resource of the type."""
+        return self._authorizer.authorize_by_resource_type(self._principal, self._host, operation, resource_type)
+
+    def operations(self, resource_type: ResourceType, name: str) -> int:
+        """All that are allowed, as bits. These checks are not logged."""
+        bits = 0
+        for operation in operations_of(resource_type):
+            if self._authorizer.authorize(self._principal, self._host, operation, resource_type, name).allowed:
+                bits |= 1 << operation
+        return bits
+
+    def _log_others(self) -> None:
+        audit.info(
+            "denied more, which are not listed",
+            principal=self._principal,
+            host=self._host,
+            request=self._request,
+            resources=self._denied - MAX_DENIED_LINES,
+        )
+        self._denied = MAX_DENIED_LINES
+
+    def _log(
+        self, verdict: Verdict, operation: AclOperation, resource_type: ResourceType, name: str, count: int
+    ) -> None:
+        write = audit.debug if verdict.allowed else audit.info
+        write(
+            "allowed" if verdict.allowed else "denied",
+            principal=self._principal,
+            operation=operation.name,
+            host=self._host,
+            resource=f"{_TYPE_NAMES[resource_type]}:{PatternType.LITERAL.name}:{name}",
+            request=self._request,
+            resource_ref_count=count,
+            rule=str(verdict.rule),
+        )
+
+
+class Access:
+    """Of a broker with an authorizer."""
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        self.authorizer = authorizer
+        self._over_limit: deque[Caller] = deque(maxlen=_REMEMBERED)
+        """A large request comes in pieces, with the same context."""
+
+    def image_changed(self, change: ImageChange) -> None:
+        old, new = change.old.acls, change.new.acls
+        if new is not old:
+            added, removed = acls_between(old, new)
+            self.authorizer.update(added.values(), (old[acl_id] for acl_id in removed))
+
+    def caller(self, principal: Principal, peer: str, api_key: ApiKey) -> Caller:
+        return Caller(self.authorizer, str(principal), host_address(peer), api_name(api_key), self._over_limit)
+
+    def caller_of(self, context: RequestContext) -> Caller:
+        for caller in self._over_limit:
+            if caller.context is context:
+                return caller
+        principal, host, name = str(context.principal), host_address(context.peer), api_name(context.api_key)
+        return Caller(self.authorizer, principal, host, name, self._over_limit, context)
+
+    def describes_of(self, principal: Principal, peer: str) -> Callable[[str], bool]:
+        """Which topics a client may describe, by the ACLs at the time of each question."""
+        caller = self.caller(principal, peer, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+        return lambda topic: caller.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic, quietly=True)
+
+    # -- the operations that a client is authorized for, where responses have them -----------------------------------
+
+    def of_topic(self, context: RequestContext, name: str) -> int:
+        return self.caller_of(context).operations(ResourceType.TOPIC, name)
+
+    def of_group(self, context: RequestContext, group_id: str) -> int:
+        return self.caller_of(context).operations(ResourceType.GROUP, group_id)
+
+    def of_cluster(self, context: RequestContext) -> int:
+        caller = self.caller_of(context)
+        if not caller.may_on_cluster(AclOperation.DESCRIBE):
+            return 0
+        return caller.operations(ResourceType.CLUSTER, CLUSTER_NAME)

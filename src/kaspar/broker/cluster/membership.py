@@ -1,0 +1,298 @@
+"""This broker's place in a cluster: it registers, follows the controller or is it, and comes back after a lost session.
+
+    session -> registration -> seat vacant?  yes: take it, be the controller until it is lost
+                                                  unless it was left to another broker just now
+                                             no:  follow the broker that has it until that is lost
+                                                  its process has ended: vacate its seat, and look again
+
+No record passes through here: while the controller or ZooKeeper is away, leaders go on leading. A session that is over
+ends that, and so does a registration that the controller has removed: other brokers may lead by now, so this broker
+leads nothing until it is registered again.
+"""
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from kaspar.base.errors import Refused
+from kaspar.base.ids import BrokerId
+from kaspar.base.log import get_log
+from kaspar.broker.cluster.own_controller import OwnController
+from kaspar.broker.cluster.remote_controller import LostController, RemoteController
+from kaspar.broker.cluster.signs_of_life import has_ended
+from kaspar.broker.security.between_brokers import ConnectToBroker, connect_in_the_clear
+from kaspar.controller.channel import Channel
+from kaspar.controller.fence import NoLongerController, vacate_seat
+from kaspar.metadata import AdvertisedEndpoint, ClusterImage, Store, layout
+from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
+from kaspar.metadata.store import Node, StoreError
+
+log = get_log(__name__)
+
+RETRY_S: Final = 0.2
+LONGEST_RETRY_S: Final = 5.0
+SUCCESSOR_WITHIN_S: Final = 1.0
+"""How long a seat that was left to another broker is kept free for it."""
+
+
+class ClusterStore(Store, Protocol):
+    """A session with an ensemble."""
+
+    @property
+    def is_connected(self) -> bool: ...
+
+    @property
+    def safe_until(self) -> float:
+        """Until then (`time.monotonic()`) the session cannot have expired."""
+        ...
+
+
+class Registration(Protocol):
+    """The last registration of this broker."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+
+class Leaderships(Protocol):
+    """The partitions that this broker leads and follows."""
+
+    def resign(self) -> None:
+        """Lead and follow nothing until `resume`."""
+        ...
+
+    async def resume(self) -> None:
+        """Lead and follow what the current image says."""
+        ...
+
+
+class Membership:
+    def __init__(
+        self,
+        broker_id: BrokerId,
+        *,
+        images: FollowedImage,
+        channel: Channel,
+        own: OwnController,
+        endpoint: AdvertisedEndpoint,
+        registration: Registration,
+        join: Callable[[], Awaitable[ClusterStore]],
+        leaderships: Leaderships,
+        connect: ConnectToBroker = connect_in_the_clear,
+    ) -> None:
+        """`endpoint` is where other brokers reach this one. `join` opens a session in which this broker has another
+        `registration`.
+        """
+        self.own = own
+        self._broker_id = broker_id
+        self._images = images
+        self._channel = channel
+        self._endpoint = endpoint
+        self._registration = registration
+        self._join = join
+        self._leaderships = leaderships
+        self._connect = connect
+        self._store: ClusterStore | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._received: tuple[ClusterImage | None, ImageVersion] = (None, ImageVersion(-1, -1))
+        self._arrived = asyncio.Event()
+        self._has_resigned = False
+        self._is_leaving = False
+        self._remote: RemoteController | None = None
+
+    def start(self, store: ClusterStore) -> None:
+        """`store`: the first session, in which this broker is registered. It leads nothing until the controller knows
+        of that: an image from before may have it as leader, in an epoch in which it had records that a crash has taken.
+        """
+        self._resign()
+        self._store = store
+        self._task = asyncio.create_task(self._run(store), name="membership of the cluster")
+
+    def begin_leaving(self) -> None:
+        """This broker is about to refuse connections, for which the controller may fence it at once: from now on it
+        does not register again.
+        """
+        self._is_leaving = True
+
+    async def stop(self) -> None:
+        """Leave the cluster: others may take what this broker has. Safe to call twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        store, self._store = self._store, None
+        if store is not None:
+            with contextlib.suppress(StoreError):
+                await store.close()
+
+    @property
+    def store(self) -> ClusterStore | None:
+        """The current session. None once this broker has left the cluster."""
+        return self._store
+
+    @property
+    def is_current_controller(self) -> bool:
+        """Whether this broker controls, and knows that its session has not expired."""
+        return self.own.shell is not None and self._store is not None and time.monotonic() < self._store.safe_until
+
+    def in_touch(self, within_s: float) -> bool:
+        """Whether the controller was heard from within that time, so that this broker's image is no older than that."""
+        if self.is_current_controller:
+            return True
+        return self._remote is not None and time.monotonic() - self._remote.heard_at <= within_s
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    async def _run(self, store: ClusterStore) -> None:
+        while True:
+            await self._be_member(store)
+            if self._is_leaving:
+                self._leaderships.resign()
+                return
+            log.error("this broker is not registered any more, and leads nothing until it is again")
+            self._resign()
+            with contextlib.suppress(StoreError):
+                await store.close()
+            store = self._store = await self._joined_again()
+            log.info("this broker is registered again", node=self._broker_id)
+
+    def _resign(self) -> None:
+        self._leaderships.resign()
+        self._has_resigned = True
+
+    async def _be_member(self, store: ClusterStore) -> None:
+        """Return when the session is over, or the registration gone."""
+        tasks = [
+            asyncio.create_task(self._follow_or_control(store), name="controller or follower"),
+            asyncio.create_task(self._resume(), name="leadership resumes"),
+        ]
+        try:
+            await self._until_unregistered(store)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _resume(self) -> None:
+        """Lead and follow again once the controller knows of the new registration: what it decided before that may be
+        out of date.
+        """
+        if not self._has_resigned:
+            return
+        while True:
+            image, version = self._received
+            me = None if image is None else image.brokers.get(self._broker_id)
+            if me is not None and me.epoch == self._registration.epoch:
+                if await self._images.followed(version, within_s=LONGEST_RETRY_S):
+                    break
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+        await self._leaderships.resume()
+        self._has_resigned = False
+        log.info("this broker leads again what the controller says", node=self._broker_id)
+
+    async def _until_unregistered(self, store: ClusterStore) -> None:
+        changed = asyncio.Event()
+        while not store.is_lost:
+            changed.clear()
+            try:
+                if await store.get(self._registration.path, lambda path: changed.set()) is None:
+                    return
+            except StoreError:
+                await asyncio.sleep(RETRY_S)
+            else:
+                await changed.wait()
+
+    async def _joined_again(self) -> ClusterStore:
+        delay_s = RETRY_S
+        while True:
+            try:
+                return await self._join()
+            except (StoreError, Refused) as problem:
+                log.warning("this broker cannot join its cluster yet", reason=str(problem))
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, LONGEST_RETRY_S)
+
+    # -- the controller ------------------------------------------------------------------------------------------------
+
+    async def _follow_or_control(self, store: ClusterStore) -> None:
+        while not store.is_lost:
+            try:
+                await self._follow_or_control_once(store)
+            except (StoreError, Refused) as problem:
+                log.warning("the controller is looked for again", reason=str(problem))
+                await asyncio.sleep(RETRY_S)
+            except Exception:
+                # The edge of the task: a broker that follows nobody must not stay so.
+                log.exception("following the controller failed, and is tried again")
+                await asyncio.sleep(LONGEST_RETRY_S)
+
+    async def _follow_or_control_once(self, store: ClusterStore) -> None:
+        """Return when the seat has changed, or should have."""
+        changed = asyncio.Event()
+        fence = await store.get(layout.FENCE)  # before the seat: whoever has the seat then puts it afterwards
+        seat = await store.get(layout.CONTROLLER_SEAT, lambda path: changed.set())
+        if seat is None and fence is not None and not layout.may_claim(fence.value, self._broker_id):
+            with contextlib.suppress(TimeoutError):  # the seat stays vacant: the other one is not up after all
+                async with asyncio.timeout(SUCCESSOR_WITHIN_S):
+                    await changed.wait()
+                    return
+        if seat is None:
+            with contextlib.suppress(NoLongerController):  # another one was faster
+                await self.own.control(store, self._endpoint, self._receive)
+        elif fence is not None and seat.is_mine:
+            await vacate_seat(store, fence.version)  # of an earlier controller of this broker
+        else:
+            await self._follow(store, seat, changed)
+
+    async def _follow(self, store: ClusterStore, seat: Node, changed: asyncio.Event) -> None:
+        controller_id, address = layout.decode_seat(seat.value)
+        assert address is not None, "controllers of a cluster have an address"
+        heard_at = -math.inf if self._remote is None else self._remote.heard_at  # of an earlier controller
+        remote = self._remote = RemoteController(
+            controller_id,
+            address,
+            me=self._broker_id,
+            on_update=self._receive,
+            heard_at=heard_at,
+            connect=self._connect,
+        )
+        following = asyncio.create_task(remote.follow(*self._received, lambda: self._channel.connect(remote)))
+        waiting = asyncio.create_task(changed.wait())
+        try:
+            await asyncio.wait((following, waiting), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._channel.disconnect()
+            for task in (following, waiting):
+                task.cancel()
+            outcome, _ = await asyncio.gather(following, waiting, return_exceptions=True)
+        if isinstance(outcome, LostController):
+            log.warning("the controller is lost", reason=str(outcome))
+            await self._vacate_if_dead(store, seat)
+        elif isinstance(outcome, Exception):
+            raise outcome
+
+    async def _vacate_if_dead(self, store: ClusterStore, seat: Node) -> None:
+        """In this order: if the seat changes after the fence was read, the fence has another version, too."""
+        controller_id, address = layout.decode_seat(seat.value)
+        fence = await store.get(layout.FENCE)
+        now = await store.get(layout.CONTROLLER_SEAT)
+        if fence is None or now is None or now.created != seat.created or address is None:
+            return
+        if await has_ended(*address):
+            log.warning("the controller's process has ended; its seat is vacated", controller=controller_id)
+            await vacate_seat(store, fence.version)
+        else:
+            await asyncio.sleep(RETRY_S)
+
+    def _receive(self, update: ImageUpdate) -> None:
+        self._received = update.image, update.version
+        self._arrived.set()
+        self._images.receive(update)

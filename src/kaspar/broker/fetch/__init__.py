@@ -1,0 +1,1 @@
+"""Fetch: sessions, reads, and requests that wait for records."""

@@ -1,0 +1,106 @@
+"""Brokers that have just been lost, for clients that ask at that moment where to go instead.
+
+A client learns of a dead leader when the other brokers do, and asks for metadata at once, mostly some milliseconds
+before the next leader is elected. What librdkafka makes of the response decides how long its partitions stand still:
+- If it names the same leader again, the next request is sent when a timer fires, up to a second later. So a request
+  that names topics waits, briefly, while the process of one of their leaders is known to have ended.
+- If it does not list the dead broker any more, librdkafka removes that broker together with its partitions, which then
+  wait for the same timer, although the response has their new leader. So such a request is told of that broker for a
+  while longer. Kafka lists a dead broker too, until its session ends.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Collection
+from typing import Final
+
+from kaspar.base.ids import BrokerId
+from kaspar.broker.cluster.signs_of_life import has_ended
+from kaspar.broker.services import Tasks
+from kaspar.metadata.image import BrokerRegistration
+from kaspar.metadata.images import ImageChange, ImageSource
+
+FENCED_WITHIN_S: Final = 0.5
+"""A broker whose process has ended is fenced within milliseconds. Nobody waits longer than this for it."""
+LISTED_FOR_S: Final = 5.0
+
+
+class LostBrokers:
+    """Owned by the event loop."""
+
+    def __init__(self, images: ImageSource, tasks: Tasks) -> None:
+        self._images = images
+        self._tasks = tasks
+        self._suspected: dict[BrokerId, float] = {}
+        """Until when each of them is waited for."""
+        self._departed: dict[BrokerId, tuple[BrokerRegistration, float]] = {}
+        """Until when each of them is listed."""
+        self._changed = asyncio.Event()
+
+    def connection_lost(self, broker_id: BrokerId) -> None:
+        """A connection to the broker has broken: it is suspected, until it turns out that its process has not ended."""
+        registration = self._images.current.brokers.get(broker_id)
+        if registration is not None and broker_id not in self._suspected:
+            self._suspected[broker_id] = _now() + FENCED_WITHIN_S
+            self._tasks.spawn(self._verify(registration), name=f"has broker {broker_id} ended?")
+
+    async def _verify(self, registration: BrokerRegistration) -> None:
+        addresses = [(endpoint.host, endpoint.port) for endpoint in registration.endpoints]
+        if not all([await has_ended(*address) for address in addresses]):
+            self._suspected.pop(registration.broker_id, None)
+            self._wake()
+
+    def note_departed(self, change: ImageChange) -> None:
+        """The first listener: the image is in place, and the brokers that it lacks are to be listed."""
+        old, new = change.old.brokers, change.new.brokers
+        if old is not new:
+            until = _now() + LISTED_FOR_S
+            self._departed = {each: kept for each, kept in self._departed.items() if each not in new}
+            self._departed.update({each: (broker, until) for each, broker in old.items() if each not in new})
+
+    def image_changed(self, change: ImageChange) -> None:
+        """The last listener: this broker has carried out what the image says, and leads what it is to lead."""
+        old, new = change.old.brokers, change.new.brokers
+        if old is new:
+            return
+        self._suspected = {
+            each: waits
+            for each, waits in self._suspected.items()
+            if each in new and each in old and new[each].epoch == old[each].epoch
+        }
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    @property
+    def are_suspected(self) -> bool:
+        """Whether any broker is."""
+        return bool(self._suspected)
+
+    def are_among(self, leaders: Collection[BrokerId]) -> bool:
+        """Whether one of these is about to be replaced."""
+        return self._waits_until(leaders) > _now()
+
+    async def replaced(self, leaders: Collection[BrokerId]) -> None:
+        """Wait until none of these is about to be replaced any more."""
+        while (until := self._waits_until(leaders)) > _now():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._changed.wait()
+
+    def _waits_until(self, leaders: Collection[BrokerId]) -> float:
+        return max((self._suspected.get(leader, 0.0) for leader in leaders), default=0.0)
+
+    def departed(self) -> list[BrokerRegistration]:
+        """Those that were up until a moment ago."""
+        if not self._departed:
+            return []
+        now = _now()
+        self._departed = {each: kept for each, kept in self._departed.items() if kept[1] > now}
+        return [broker for broker, _ in self._departed.values()]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

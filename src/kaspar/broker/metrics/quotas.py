@@ -1,0 +1,51 @@
+"""The metrics of client quotas. There are samples only while a quota of the kind is set, as in Kafka."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from urllib.parse import quote
+
+from kaspar.base.exposition import Family, Kind, Sample, labels
+from kaspar.broker.metrics.families import BrokerFamily, Scrape
+from kaspar.broker.metrics.view import QuotaUsageView
+
+_SHARED_BY: Final = "by the user and client id that share the quota (empty: any)."
+
+
+def _family(kind: str, attribute: str, text: str, read: Callable[[QuotaUsageView], float]) -> BrokerFamily:
+    """Of the MBean `kafka.server:type=KIND,user=*,client-id=*`. Users are written as in a URL, as Kafka does."""
+
+    def samples(scrape: Scrape) -> Iterable[Sample]:
+        for usage in scrape.quota_usage[kind]:
+            yield labels(user=quote(usage.user, safe=""), client_id=usage.client_id), read(usage)
+
+    return Family(
+        f"kafka_server_{kind.lower()}_{attribute.replace('-', '_')}",
+        Kind.GAUGE,
+        f"{text}, {_SHARED_BY}",
+        samples,
+        ("user", "client_id"),
+        f"kafka.server:type={kind},user=*,client-id=* {attribute}",
+    )
+
+
+def _throttle_time(kind: str) -> BrokerFamily:
+    return _family(
+        kind, "throttle-time", "How long clients were throttled on average, in ms", lambda usage: usage.throttle_time_ms
+    )
+
+
+QUOTAS: Final = (
+    _family("Produce", "byte-rate", "Bytes per second of Produce requests", lambda usage: usage.rate),
+    _throttle_time("Produce"),
+    _family("Fetch", "byte-rate", "Bytes per second of records sent to consumers", lambda usage: usage.rate),
+    _throttle_time("Fetch"),
+    _family("Request", "request-time", "Percent of the event loop's time", lambda usage: usage.rate),
+    _throttle_time("Request"),
+    _family(
+        "ControllerMutation", "mutation-rate", "Partitions created and deleted per second", lambda usage: usage.rate
+    ),
+    _family(
+        "ControllerMutation", "tokens", "Partitions that may be created and deleted now", lambda usage: usage.tokens
+    ),
+    _throttle_time("ControllerMutation"),
+)

@@ -1,0 +1,1 @@
+"""Produce: from the batches of a request to appends, and their acknowledgement."""

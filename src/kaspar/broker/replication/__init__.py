@@ -1,0 +1,1 @@
+"""Replication between brokers: fetchers, in-sync replicas, throttles."""

@@ -1,0 +1,102 @@
+"""Which fetcher copies which partition: `num.replica.fetchers` for each leader, as Kafka's ReplicaFetcherManager."""
+
+import asyncio
+import zlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kaspar.base.ids import BrokerId
+from kaspar.broker.replication.services import FetcherServices
+from kaspar.replication.fetches import PartitionKey
+from kaspar.replication.partition import Partition
+from kaspar.replication.state import Role
+
+if TYPE_CHECKING:  # a broker that follows nobody does not need its code
+    from kaspar.broker.replication.fetcher import ReplicaFetcher
+
+
+class ReplicaFetcherManager:
+    """Owned by the event loop."""
+
+    def __init__(self, services: FetcherServices) -> None:
+        self._services = services
+        self._fetchers: dict[tuple[BrokerId, int], ReplicaFetcher] = {}
+        self._fetcher_of: dict[PartitionKey, ReplicaFetcher] = {}
+        self._dropped: list[tuple[ReplicaFetcher, list[PartitionKey]]] = []
+        """Whose logs a thread may still be truncating."""
+        self._is_stopping = False
+
+    def __len__(self) -> int:
+        return len(self._fetchers)
+
+    @property
+    def max_lag(self) -> int:
+        """The most committed records that a partition lacks. Any thread."""
+        return max((fetcher.lag_of(key) for key, fetcher in list(self._fetcher_of.items())), default=0)
+
+    @property
+    def min_fetch_rate(self) -> float:
+        """Of the fetcher that fetches least often, in a second; 0 if there is none. Any thread."""
+        return min((fetcher.fetch_rate for fetcher in list(self._fetchers.values())), default=0.0)
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Copy partitions that follow another broker, each from the leader that its state names. Those that are copied
+        already go on as before.
+        """
+        for partition in partitions:
+            state, key = partition.state, _key(partition)
+            if self._is_stopping or key in self._fetcher_of or state.role is not Role.FOLLOWER:
+                continue
+            if state.leadership.leader >= 0 and not partition.offline:
+                fetcher = self._fetcher_of[key] = self._fetcher_for(partition)
+                fetcher.add(partition)
+
+    def _fetcher_for(self, partition: Partition) -> "ReplicaFetcher":
+        from kaspar.broker.replication.fetcher import ReplicaFetcher
+
+        leader = partition.state.leadership.leader
+        count = self._services.settings.config.num_replica_fetchers
+        # Not hash(): which fetcher copies a partition should be the same after a restart.
+        number = zlib.crc32(str(partition.topic_partition).encode()) % count
+        if (leader, number) not in self._fetchers:
+            self._fetchers[leader, number] = ReplicaFetcher(leader, number, self._services)
+        return self._fetchers[leader, number]
+
+    def brokers_changed(self) -> None:
+        for fetcher in self._fetchers.values():
+            fetcher.wake()
+
+    def drop(self, partitions: Iterable[Partition]) -> None:
+        """Copy these no longer. Their logs can be used otherwise once `settled` returns."""
+        dropped: dict[ReplicaFetcher, list[PartitionKey]] = {}
+        for partition in partitions:
+            key = _key(partition)
+            fetcher = self._fetcher_of.pop(key, None)
+            if fetcher is not None:
+                fetcher.remove(key)
+                dropped.setdefault(fetcher, []).append(key)
+        self._dropped += dropped.items()
+
+    async def settled(self) -> None:
+        """Wait until no thread truncates the log of a partition that was dropped."""
+        while self._dropped:
+            fetcher, keys = self._dropped[-1]
+            await fetcher.settled(keys)
+            if (fetcher, keys) in self._dropped:
+                self._dropped.remove((fetcher, keys))
+
+    async def stop_idle(self) -> None:
+        """Fetchers without partitions are not needed any more."""
+        idle = [each for each, fetcher in self._fetchers.items() if not len(fetcher)]
+        await asyncio.gather(*(self._fetchers.pop(each).stop() for each in idle))
+
+    async def stop(self) -> None:
+        """Safe to call twice."""
+        self._is_stopping = True
+        await self.settled()
+        fetchers, self._fetchers, self._fetcher_of = self._fetchers, {}, {}
+        await asyncio.gather(*(fetcher.stop() for fetcher in fetchers.values()))
+
+
+def _key(partition: Partition) -> PartitionKey:
+    return partition.topic_id, partition.topic_partition.partition

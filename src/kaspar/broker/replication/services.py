@@ -1,0 +1,35 @@
+"""What every fetcher of replicas needs, given to it in one piece."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kaspar.base.clock import Clock
+from kaspar.base.ids import BrokerId
+from kaspar.broker.replication.throttles import ReplicationThrottles
+from kaspar.broker.services import CurrentSettings, Failures, Threads
+from kaspar.replication.partition import Partition
+from kaspar.storage import LogManager
+
+if TYPE_CHECKING:
+    from kaspar.client.asynchronous import AsyncConnection
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherServices:
+    broker_id: BrokerId
+    settings: CurrentSettings
+    logs: LogManager
+    throttles: ReplicationThrottles
+    threads: Threads
+    failures: Failures
+    clock: Clock
+    broker_epoch: Callable[[], int]
+    connect: Callable[[BrokerId, str], Awaitable["AsyncConnection"]]
+    """To a broker, with a client id. Raises OSError while it cannot be reached."""
+    connection_lost: Callable[[BrokerId], None]
+    """Hears of a leader to which a connection has broken."""
+    ask_to_sync: Callable[[Partition], None]
+
+    def steady_ms(self) -> int:
+        return int(self.clock.monotonic() * 1000)

@@ -1,0 +1,125 @@
+"""What the settings of one listener ask of its clients: TLS, SASL, and the principals that follow.
+
+Settings that cannot be used keep the broker from starting. When they change while it runs, they apply to new
+connections; what cannot be used then is logged, and everything stays as it was.
+"""
+
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.base.log import get_log
+from kaspar.base.metrics import Counter
+from kaspar.broker.security.credentials import Credentials
+from kaspar.broker.security.mechanisms import new_servers
+from kaspar.broker.security.tls_files import TlsFiles
+from kaspar.broker.services import CurrentSettings
+from kaspar.config import BrokerConfig, Endpoint
+from kaspar.network.authentication import AuthenticationCounts, SaslAuthenticator, SaslTerms
+from kaspar.network.connection import Connection
+from kaspar.network.gates import ANONYMOUS, Principal, Rejected
+from kaspar.security.principal_names import NoMatchingRule, PrincipalMapping, subject_of
+from kaspar.security.tls import alert_of, failure_sentence
+
+log = get_log(__name__)
+
+_MAX_REAUTH: Final = BrokerConfig.declared["connections.max.reauth.ms"]
+_MAX_RECEIVE: Final = BrokerConfig.declared["sasl.server.max.receive.size"]
+_FAILURE_DELAY: Final = BrokerConfig.declared["connection.failed.authentication.delay.ms"]
+
+
+class SecureListener:
+    """A `ListenerSecurity`."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        settings: CurrentSettings,
+        credentials: Credentials,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Raises InvalidSetting with a sentence."""
+        self._name = endpoint.listener
+        self._settings = settings
+        self._credentials = credentials
+        self._now_ms = now_ms
+        self._protocol = endpoint.security_protocol
+        self._has_sasl = endpoint.security_protocol.startswith("SASL")
+        self.counts = AuthenticationCounts(Counter(), Counter(), Counter(), Counter())
+        try:
+            values = self._values()
+            self._mapping = PrincipalMapping(values.get("ssl.principal.mapping.rules", "DEFAULT"))
+            self._tls = (
+                TlsFiles(self._name, values, self._client_auth(values))
+                if endpoint.security_protocol.endswith("SSL")
+                else None
+            )
+            self._terms = self._sasl_terms() if self._has_sasl else None
+        except InvalidSetting as problem:
+            raise InvalidSetting(f"listener {self._name}: {problem}") from None
+
+    def reconfigure(self) -> None:
+        """The broker's settings have changed."""
+        try:
+            values = self._values()
+            if self._tls is not None:
+                self._tls.replace(values, self._client_auth(values))
+            self._terms = self._sasl_terms() if self._has_sasl else None
+        except InvalidSetting as problem:
+            log.error("changed settings of a listener cannot be used", listener=self._name, problem=str(problem))
+
+    # -- what a listener asks ----------------------------------------------------------------------------------------
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        return None if self._tls is None else self._tls.context()
+
+    def opened(self, connection: Connection) -> None:
+        connection.security_protocol = self._protocol
+        if self._terms is not None:
+            connection.authenticator = SaslAuthenticator(connection, self._terms, self._now_ms)
+        else:
+            connection.principal = self._principal_of(connection)
+
+    def handshake_failed(self, peer: str, listener: str, problem: OSError) -> bytes:
+        if isinstance(problem, ConnectionError) and not isinstance(problem, ConnectionAbortedError):
+            # Nothing was said: it only wanted to know whether somebody listens here.
+            log.debug("a connection was closed before its TLS handshake", peer=peer, listener=listener)
+            return b""
+        self.counts.failed.value += 1
+        log.info("a TLS handshake failed", peer=peer, listener=listener, reason=failure_sentence(problem))
+        return alert_of(problem)
+
+    # -- from settings -----------------------------------------------------------------------------------------------
+
+    def _values(self) -> Mapping[str, str]:
+        return self._settings.settings.listener_values(self._name)
+
+    def _client_auth(self, values: Mapping[str, str]) -> str:
+        """Where clients authenticate by SASL, a certificate is asked for only if the listener's own settings say so."""
+        own = self._settings.settings.own_listener_values(self._name)
+        return (own if self._has_sasl else values).get("ssl.client.auth", "none").strip().lower()
+
+    def _sasl_terms(self) -> SaslTerms:
+        settings, values = self._settings.settings, self._values()
+        mechanisms = new_servers(settings, self._name, self._credentials)
+        return SaslTerms(
+            mechanisms=mechanisms,
+            max_reauth_ms={
+                name: _MAX_REAUTH.parse(settings.listener_values(self._name, name).get(_MAX_REAUTH.name, "0"))
+                for name in mechanisms
+            },
+            max_receive_bytes=_MAX_RECEIVE.parse(values.get(_MAX_RECEIVE.name, str(_MAX_RECEIVE.default))),
+            failure_delay_ms=_FAILURE_DELAY.parse(values.get(_FAILURE_DELAY.name, str(_FAILURE_DELAY.default))),
+            counts=self.counts,
+        )
+
+    def _principal_of(self, connection: Connection) -> Principal:
+        session: ssl.SSLObject = connection.transport.get_extra_info("ssl_object")
+        certificate = session.getpeercert(binary_form=True)
+        if certificate is None:
+            return ANONYMOUS
+        try:
+            return Principal("User", self._mapping.name_of(subject_of(certificate)))
+        except (NoMatchingRule, ValueError) as problem:
+            raise Rejected(str(problem)) from None

@@ -1,0 +1,57 @@
+"""The SASL mechanisms that a listener serves, from its settings: what each checks credentials against."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.broker.security.credentials import Credentials
+from kaspar.config import BrokerSettings
+from kaspar.config.kinds import LIST
+from kaspar.security.jaas import LoginModule, parse_jaas
+from kaspar.security.plain import PlainServer, checker_of, users_of
+from kaspar.security.sasl import OAUTHBEARER, PLAIN, SaslServer
+from kaspar.security.scram import HASHES, ScramServer
+
+NewServer = Callable[[], SaslServer]
+_DEFAULT_MECHANISMS: Final = "GSSAPI"
+
+
+def enabled_mechanisms(settings: BrokerSettings, listener: str) -> tuple[str, ...]:
+    names = LIST.parse(settings.listener_values(listener).get("sasl.enabled.mechanisms", _DEFAULT_MECHANISMS))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def new_servers(settings: BrokerSettings, listener: str, credentials: Credentials) -> Mapping[str, NewServer]:
+    """What creates the broker's side of an exchange, for each enabled mechanism. Raises InvalidSetting."""
+    names = enabled_mechanisms(settings, listener)
+    if not names:
+        raise InvalidSetting("sasl.enabled.mechanisms is empty")
+    return {name: _new_server(settings, listener, name, credentials) for name in names}
+
+
+def login_module(settings: BrokerSettings, listener: str, mechanism: str) -> LoginModule:
+    """What `sasl.jaas.config` says for this mechanism of this listener. Raises InvalidSetting."""
+    text = settings.listener_values(listener, mechanism).get("sasl.jaas.config")
+    if not text:
+        raise InvalidSetting(
+            f"{mechanism} needs a login module: set listener.name.{listener.lower()}.{mechanism.lower()}"
+            ".sasl.jaas.config"
+        )
+    return parse_jaas(text)
+
+
+def _new_server(settings: BrokerSettings, listener: str, mechanism: str, credentials: Credentials) -> NewServer:
+    if mechanism == PLAIN:
+        check = checker_of(users_of(login_module(settings, listener, mechanism)))
+        return partial(PlainServer, check)
+    if mechanism in HASHES:
+        return partial(ScramServer, mechanism, partial(credentials.scram, mechanism))
+    if mechanism == OAUTHBEARER:
+        from kaspar.broker.security.jwks import TokenValidator
+        from kaspar.security.oauthbearer import OAuthBearerServer
+
+        return partial(OAuthBearerServer, TokenValidator(settings.listener_values(listener, mechanism)))
+    raise InvalidSetting(
+        f"sasl.enabled.mechanisms contains {mechanism}; {', '.join((PLAIN, *HASHES, OAUTHBEARER))} are supported"
+    )

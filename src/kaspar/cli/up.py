@@ -1,0 +1,146 @@
+"""`kaspar up`: runs a cluster, or a single broker, on this machine, in the foreground."""
+
+import argparse
+import contextlib
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import KasparError
+
+if TYPE_CHECKING:
+    from kaspar.supervisor.folder import Folder
+    from kaspar.supervisor.members import Members
+
+DEFAULT_FOLDER: Final = Path("kaspar-data")
+
+_DESCRIPTION: Final = """\
+Run brokers on this machine until Ctrl-C or SIGTERM. One broker keeps its metadata itself. Several are a
+cluster, with up to three replicas of each topic; ZooKeeper, which is started too, keeps its metadata.
+A process that ends by itself is started again. Everything listens on 127.0.0.1 only.
+"""
+_EXAMPLES: Final = """\
+examples:
+  kaspar up                                   one broker on 127.0.0.1:9092; needs nothing but Kaspar
+  kaspar up --brokers 3                       a cluster on ports 9092, 9093 and 9094; needs Java and kaspar[spark]
+  kaspar up --brokers 3 --zookeepers 3        that also survives the end of a ZooKeeper server
+  kaspar up --brokers 3 --dir /data/c1 --port 19092 --override num.partitions=6
+  kaspar up --dir /data/c1                    again, with the data, the number of brokers and the ports of before
+
+While it runs, in another terminal:
+  kaspar status [--json] [--wait SECONDS]     what runs, and which broker is the controller
+  kaspar stop                                 stop it, as Ctrl-C does
+
+Each broker has a folder broker-N in the folder of --dir: server.properties, broker.log and data/.
+"""
+
+
+def add_folder(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--dir",
+        type=Path,
+        default=DEFAULT_FOLDER,
+        metavar="FOLDER",
+        help="folder of the cluster: all data, settings and logs are in it (default: ./%(default)s)",
+    )
+
+
+def add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    up = commands.add_parser(
+        "up",
+        help="run a cluster of several brokers on this machine, or a single broker",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    up.add_argument(
+        "--brokers",
+        type=int,
+        metavar="N",
+        help="number of brokers (default: as many as the folder has data of, or 1). More than before is possible; "
+        "fewer is not",
+    )
+    add_folder(up)
+    up.add_argument(
+        "--port",
+        type=int,
+        metavar="PORT",
+        help="port of broker 1; broker 2 has the next one, and so on (default: as before in this folder, or 9092)",
+    )
+    up.add_argument(
+        "--zookeepers",
+        type=int,
+        metavar="N",
+        help="number of ZooKeeper servers of a new cluster: 1 (default), or 3, of which one may fail",
+    )
+    up.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of every broker, with Kafka's name; may be repeated. Not kept: give it at every start",
+    )
+
+
+def run_up(arguments: argparse.Namespace) -> int:
+    from kaspar.supervisor.folder import Folder
+    from kaspar.supervisor.supervisor import Supervisor
+
+    folder = Folder(arguments.dir)
+    try:
+        with folder.locked():
+            earlier = folder.plan()
+            members = _prepare(folder, arguments)
+            has_grown = earlier is not None and len(earlier.brokers) < len(members.brokers)
+            when_complete = partial(_keep_settings, members, arguments) if has_grown else lambda: None
+            return Supervisor(folder, members, _say, when_complete=when_complete).run()
+    except KasparError as problem:
+        print(f"kaspar: {problem}", file=sys.stderr)
+        return 1
+
+
+def _keep_settings(members: "Members", arguments: argparse.Namespace) -> None:
+    """A cluster that has grown needs more replicas in sync than before."""
+    from kaspar.config import load_settings
+    from kaspar.supervisor.cluster_settings import MIN_INSYNC_REPLICAS, keep_min_insync_replicas
+    from kaspar.supervisor.settings import replication_settings
+
+    plan = members.plan
+    values = {**replication_settings(len(plan.brokers)), **load_settings(None, arguments.override)}
+    try:
+        keep_min_insync_replicas(plan.bootstrap_servers, values[MIN_INSYNC_REPLICAS])
+    except (KasparError, OSError) as problem:
+        _say(f"{MIN_INSYNC_REPLICAS} stays as it was before the cluster has grown: {problem}")
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError):  # nobody reads it any more; the brokers go on
+        print(line, flush=True)
+
+
+def _prepare(folder: "Folder", arguments: argparse.Namespace) -> "Members":
+    """Everything that can be refused is refused here, before anything starts."""
+    from kaspar.config import load_settings, warnings_about
+    from kaspar.supervisor.members import check_java, make_members
+    from kaspar.supervisor.plan import plan_of, size_of
+    from kaspar.supervisor.ports import free_ports, refuse_used_ports
+    from kaspar.supervisor.settings import check_overrides
+    from kaspar.supervisor.supervisor import end_leftovers
+
+    overrides = load_settings(None, arguments.override)
+    check_overrides(overrides)
+    earlier = folder.plan()
+    size = size_of(
+        folder.path, earlier, brokers=arguments.brokers, port=arguments.port, zookeepers=arguments.zookeepers
+    )
+    if size.zookeepers:
+        check_java()
+    end_leftovers(folder)
+    refuse_used_ports(size.broker_ports)
+    plan = plan_of(size, earlier, partial(free_ports, reserved=size.broker_ports))
+    members = make_members(folder, plan, overrides)
+    folder.write_plan(plan)
+    for sentence in warnings_about(overrides):
+        print(f"kaspar: {sentence}", file=sys.stderr)
+    return members

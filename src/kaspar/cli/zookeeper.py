@@ -1,0 +1,109 @@
+"""`kaspar zookeeper [FILE]`: runs a ZooKeeper server in the foreground, alone or as a member of an ensemble."""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import KasparError
+
+if TYPE_CHECKING:
+    from kaspar.zookeeper import ServerConfig, ZooKeeperServer
+
+_PAUSE_S: Final = 0.1
+_PATIENCE_S: Final = 3.0
+"""After this time without a majority, the command says what it waits for."""
+
+
+def add_zookeeper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    zookeeper = commands.add_parser(
+        "zookeeper",
+        help="run a ZooKeeper server, which keeps the metadata of a cluster",
+        description="Run a ZooKeeper server until SIGTERM or Ctrl-C: the one that comes with PySpark. Without a file "
+        "it is a single server that listens on 127.0.0.1. Several servers with the same server.N lines in their files "
+        "are an ensemble. Needs Java and kaspar[spark].",
+        epilog="Example: kaspar zookeeper zoo.cfg --id 1; brokers use it with zookeeper.connect=HOST:2181.",
+    )
+    zookeeper.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the server's settings, as in zoo.cfg")
+    zookeeper.add_argument(
+        "--id", type=int, metavar="N", help="which server.N of FILE this is; kept in its dataDir after the first start"
+    )
+    zookeeper.add_argument(
+        "--dir",
+        type=Path,
+        default=Path("zookeeper"),
+        metavar="FOLDER",
+        help="folder of data and settings if there is no FILE (default: ./%(default)s)",
+    )
+    zookeeper.add_argument(
+        "--port", type=int, default=2181, help="port for clients if there is no FILE (default: %(default)s)"
+    )
+    zookeeper.add_argument("--heap", default="512m", metavar="SIZE", help="memory of the server (default: %(default)s)")
+
+
+def run_zookeeper(arguments: argparse.Namespace) -> int:
+    from kaspar.zookeeper import ZooKeeperServer
+
+    try:
+        return _run(ZooKeeperServer(_config(arguments), heap=arguments.heap))
+    except KasparError as problem:
+        print(f"kaspar: {problem}", file=sys.stderr)
+        return 1
+
+
+def _config(arguments: argparse.Namespace) -> "ServerConfig":
+    from kaspar.zookeeper.config import read_config, write_config, write_id
+
+    if arguments.file is None:
+        if arguments.id is not None:
+            raise KasparError("--id says which member of an ensemble this is, and the members are in a FILE")
+        if not 1 <= arguments.port <= 65_535:
+            raise KasparError(f"a port is between 1 and 65535, not {arguments.port}")
+        return write_config(arguments.dir, client_port=arguments.port)
+    config = read_config(arguments.file)
+    if arguments.id is not None:
+        write_id(config, arguments.id)
+    return config
+
+
+def _run(server: "ZooKeeperServer") -> int:
+    is_asked_to_end = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal is_asked_to_end
+        is_asked_to_end = True
+        server.terminate()
+
+    earlier = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        server.start(ends_with_caller=True)
+        if is_asked_to_end:  # before there was a process
+            server.terminate()
+        _report(server)
+        server.wait()
+    finally:
+        server.stop()
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+    if not is_asked_to_end:
+        raise server.failure()
+    return 0
+
+
+def _report(server: "ZooKeeperServer") -> None:
+    """Say when clients can use it, or what it waits for."""
+    from kaspar.zookeeper import State
+
+    config = server.config
+    started, has_said = time.monotonic(), False
+    while server.state is not State.SERVING:
+        if not server.is_running:
+            return
+        if config.is_member and not has_said and time.monotonic() > started + _PATIENCE_S:
+            has_said = True
+            print("ZooKeeper waits for a majority of its ensemble.", flush=True)
+        time.sleep(_PAUSE_S)
+    place = "" if config.client_port is None else f" on {config.client_host}:{config.client_port}"
+    print(f"ZooKeeper serves{place}. Data: {config.data_dir}. Log: {config.log_file}.", flush=True)

@@ -1,0 +1,181 @@
+"""The session of an administrator: which node a call is sent to, how often, and for how long.
+
+As Kafka's Admin, a session has two times: that of one request (request.timeout.ms) and that of a whole call with its
+retries (default.api.timeout.ms). Every call of this package may be sent twice without harm, so a lost response is a
+reason to send it again.
+"""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.cluster import Client
+from kaspar.client.coordinators import error_code_of
+from kaspar.client.steps import Address, AnyResponse
+from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kaspar.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kaspar.security.client import ClientSecurity
+
+REQUEST_TIMEOUT_S: Final = 30.0
+API_TIMEOUT_S: Final = 60.0
+RETRY_BACKOFF_S: Final = 0.1
+CONTROLLER_ENDPOINTS: Final = 2
+"""The endpoint type of DescribeCluster that stands for the listeners of the controllers (KIP-919)."""
+
+_TRANSIENT: Final = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+class Admin:
+    """Not thread-safe."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        via_controllers: bool = False,
+        client_id: str = "kaspar-admin",
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+        api_timeout_s: float = API_TIMEOUT_S,
+        on_unreachable: Callable[[OSError], None] = lambda error: None,
+        security: "ClientSecurity | None" = None,
+    ) -> None:
+        """`bootstrap_servers` are the addresses of some brokers: host:port,host:port; with `via_controllers`, those of
+        some controllers, which serve only part of the calls. `on_unreachable` is called for every failed attempt.
+
+        Raises ValueError if the addresses are not of that form."""
+        self.client = Client(bootstrap_servers, client_id=client_id, timeout_s=request_timeout_s, security=security)
+        self.via_controllers = via_controllers
+        self.api_timeout_s = api_timeout_s
+        self._on_unreachable = on_unreachable
+
+    @property
+    def timeout_ms(self) -> int:
+        """What requests with a timeout of their own carry."""
+        return int(self.api_timeout_s * 1000)
+
+    def ask_any(
+        self,
+        call: str,
+        message: Message,
+        response_class: type[AnyResponse],
+        *,
+        code_of: Callable[[AnyResponse], int] = error_code_of,
+    ) -> AnyResponse:
+        """The response of any node. `call` is the name that Kafka's Admin has for it, for the error message."""
+        return self.retry(call, lambda: self.client.request(message, response_class), code_of)
+
+    def ask_controller(
+        self,
+        call: str,
+        message: Message,
+        response_class: type[AnyResponse],
+        *,
+        code_of: Callable[[AnyResponse], int] = error_code_of,
+    ) -> AnyResponse:
+        """The response of the active controller."""
+
+        def attempt() -> AnyResponse:
+            if self.via_controllers:
+                return self.client.request_at(self._active_controller(), message, response_class)
+            return self.client.request_controller(message, response_class)
+
+        return self.retry(call, attempt, code_of)
+
+    def ask_broker(
+        self,
+        call: str,
+        broker_id: int,
+        message: Message,
+        response_class: type[AnyResponse],
+        *,
+        code_of: Callable[[AnyResponse], int] = error_code_of,
+    ) -> AnyResponse:
+        """The response of that broker. While it is not in the cluster's metadata, the call waits for it."""
+        return self.retry(call, lambda: self.client.request_broker(broker_id, message, response_class), code_of)
+
+    def retry(
+        self, call: str, attempt: Callable[[], AnyResponse], code_of: Callable[[AnyResponse], int]
+    ) -> AnyResponse:
+        """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
+        time; the last error if all responses had one."""
+        deadline = time.monotonic() + self.api_timeout_s
+        while True:
+            try:
+                response = attempt()
+                code = code_of(response)
+                if code not in _TRANSIENT:
+                    return response
+                failure = Refused(ErrorCode(code), f"{call}: {ErrorCode(code).name}")
+            except Refused as refused:
+                if refused.code not in _TRANSIENT:
+                    raise
+                failure = refused
+                if refused.code is ErrorCode.BROKER_NOT_AVAILABLE:
+                    failure = _no_node(call)
+            except OSError as error:
+                self._on_unreachable(error)
+                failure = _no_node(call)
+            if time.monotonic() + RETRY_BACKOFF_S > deadline:
+                raise failure
+            time.sleep(RETRY_BACKOFF_S)
+            if failure.code is ErrorCode.NOT_CONTROLLER and not self.via_controllers:
+                self._look_up_controller()
+
+    def _look_up_controller(self) -> None:
+        try:
+            self.client.refresh_metadata([])
+        except OSError as error:
+            self._on_unreachable(error)
+
+    def _active_controller(self) -> Address:
+        found = self.client.request(
+            DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=CONTROLLER_ENDPOINTS),
+            DescribeClusterResponse,
+        )
+        for node in found.brokers:
+            if node.broker_id == found.controller_id:
+                return node.host, node.port
+        raise Refused(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
+
+    def close(self) -> None:
+        self.client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def refuse(error_code: int, message: str | None = None) -> None:
+    """Raise Refused, unless the code is NONE."""
+    if (refused := refusal(error_code, message)) is not None:
+        raise refused
+
+
+def refusal(error_code: int, message: str | None = None) -> Refused | None:
+    """None unless there is an error. A response without a message leaves it to the client."""
+    if error_code == ErrorCode.NONE:
+        return None
+    try:
+        code = ErrorCode(error_code)
+    except ValueError:  # of a newer version of Kafka
+        return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error code {error_code}")
+    return Refused(code, message or code.name)
+
+
+def _no_node(call: str) -> Refused:
+    return Refused(ErrorCode.REQUEST_TIMED_OUT, f"Timed out waiting for a node assignment. Call: {call}")

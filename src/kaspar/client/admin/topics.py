@@ -1,0 +1,160 @@
+"""The brokers of a cluster, and its topics with their partitions."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from kaspar.base.errors import Refused
+from kaspar.base.ids import BrokerId
+from kaspar.client.admin.session import CONTROLLER_ENDPOINTS, Admin, refusal, refuse
+from kaspar.client.core import UnsupportedByPeer
+from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kaspar.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    RequestCursor,
+    ResponseCursor,
+    TopicRequest,
+)
+from kaspar.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+BROKER_ENDPOINTS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    broker_id: BrokerId
+    host: str
+    port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    partition: int
+    leader: int
+    """-1 if there is none."""
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    """The eligible leader replicas (KIP-966); None if the cluster does not keep them."""
+    last_known_elr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    name: str
+    topic_id: UUID
+    is_internal: bool
+    partitions: tuple[PartitionDescription, ...]
+    """In the order of their numbers."""
+
+
+def describe_cluster(admin: Admin) -> list[Broker]:
+    """The brokers that are up; for a session with controllers, the controllers."""
+    endpoints = CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS
+    response = admin.ask_any(
+        "listNodes",
+        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoints),
+        DescribeClusterResponse,
+    )
+    refuse(response.error_code, response.error_message)
+    return sorted(
+        (Broker(BrokerId(each.broker_id), each.host, each.port, each.rack) for each in response.brokers),
+        key=lambda each: each.broker_id,
+    )
+
+
+def list_topics(admin: Admin, *, include_internal: bool = True) -> list[str]:
+    """The names of all topics, sorted."""
+    response = admin.ask_any("listTopics", MetadataRequest(topics=None), MetadataResponse)
+    return sorted(
+        topic.name
+        for topic in response.topics
+        if topic.name is not None and (include_internal or not topic.is_internal)
+    )
+
+
+def describe_topics(admin: Admin, names: Collection[str]) -> dict[str, TopicDescription | Refused]:
+    """The description of each topic, or why there is none. Creates no topic."""
+    if not names:
+        return {}
+    try:
+        return _describe_in_pages(admin, sorted(set(names)))
+    except UnsupportedByPeer:  # Apache Kafka before 3.8
+        return _describe_by_metadata(admin, sorted(set(names)))
+
+
+def _describe_in_pages(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription | Refused]:
+    """With DescribeTopicPartitions (KIP-966), which describes so many partitions at a time."""
+    described: dict[str, TopicDescription | Refused] = {}
+    partitions: dict[str, list[DescribeTopicPartitionsResponsePartition]] = {name: [] for name in names}
+    cursor: ResponseCursor | None = None
+    while True:
+        start = (
+            None
+            if cursor is None
+            else RequestCursor(topic_name=cursor.topic_name, partition_index=cursor.partition_index)
+        )
+        left = [name for name in names if cursor is None or name >= cursor.topic_name]
+        response = admin.ask_any(
+            "describeTopics",
+            DescribeTopicPartitionsRequest(topics=tuple(TopicRequest(name=name) for name in left), cursor=start),
+            DescribeTopicPartitionsResponse,
+        )
+        for topic in response.topics:
+            name = topic.name or ""
+            partitions[name] += topic.partitions
+            described[name] = refusal(topic.error_code) or TopicDescription(
+                name, topic.topic_id, topic.is_internal, _in_order(partitions[name])
+            )
+        cursor = response.next_cursor
+        if cursor is None:
+            return described
+
+
+def _describe_by_metadata(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription | Refused]:
+    wanted = tuple(MetadataRequestTopic(name=name) for name in names)
+    response = admin.ask_any(
+        "describeTopics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse
+    )
+    return {topic.name or "": _from_metadata(topic) for topic in response.topics}
+
+
+def _from_metadata(topic: MetadataResponseTopic) -> TopicDescription | Refused:
+    return refusal(topic.error_code) or TopicDescription(
+        topic.name or "", topic.topic_id, topic.is_internal, _in_order(topic.partitions)
+    )
+
+
+def _in_order(
+    partitions: Iterable[DescribeTopicPartitionsResponsePartition | MetadataResponsePartition],
+) -> tuple[PartitionDescription, ...]:
+    return tuple(sorted(map(_described, partitions), key=lambda each: each.partition))
+
+
+def _described(
+    partition: DescribeTopicPartitionsResponsePartition | MetadataResponsePartition,
+) -> PartitionDescription:
+    elr = last_known_elr = None
+    if isinstance(partition, DescribeTopicPartitionsResponsePartition):
+        elr, last_known_elr = partition.eligible_leader_replicas, partition.last_known_elr
+    return PartitionDescription(
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.replica_nodes,
+        partition.isr_nodes,
+        partition.offline_replicas,
+        elr,
+        last_known_elr,
+    )

@@ -1,0 +1,80 @@
+"""The log-in on a connection as decisions: what is sent, and what the responses mean. A shell sends and receives.
+
+steps = log_in(core, security)
+request = next(steps)
+while True:
+    request = steps.send(response of request)   # StopIteration has the lifetime of the session
+"""
+
+import random
+from collections.abc import Generator
+from typing import Final, NamedTuple, TypeAlias
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.core import ClientCore
+from kaspar.protocol.api_keys import ApiKey
+from kaspar.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kaspar.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from kaspar.protocol.schema import Message
+from kaspar.security.client import ClientSecurity
+from kaspar.security.sasl import InvalidCredentials
+
+_HANDSHAKE_VERSION: Final = 1
+"""The first whose tokens come in requests of their own; the only other one is 0."""
+_AUTHENTICATE_VERSION: Final = 2
+
+
+class LogInRequest(NamedTuple):
+    message: Message
+    version: int
+
+
+LogIn: TypeAlias = Generator[LogInRequest, Message, int]
+"""Returns how long the session lasts, in milliseconds: 0 if for ever."""
+
+
+def log_in(core: ClientCore, security: ClientSecurity) -> LogIn:
+    """Raises Refused (SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM)."""
+    exchange = security.new_login()
+    if exchange is None:
+        return 0
+    response = yield LogInRequest(SaslHandshakeRequest(mechanism=security.mechanism), _HANDSHAKE_VERSION)
+    assert isinstance(response, SaslHandshakeResponse)
+    _check_handshake(response, security.mechanism)
+    version = min(_AUTHENTICATE_VERSION, core.version_of(ApiKey.SASL_AUTHENTICATE))
+    token: bytes | None = exchange.first()
+    lifetime_ms = 0
+    try:
+        while token is not None:
+            answer = yield LogInRequest(SaslAuthenticateRequest(auth_bytes=token), version)
+            assert isinstance(answer, SaslAuthenticateResponse)
+            if answer.error_code != ErrorCode.NONE:
+                raise Refused(ErrorCode(answer.error_code), answer.error_message or ErrorCode(answer.error_code).name)
+            lifetime_ms = answer.session_lifetime_ms
+            token = exchange.evaluate(answer.auth_bytes)
+    except InvalidCredentials as problem:
+        raise Refused(ErrorCode.SASL_AUTHENTICATION_FAILED, str(problem)) from None
+    return lifetime_ms
+
+
+def log_in_again_after_s(lifetime_ms: int) -> float:
+    """When to authenticate again: between 85 and 95 per cent of the session, as Kafka's clients (KIP-368)."""
+    return lifetime_ms / 1000 * random.uniform(0.85, 0.95)
+
+
+def _check_handshake(response: SaslHandshakeResponse, mechanism: str) -> None:
+    code = response.error_code
+    if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+            f"Client SASL mechanism '{mechanism}' not enabled in the server, enabled mechanisms are "
+            f"[{', '.join(response.mechanisms)}]",
+        )
+    if code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise Refused(
+            ErrorCode.ILLEGAL_SASL_STATE,
+            f"Unexpected handshake request with client mechanism {mechanism}, enabled mechanisms are "
+            f"[{', '.join(response.mechanisms)}]",
+        )
+    if code != ErrorCode.NONE:
+        raise Refused(ErrorCode(code), f"the SASL handshake was refused: {ErrorCode(code).name}")

@@ -1,0 +1,57 @@
+"""Decisions as generators: what cluster_core.py and coordinators.py want done, and what a shell does for them.
+
+A decision yields a step and is resumed with its result, or with the exception that it failed with. So the same decision
+runs in the blocking shell (cluster.py), in the asyncio shell (async_client.py), and in a test without any socket:
+
+    def broker_ids(self) -> Steps[list[int]]:
+        response = yield Send(self.address, MetadataRequest(topics=()), None)
+        return [broker.node_id for broker in response.brokers]
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from kaspar.protocol.schema import Message
+
+Address: TypeAlias = tuple[str, int]
+"""Host and port."""
+
+AnyResponse = TypeVar("AnyResponse", bound=Message)
+
+
+class Connect(NamedTuple):
+    """Connect to that broker, unless there is a connection. The result is the connection's ClientCore."""
+
+    address: Address
+
+
+class Send(NamedTuple):
+    """Send that request, after connecting if needed. The result is the response."""
+
+    address: Address
+    message: Message
+    version: int | None
+
+
+class SendOnly(NamedTuple):
+    """Send a request that has no response: Produce with acks=0."""
+
+    address: Address
+    message: Message
+
+
+class SendAll(NamedTuple):
+    """Send all of these requests before waiting. The result is the list of the responses."""
+
+    address: Address
+    messages: Sequence[Message]
+    version: int | None
+
+
+class Wait(NamedTuple):
+    seconds: float
+
+
+Step: TypeAlias = Connect | Send | SendOnly | SendAll | Wait
+_Result = TypeVar("_Result")
+Steps: TypeAlias = Generator[Step, Any, _Result]

@@ -1,0 +1,86 @@
+"""How the parts of a broker reach the controller, whichever broker runs it.
+
+The channel exists as long as the broker; a controller behind it may not. Then every event is refused with
+NOT_CONTROLLER, which clients retry.
+"""
+
+import asyncio
+import contextlib
+from typing import Final, Protocol, TypeVar
+
+from kaspar.base.log import get_log
+from kaspar.controller.events import ControllerEvent
+from kaspar.controller.fence import NoLongerController
+from kaspar.controller.shell import Committed
+from kaspar.metadata.images import FollowedImage
+
+log = get_log(__name__)
+
+R = TypeVar("R")
+
+FOLLOW_WITHIN_S: Final = 30.0
+"""How long a reply waits for this broker to carry out the change: longer than that, most clients have given up."""
+ELECTED_WITHIN_S: Final = 5.0
+"""How long an event waits for a controller, once there has been one: an election takes less than a second."""
+
+
+class ControllerChannel(Protocol):
+    async def submit(self, event: ControllerEvent[R]) -> R:
+        """The reply, once its change is committed and this broker has followed it: a topic that was just created can
+        be written to. Raises Refused. Not to be awaited by a listener of images, which it would wait for.
+        """
+        ...
+
+
+class ReachableController(Protocol):
+    """The controller: this broker's own (ControllerShell), or that of another broker."""
+
+    @property
+    def interrupted(self) -> str | None:
+        """Why nothing can be changed now, as a sentence. For any thread."""
+        ...
+
+    async def commit(self, event: ControllerEvent[R]) -> Committed[R]: ...
+
+
+class Channel:
+    """The channel of a broker. For the event loop's thread."""
+
+    def __init__(self, images: FollowedImage, *, follow_within_s: float = FOLLOW_WITHIN_S) -> None:
+        self._images = images
+        self._follow_within_s = follow_within_s
+        self._controller: ReachableController | None = None
+        self._connected = asyncio.Event()
+        self._was_connected = False
+
+    def connect(self, controller: ReachableController) -> None:
+        """Send the events to this controller from now on."""
+        self._controller = controller
+        self._was_connected = True
+        self._connected.set()
+
+    def disconnect(self) -> None:
+        """The controller is gone. The next one is not known yet."""
+        self._controller = None
+        self._connected.clear()
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be changed in the cluster now, as a sentence. For any thread."""
+        controller = self._controller
+        return "No controller is known." if controller is None else controller.interrupted
+
+    async def submit(self, event: ControllerEvent[R]) -> R:
+        reply, version = await (await self._reach()).commit(event)
+        # Also where nothing was changed: who hears that a topic exists already may write to it, too.
+        if not await self._images.followed(version, within_s=self._follow_within_s):
+            log.warning("a change is committed, and not carried out here yet", change=type(event).__name__)
+        return reply
+
+    async def _reach(self) -> ReachableController:
+        if self._controller is None and self._was_connected:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._connected.wait(), ELECTED_WITHIN_S)
+        if self._controller is None:
+            raise NoLongerController("No controller is known.")
+        return self._controller

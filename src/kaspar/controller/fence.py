@@ -1,0 +1,213 @@
+"""The fence: the node of the store that every metadata write of a controller also puts.
+
+It is put on the condition that no other controller has put it since. That one operation fences (a newer controller has
+put it, so an older one is refused) and resolves unknown outcomes (the fence shows whether the transaction is in). Two
+transactions of one controller cannot overtake each other either.
+
+The fence is claimed together with the seat, an ephemeral node: as long as the session of the controller that has it
+lives, no other claims. Brokers that know that a controller's process has ended vacate its seat. They do so on the
+condition that the fence has not been put since they looked: a controller that is at work keeps its seat.
+
+A controller that claims the fence again after an outage takes the next epoch: a transaction of its earlier epoch that
+is still under way somewhere is refused from then on, so what is read after the claim is all there is.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import BrokerId
+from kaspar.base.log import get_log
+from kaspar.metadata import layout
+from kaspar.metadata.layout import Address
+from kaspar.metadata.store import (
+    Check,
+    Create,
+    Delete,
+    Operation,
+    Put,
+    Store,
+    StoreError,
+    UnknownOutcome,
+    VersionConflict,
+)
+
+T = TypeVar("T")
+log = get_log(__name__)
+
+MAX_ATTEMPTS: Final = 20
+PATIENCE_S: Final = 5.0
+"""However few attempts that was: a store that hangs takes long for each."""
+
+
+class NoLongerController(Refused):
+    def __init__(self, reason: str) -> None:
+        super().__init__(ErrorCode.NOT_CONTROLLER, reason)
+
+
+class StoreUnavailable(Refused):
+    """The store has not responded for a while. To a client that is a cluster without a controller: it retries."""
+
+    def __init__(self, reason: str = "the metadata store does not respond") -> None:
+        super().__init__(ErrorCode.NOT_CONTROLLER, reason)
+
+
+class StoreDisagrees(AssertionError):
+    """A transaction was refused, and not because of the fence: the store is not as the controller's image has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    controller_id: BrokerId
+    epoch: int
+    transaction: int
+    version: int
+
+
+class Fence:
+    """One controller's hold on the store."""
+
+    def __init__(
+        self, store: Store, broker_id: BrokerId, *, address: Address | None = None, retry_delay_s: float
+    ) -> None:
+        """`address`: where other brokers reach the controller."""
+        self.store = store
+        """Replaced when its session is lost."""
+        self._broker_id = broker_id
+        self._seat = layout.encode_seat(broker_id, address)
+        self._retry_delay_s = retry_delay_s
+        self._hold: _Hold | None = None
+        self._last_claimed = -1
+
+    @property
+    def epoch(self) -> int:
+        return self._held().epoch
+
+    async def claim(self) -> None:
+        """Take the seat, and put the fence as our own, one epoch further. No other controller can write from then on.
+        Raises NoLongerController if another one has the seat.
+        """
+        for attempt in range(MAX_ATTEMPTS):
+            found = await self._read()
+            if self._hold is not None and self._is_of_another(found):
+                raise fenced_by(found.controller_id, found.epoch)
+            seat = await self.retried(lambda: self.store.get(layout.CONTROLLER_SEAT))
+            if seat is not None and not seat.is_mine:
+                raise fenced_by(layout.decode_seat(seat.value)[0], found.epoch)
+            self._last_claimed = found.epoch + 1
+            operations: list[Operation] = [
+                Put(layout.FENCE, layout.encode_fence(self._broker_id, self._last_claimed, 0), found.version)
+            ]
+            if seat is None:
+                operations.append(Create(layout.CONTROLLER_SEAT, self._seat, ephemeral=True))
+            try:
+                await self.store.transact(operations)
+            except (VersionConflict, UnknownOutcome):
+                # Claiming once more costs an epoch at most, and is right whether or not the first claim is in.
+                await asyncio.sleep(self._retry_delay_s if attempt else 0)
+                continue
+            self._hold = _Hold(self._broker_id, self._last_claimed, 0, found.version + 1)
+            return
+        raise StoreUnavailable
+
+    async def resign(self) -> None:
+        """Leave the seat to others, if it can be done at once; otherwise they wait until this session ends."""
+        with contextlib.suppress(StoreError):
+            if self._hold is not None:
+                await vacate_seat(self.store, self._hold.version)
+
+    async def pass_on(self, successor: BrokerId | None) -> None:
+        """Leave the seat to that broker, or to any other: the fence says so, and brokers obey it for a while
+        (broker/cluster/membership.py). Nothing can be committed from then on. Raises as `commit`.
+        """
+        held = self._held()
+        passed_on_to = -1 if successor is None else successor
+        value = layout.encode_fence(held.controller_id, held.epoch, held.transaction + 1, passed_on_to=passed_on_to)
+        await self._commit(value, (Delete(layout.CONTROLLER_SEAT),))
+
+    async def check(self) -> None:
+        """Read the fence. Raises NoLongerController if another controller has put it, or StoreUnavailable."""
+        found = await self._read()
+        if found.epoch != self._held().epoch:
+            raise fenced_by(found.controller_id, found.epoch)
+
+    def _is_of_another(self, found: _Hold) -> bool:
+        """Whether another controller has claimed the store since this one held it."""
+        if found.epoch == self._last_claimed:  # ours if the claim came through, even if the response was lost
+            return found.controller_id != self._broker_id
+        return found.epoch > self._last_claimed
+
+    async def commit(self, operations: tuple[Operation, ...]) -> None:
+        """All of it, once. Raises StoreUnavailable if the outcome stays unknown: it may be in, or come in later, until
+        the next claim.
+        """
+        held = self._held()
+        await self._commit(layout.encode_fence(held.controller_id, held.epoch, held.transaction + 1), operations)
+
+    async def _commit(self, value: bytes, operations: tuple[Operation, ...]) -> None:
+        held = self._held()
+        number = held.transaction + 1
+        for attempt in range(MAX_ATTEMPTS):
+            conflict: VersionConflict | None = None
+            try:
+                await self.store.transact([Put(layout.FENCE, value, held.version), *operations])
+                self._hold = replace(held, transaction=number, version=held.version + 1)
+                return
+            except VersionConflict as problem:
+                conflict = problem
+            except UnknownOutcome as problem:
+                log.warning("the outcome of a metadata change is unknown; looking again", problem=str(problem))
+                await asyncio.sleep(self._retry_delay_s if attempt else 0)
+            found = await self._read()
+            if found.epoch != held.epoch:
+                raise fenced_by(found.controller_id, found.epoch)
+            if found.transaction == number:
+                self._hold = found
+                return
+            if conflict is not None and found.version == held.version:
+                raise StoreDisagrees(f"the image and the store disagree: {conflict}")
+        raise StoreUnavailable
+
+    async def retried(self, call: Callable[[], Awaitable[T]]) -> T:
+        """For calls that may be repeated: reads, and preparing the store."""
+        return await retried(call, self._retry_delay_s)
+
+    async def _read(self) -> _Hold:
+        node = await self.retried(lambda: self.store.get(layout.FENCE))
+        assert node is not None, "the fence is created with the store and never deleted"
+        fields = layout.decode(node.value)
+        return _Hold(BrokerId(fields["controller"]), fields["epoch"], fields["transaction"], node.version)
+
+    def _held(self) -> _Hold:
+        assert self._hold is not None, "a controller claims the fence before it decides"
+        return self._hold
+
+
+async def vacate_seat(store: Store, fence_version: int) -> None:
+    """Remove the controller's seat, unless the fence was put since it had this version: then somebody is at work."""
+    with contextlib.suppress(VersionConflict):
+        await store.transact([Check(layout.FENCE, fence_version), Delete(layout.CONTROLLER_SEAT)])
+
+
+async def retried(call: Callable[[], Awaitable[T]], retry_delay_s: float) -> T:
+    """Raises StoreUnavailable if the store does not respond for a while."""
+    reason = ""
+    until = time.monotonic() + PATIENCE_S
+    for attempt in range(MAX_ATTEMPTS):
+        try:
+            return await call()
+        except UnknownOutcome as problem:
+            reason = str(problem)
+            if time.monotonic() > until:
+                break
+            log.warning("the metadata store did not respond; trying again", problem=reason)
+            await asyncio.sleep(retry_delay_s if attempt else 0)
+    raise StoreUnavailable(f"the metadata store does not respond ({reason})")
+
+
+def fenced_by(controller_id: int, epoch: int) -> NoLongerController:
+    return NoLongerController(f"broker {controller_id} is the controller in epoch {epoch}")

@@ -1,0 +1,101 @@
+"""Registers a broker in the metadata store, for as long as its session lives.
+
+An earlier registration with the same id may be there still, because ZooKeeper ends the session of a dead process only
+when it times out. If the process is known to be dead, it is replaced; otherwise it is waited for, and a broker that
+stays is another one with the same id.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.log import get_log
+from kaspar.controller.fence import retried
+from kaspar.metadata import layout
+from kaspar.metadata.image import BrokerRegistration
+from kaspar.metadata.loading import load_brokers
+from kaspar.metadata.store import Create, Delete, Operation, Put, Store, UnknownOutcome, VersionConflict
+
+log = get_log(__name__)
+
+LOOK_AGAIN_S = 0.2
+
+IsDead: TypeAlias = Callable[[BrokerRegistration], Awaitable[bool]]
+"""Whether the process of a registration is known to have ended."""
+
+
+async def _unknown(registration: BrokerRegistration) -> bool:
+    return False
+
+
+async def register_broker(
+    store: Store,
+    registration: BrokerRegistration,
+    *,
+    is_dead: IsDead = _unknown,
+    wait_s: float = 0.0,
+    retry_delay_s: float = 0.05,
+) -> BrokerRegistration:
+    """Announce a broker that is up; the registration with its epoch and incarnation. `wait_s`: how long an earlier
+    incarnation may take to end.
+    """
+    until = time.monotonic() + wait_s
+    waits = False
+    while True:
+        earlier = (await retried(lambda: load_brokers(store), retry_delay_s)).get(registration.broker_id)
+        if earlier is not None and await _is_mine(store, earlier, retry_delay_s):
+            # An attempt whose outcome was unknown came through.
+            return earlier
+        if earlier is None or await is_dead(earlier):
+            with contextlib.suppress(UnknownOutcome):  # the next look finds out
+                registered = await _register(store, registration, earlier)
+                if registered is not None:
+                    return registered
+        elif time.monotonic() >= until:
+            raise Refused(
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                f"Another broker is registered with that broker id: {registration.broker_id}",
+            )
+        elif not waits:
+            waits = True
+            log.warning("an earlier registration of this broker is waited for", node=registration.broker_id)
+        await asyncio.sleep(LOOK_AGAIN_S if waits else retry_delay_s)
+
+
+async def _register(
+    store: Store, registration: BrokerRegistration, dead: BrokerRegistration | None
+) -> BrokerRegistration | None:
+    """None: look again, because another registration came first, or the dead one has gone."""
+    broker_id = registration.broker_id
+    counter = await store.get(layout.incarnations_path(broker_id))
+    if counter is None:
+        with contextlib.suppress(VersionConflict):
+            await store.transact([Create(layout.incarnations_path(broker_id))])
+        counter = await store.get(layout.incarnations_path(broker_id))
+        if counter is None:
+            return None
+    incarnation = counter.version + 1
+    path = layout.broker_path(broker_id, incarnation)
+    # Kept with the counter, because the controller may not see every registration.
+    last_crash = layout.last_crash(counter) if registration.clean_start else incarnation
+    registration = replace(registration, last_crash=last_crash)
+    operations: list[Operation] = [Put(layout.incarnations_path(broker_id), b"%d" % last_crash, counter.version)]
+    if dead is not None:
+        operations.append(Delete(layout.broker_path(broker_id, dead.incarnation)))
+    operations.append(Create(path, layout.encode_registration(registration), ephemeral=True))
+    try:
+        await store.transact(operations)
+    except VersionConflict:
+        return None
+    node = await store.get(path)
+    return None if node is None else replace(registration, epoch=node.created, incarnation=incarnation)
+
+
+async def _is_mine(store: Store, registration: BrokerRegistration, retry_delay_s: float) -> bool:
+    path = layout.broker_path(registration.broker_id, registration.incarnation)
+    node = await retried(lambda: store.get(path), retry_delay_s)
+    return node is not None and node.is_mine

@@ -1,0 +1,357 @@
+"""Runs the controller over a store: events one by one, each decision committed before anyone sees it.
+
+Every transaction also puts the fence node (controller/fence.py), so that an older controller cannot write any more.
+
+After each commit the new image is published to the brokers that follow this controller, with the deletions that led to
+it (metadata/images.py). The controller does not wait for any of them to carry it out, its own broker included.
+
+A store that does not respond for a while, or a lost session, interrupts the controller: every change is refused with
+NOT_CONTROLLER, which clients retry, while brokers serve records as before. It claims the store again for as long as it
+takes, in a new epoch, and then reads everything again, since the outcome of its last change is unknown. Only another
+controller ends it.
+
+How a topic is created and deleted:
+- Create: one transaction. After it the topic exists; brokers create the logs when they see the new image. A broker that
+  crashes in between creates them at its next start, because the image has the topic.
+- Delete: one transaction moves the topic to the deleted ones, and its name is free at once. Brokers remove the logs
+  of every deleted topic they hold, when they see the new image and at every start, and report it (`LogsRemoved`);
+  after the last report it is forgotten. Logs of topics that the store has never heard of are not touched: a lost
+  metadata file must not cost data.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import BrokerId
+from kaspar.base.log import get_log
+from kaspar.controller.controller import Controller
+from kaspar.controller.events import BrokersSeen, ControllerEvent, DirectoriesFailed, FenceBrokers
+from kaspar.controller.fence import Fence, NoLongerController, StoreDisagrees, StoreUnavailable, fenced_by
+from kaspar.metadata import layout
+from kaspar.metadata.image import ClusterImage, DeletedTopic
+from kaspar.metadata.images import ImageUpdate, ImageVersion
+from kaspar.metadata.layout import Address
+from kaspar.metadata.loading import load_brokers, load_image, prepare_store
+from kaspar.metadata.store import SessionLost, Store, StoreError, StoreFull
+
+log = get_log(__name__)
+
+R = TypeVar("R")
+
+Follower: TypeAlias = Callable[[ImageUpdate], None]
+"""Called with each published update, in order. It must not fail, and takes no time: it puts the update into a queue."""
+
+_MAX_QUEUED_EVENTS = 1000
+_LONGEST_DELAY_S = 5.0
+"""Between two attempts to claim a store that does not respond."""
+LOOK_AT_FENCE_S = 10.0
+RESIGN_WITHIN_S = 1.0
+
+
+class _LookAtBrokers(ControllerEvent[None]):
+    """Asks the shell to read which brokers are up."""
+
+
+class _LookAtFence(ControllerEvent[None]):
+    """Asks the shell to check that the store responds, and that no other controller has claimed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Resign(ControllerEvent[None]):
+    """Asks the shell to leave the seat to another broker: to this one, or to any."""
+
+    successor: BrokerId | None
+
+
+class Committed(NamedTuple, Generic[R]):
+    """The reply to an event, and the version of the image that the reply is true of."""
+
+    reply: R
+    version: ImageVersion
+
+
+class ControllerShell:
+    """Owns the cluster's state while it is the controller. Once another one is, `ended` is set and it refuses all."""
+
+    def __init__(
+        self,
+        store: Store,
+        controller: Controller,
+        *,
+        retry_delay_s: float = 0.05,
+        cluster_id: str | None = None,
+        address: Address | None = None,
+        reconnect: Callable[[], Awaitable[Store]] | None = None,
+        on_bug: Callable[[Exception], None] = lambda problem: None,
+    ) -> None:
+        """`address`: where other brokers reach this controller. `reconnect` opens another session when the first one is
+        lost, and registers this broker in it; without it a lost session ends the controller. `on_bug` is called with
+        failures that no caller may be there to see.
+        """
+        self.ended = asyncio.Event()
+        self.interrupted: str | None = None
+        """Why nothing can be changed now, as a sentence. For any thread."""
+        self._store = store
+        self._controller = controller
+        self._retry_delay_s = retry_delay_s
+        self._cluster_id = cluster_id
+        self._reconnect = reconnect
+        self._on_bug = on_bug
+        self._followers: list[Follower] = []
+        self._queue: asyncio.Queue[tuple[ControllerEvent[Any], asyncio.Future[Committed[Any]]]]
+        self._queue = asyncio.Queue(_MAX_QUEUED_EVENTS)
+        self._watch_fired = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._image: ClusterImage | None = None
+        self._has_started = False
+        self._version = ImageVersion(-1, 0)
+        self._is_full = False
+        self._fence = Fence(store, controller.broker_id, address=address, retry_delay_s=retry_delay_s)
+
+    @property
+    def image(self) -> ClusterImage:
+        assert self._image is not None, "the controller has not started"
+        return self._image
+
+    def add_follower(self, follower: Follower) -> None:
+        """Publish to it from now on. A controller that has started publishes its whole image to it first."""
+        self._followers.append(follower)
+        if self._has_started:
+            follower(ImageUpdate.whole(self._version, self.image))
+
+    @property
+    def store(self) -> Store:
+        """The current session with the metadata store."""
+        return self._store
+
+    async def start(self) -> ClusterImage:
+        """Claim the store, read the image and see which brokers are up. No older controller can write from then on.
+
+        Its own broker registers first: a leader that is not up when the controller first looks loses its partitions.
+        Nothing is published before that look: the image has no brokers then, and this broker's clients would forget all
+        that they know.
+        """
+        await self._fence.retried(lambda: prepare_store(self._store, self._cluster_id))
+        self._image = await self._claim()
+        self._tasks.append(asyncio.create_task(self._run(), name="controller"))
+        self._tasks.append(asyncio.create_task(self._follow_watch(), name="controller-broker-watch"))
+        self._tasks.append(asyncio.create_task(self._look_at_fence(), name="controller-fence"))
+        await self.look_at_brokers()
+        self._has_started = True
+        image = self.image
+        self._publish(image, frozenset(image.topics), tuple(image.deleted_topics.values()))
+        return image
+
+    async def stop(self) -> None:
+        """Waiting events are refused. Safe to call twice."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if not self.ended.is_set():
+            self._end("the controller stops")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._fence.resign(), RESIGN_WITHIN_S)
+
+    async def look_at_brokers(self) -> None:
+        """Returns once the image shows the brokers that are up now."""
+        await self._enqueue(_LookAtBrokers())
+
+    async def resign(self, successor: BrokerId | None) -> None:
+        """Leave the seat to that broker, or to any other, after the events that wait. Raises Refused."""
+        await self._enqueue(_Resign(successor))
+
+    async def submit(self, event: ControllerEvent[R]) -> R:
+        """The reply, once its change is committed and published. Raises Refused."""
+        return (await self.commit(event)).reply
+
+    async def commit(self, event: ControllerEvent[R]) -> Committed[R]:
+        """As `submit`, with the version of the image that shows the change."""
+        return await self._enqueue(event)
+
+    async def _enqueue(self, event: ControllerEvent[R]) -> Committed[R]:
+        self._check_takes_events()
+        reply: asyncio.Future[Committed[R]] = asyncio.get_running_loop().create_future()
+        await self._queue.put((event, reply))
+        if self.ended.is_set() or self.interrupted is not None:  # it may have waited for room
+            self._refuse_waiting(self.interrupted or "the controller stopped before it handled the event")
+        return await reply
+
+    def _check_takes_events(self) -> None:
+        if self.ended.is_set():
+            raise NoLongerController("This is not the correct controller for this cluster.")
+        if self.interrupted is not None:
+            raise StoreUnavailable(self.interrupted)
+
+    async def _run(self) -> None:
+        while not self.ended.is_set():
+            event, future = await self._queue.get()
+            try:
+                reply = await self._handle(event)
+            except (StoreUnavailable, SessionLost) as problem:
+                _fail(future, StoreUnavailable(str(problem)))
+                await self._recover(str(problem))
+            except NoLongerController as problem:
+                _fail(future, problem)
+                self._replaced(problem)
+            except StoreFull as problem:
+                self._note_full(problem)
+                _fail(future, Refused(ErrorCode.KAFKA_STORAGE_ERROR, str(problem)))
+            except asyncio.CancelledError:
+                _fail(future, NoLongerController("the controller stops"))
+                raise
+            except Exception as problem:
+                # The edge of the task: the caller gets the refusal, or the bug, which is also logged.
+                if not isinstance(problem, Refused):
+                    self._failed(problem, type(event).__name__)
+                _fail(future, problem)
+            else:
+                if not future.done():
+                    future.set_result(Committed(reply, self._version))
+
+    async def _handle(self, event: ControllerEvent[Any]) -> Any:
+        if isinstance(event, _LookAtFence):
+            await self._fence.check()
+            return None
+        if isinstance(event, _Resign):
+            await self._fence.pass_on(event.successor)
+            self._end("the controller was moved to another broker")
+            return None
+        if isinstance(event, _LookAtBrokers):
+            self._watch_fired.clear()
+            seen = await self._fence.retried(lambda: load_brokers(self._store, self._on_watch))
+            event = BrokersSeen(seen)
+        decision = self._controller.decide(self.image, event)
+        for step in decision.steps:
+            if step.operations:
+                try:
+                    await self._fence.commit(step.operations)
+                except StoreDisagrees:
+                    if not isinstance(event, FenceBrokers | DirectoriesFailed):
+                        raise
+                    # Registrations are the brokers' own: one that stops removes its own at the same time.
+                    return await self._handle(_LookAtBrokers())
+                self._note_space()
+            self._publish(step.image, step.changed_topics, step.deleted_topics)
+        return decision.reply
+
+    def _note_full(self, problem: StoreFull) -> None:
+        if not self._is_full:
+            self._is_full = True
+            log.warning("changes are refused until the metadata store has space", reason=str(problem))
+
+    def _note_space(self) -> None:
+        if self._is_full:
+            self._is_full = False
+            log.info("the metadata store has space again")
+
+    def _publish(
+        self, image: ClusterImage, changed_topics: frozenset[str], deleted_topics: tuple[DeletedTopic, ...]
+    ) -> None:
+        self._image = image
+        self._version = ImageVersion(self._fence.epoch, self._version.number + 1)
+        if self._has_started:
+            update = ImageUpdate(self._version, image, changed_topics, deleted_topics)
+            for follower in self._followers:
+                follower(update)
+
+    # -- claiming the store, and claiming it again -------------------------------------------------------------------
+
+    async def _claim(self) -> ClusterImage:
+        """The image as it is once no other controller can change it."""
+        await self._fence.claim()
+        image = await self._fence.retried(lambda: load_image(self._store))
+        if image.controller_epoch != self._fence.epoch:
+            raise fenced_by(image.controller_id, image.controller_epoch)
+        return image
+
+    async def _recover(self, reason: str) -> None:
+        """Return when the store is claimed again, or another controller has it."""
+        delay_s = self._retry_delay_s
+        while not self.ended.is_set():
+            self._interrupt(reason)
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
+            try:
+                await self._start_over()
+                return
+            except NoLongerController as problem:
+                self._replaced(problem)
+            except (StoreError, Refused) as problem:
+                reason = str(problem)
+            except Exception as problem:
+                self._failed(problem, "the store is claimed again")
+                reason = repr(problem)
+
+    def _interrupt(self, reason: str) -> None:
+        if self.interrupted is None:
+            log.error("the controller is interrupted: nothing can be changed until it is back", reason=reason)
+        self.interrupted = f"The metadata store cannot be used, so nothing can be changed: {reason}."
+        self._refuse_waiting(self.interrupted)
+
+    async def _start_over(self) -> None:
+        if self._store.is_lost:
+            if self._reconnect is None:
+                raise NoLongerController("the session with the metadata store is over")
+            self._store = self._fence.store = await self._reconnect()
+        await self._store.get(layout.FENCE)  # a single read, while the store does not respond
+        loaded = await self._claim()
+        # The store does not have these: until the next look they are as they were.
+        loaded = replace(loaded, brokers=self.image.brokers, shutting_down=self.image.shutting_down)
+        image, changed_topics, deleted_topics = loaded.after(self.image)
+        # From here on events may be queued: what brokers report after they have seen this image is not refused.
+        self.interrupted = None
+        log.info("the controller is back", epoch=image.controller_epoch, changed_topics=len(changed_topics))
+        self._publish(image, changed_topics, deleted_topics)
+        await self._handle(_LookAtBrokers())
+
+    def _on_watch(self, path: str) -> None:
+        self._watch_fired.set()
+
+    async def _follow_watch(self) -> None:
+        """Look at the brokers again whenever the watch fires."""
+        while not self.ended.is_set():
+            await self._watch_fired.wait()
+            self._watch_fired.clear()
+            try:
+                await self.look_at_brokers()
+            except Refused as refusal:
+                # Interrupted, or the store is full: the brokers are looked at when that is over.
+                log.warning("the brokers that are up could not be looked at", reason=refusal.message)
+                await asyncio.sleep(_LONGEST_DELAY_S)
+                self._watch_fired.set()
+            except Exception as problem:
+                self._on_bug(problem)
+
+    async def _look_at_fence(self) -> None:
+        """So that a store that does not respond, or has another owner, is noticed also while nothing is changed."""
+        while not self.ended.is_set():
+            await asyncio.sleep(LOOK_AT_FENCE_S)
+            with contextlib.suppress(Exception):  # whatever it is, the controller has handled it
+                await self._enqueue(_LookAtFence())
+
+    def _failed(self, problem: Exception, event: str) -> None:
+        log.exception("an event failed in the controller", event=event)
+        self._on_bug(problem)
+
+    def _replaced(self, problem: NoLongerController) -> None:
+        log.error("no longer the controller", reason=problem.message)
+        self._end(problem.message)
+
+    def _end(self, reason: str) -> None:
+        self.ended.set()
+        self._refuse_waiting(reason)
+
+    def _refuse_waiting(self, reason: str) -> None:
+        while not self._queue.empty():
+            _, future = self._queue.get_nowait()
+            _fail(future, NoLongerController(reason))
+
+
+def _fail(future: asyncio.Future[Any], problem: Exception) -> None:
+    if not future.done():
+        future.set_exception(problem)

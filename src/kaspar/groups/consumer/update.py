@@ -1,0 +1,241 @@
+"""What a request of a member changes in its group, step by step, whichever protocol the request is of.
+
+The steps of Kafka, in its order, because it is the order of the records: the member, its pattern, the group's epoch,
+the target, what the member has. A step reads the state and what the steps before have found; it writes nothing but the
+decision.
+"""
+
+import enum
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.coordination import AnyRecord, Decision, Now
+from kaspar.groups.consumer.member import JOINS, NO_PARTITIONS, Member, Partitions
+from kaspar.groups.consumer.membership import ConsumerMembership
+from kaspar.groups.consumer.pattern_resolution import maybe_resolve
+from kaspar.groups.consumer.patterns import ResolvePatterns, problem_with
+from kaspar.groups.consumer.reconciliation import Goal, reconcile
+from kaspar.groups.consumer.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    member_tombstones,
+    partition_metadata_tombstone,
+    pattern_tombstone,
+    target_record,
+)
+from kaspar.groups.consumer.states import MemberState
+from kaspar.groups.consumer.target import ComputeAssignment, group_spec, target_records
+from kaspar.groups.group import GroupClient
+from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
+
+NOTHING_COMPUTED = 0
+
+
+class MemberTarget(NamedTuple):
+    """The target of one member, and the assignment epoch it is of."""
+
+    epoch: int
+    partitions: Partitions
+
+
+class PatternChange(enum.Enum):
+    NONE = enum.auto()
+    UNRESOLVED = enum.auto()
+    """Changed, and what the new one stands for is yet to be found: the epoch waits for that."""
+    RESOLVED = enum.auto()
+    """Changed, and what it stands for is known."""
+
+
+class MemberUpdate:
+    def __init__(self, group: ConsumerMembership, client: GroupClient, now: Now) -> None:
+        self.group = group
+        self.client = client
+        self.state = group.state
+        self.context = group.context
+        self.now = now
+        self.decision = Decision(if_refused=self._refused)
+
+    def _refused(self, code: ErrorCode, now: Now) -> Decision:
+        """What was to be done in a thread is not being done."""
+        for action in self.decision.actions:
+            if isinstance(action, ResolvePatterns):
+                self.context.resolving.discard(action.group_id)
+            else:
+                self.context.computing.pop(action.group_id, None)
+        return Decision()
+
+    # -- the member ----------------------------------------------------------------------------------------------------
+
+    def check_room(self, member_id: str) -> None:
+        most = self.context.settings.group_consumer_max_size
+        if len(self.state.members) >= most and member_id not in self.state.members:
+            raise Refused(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {most} members.",
+            )
+
+    def known_or_new(self, member_id: str) -> Member:
+        return self.state.members.get(member_id) or Member(member_id)
+
+    def replace_static(self, old: Member, member_id: str) -> Member:
+        """The instance comes back under another id: it gets what it had, and has to begin at its first epoch. The
+        timers of the old id find nobody when they fire.
+        """
+        group_id = self.group.group_id
+        member = old._replace(member_id=member_id, member_epoch=JOINS, previous_member_epoch=JOINS)
+        self.decision.add_records(member_tombstones(group_id, old.member_id))
+        self.decision.add_record(member_record(group_id, member))
+        target = self.state.targets.get(old.member_id, NO_PARTITIONS)
+        self.decision.add_record(target_record(group_id, member_id, target))
+        self.decision.add_record(current_record(group_id, member))
+        return member
+
+    def write_member(self, member: Member, updated: Member) -> bool:
+        """Whether the topics it names are others than before."""
+        if updated is member or updated == member:
+            return False
+        self.decision.add_record(member_record(self.group.group_id, updated))
+        return updated.subscribed_topic_names != member.subscribed_topic_names
+
+    # -- its pattern ---------------------------------------------------------------------------------------------------
+
+    def change_pattern(self, member: Member, updated: Member) -> PatternChange:
+        """A pattern that nobody else had is checked, and resolved along with all the others of the group, so that it
+        takes one rebalance and not one each.
+        """
+        subscribers, old, new = self.state.pattern_subscribers, member.pattern, updated.pattern
+        change = PatternChange.NONE
+        if not (subscribers or new):
+            return change  # nobody has one: nearly always
+        if new != old:
+            change = PatternChange.UNRESOLVED
+            if old and subscribers.get(old) == 1:
+                self.decision.add_record(pattern_tombstone(self.group.group_id, old))
+            if new and new not in subscribers:
+                _check_pattern(new)
+            elif new in self.state.resolved or (old and not new):
+                change = PatternChange.RESOLVED
+        patterns = _with_change(subscribers, old, new)
+        maybe_resolve(self.group, patterns, self.client.describes, self.now, self.decision)
+        return change
+
+    # -- the group's epoch ---------------------------------------------------------------------------------------------
+
+    def look_at_topics(self, member: Member, updated: Member, *, bump: bool) -> int:
+        """The group's epoch, which is bumped if a new assignment is due."""
+        state, group_id = self.state, self.group.group_id
+        epoch = state.group_epoch
+        metadata_hash = self.context.metadata_hash(state.subscribed_topics_with(member, updated))
+        if bump or metadata_hash != state.metadata_hash:
+            epoch += 1
+            self.decision.add_record(epoch_record(group_id, epoch, metadata_hash))
+        self.group.looked_at_topics(epoch)
+        if state.has_partition_metadata:
+            self.decision.add_record(partition_metadata_tombstone(group_id))
+        return epoch
+
+    # -- the target ----------------------------------------------------------------------------------------------------
+
+    def target_for(self, member: Member, updated: Member, epoch: int) -> MemberTarget:
+        """The target of the member and its epoch: a new one if the group's epoch is ahead of the last, and that is long
+        enough ago.
+        """
+        state, group_id = self.state, self.group.group_id
+        last = self.last_target(updated)
+        if epoch <= state.assignment_epoch or self._was_assigned_just_now():
+            return last
+        if self.context.computing.get(group_id, NOTHING_COMPUTED) >= epoch:
+            return last
+        compute = ComputeAssignment(
+            group_id,
+            epoch,
+            self._preferred_assignor(member, updated),
+            group_spec(state, updated, self.context),
+        )
+        if compute.is_small:
+            computed = compute.run()
+            self.decision.add_records(target_records(state, computed, self.now.wall_ms))
+            return MemberTarget(epoch, computed.assignment.get(updated.member_id, NO_PARTITIONS))
+        self.context.computing[group_id] = epoch
+        self.decision.add_action(compute)
+        return last
+
+    def last_target(self, member: Member) -> MemberTarget:
+        state = self.state
+        return MemberTarget(state.assignment_epoch, state.target_of(member.member_id, member.instance_id))
+
+    def _was_assigned_just_now(self) -> bool:
+        """By the wall clock, which the log knows. One that went back holds up nobody."""
+        interval_ms = self.context.assignment_interval_ms(self.group.group_id)
+        return 0 <= self.now.wall_ms - self.state.assignment_timestamp_ms < interval_ms
+
+    def _preferred_assignor(self, member: Member, updated: Member) -> str:
+        counts = dict(self.state.assignors)
+        for asked, step in ((member.server_assignor, -1), (updated.server_assignor, 1)):
+            if asked is not None:
+                counts[asked] = counts.get(asked, 0) + step
+        return self.group.preferred_assignor(counts)
+
+    # -- what the member has -------------------------------------------------------------------------------------------
+
+    def reconcile(
+        self,
+        member: Member,
+        target: MemberTarget,
+        *,
+        subscription_changed: bool,
+        owned: Iterable[RequestTopicPartitions] | None,
+    ) -> Member:
+        epoch, partitions = target
+        if not subscription_changed and member.is_reconciled_to(epoch):
+            return member
+        goal = Goal(
+            epoch=epoch,
+            target=partitions,
+            subscribed=self.group.topic_ids_of(member),
+            subscription_changed=subscription_changed,
+            is_owned=self.state.is_owned,
+            owned=owned,
+        )
+        reconciled = reconcile(member, goal)
+        if reconciled != member:
+            self.decision.add_record(self._current_record(member, reconciled))
+            if not reconciled.uses_classic_protocol:
+                if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
+                    self.group.timers.await_revocation(reconciled, self.now, self.decision)
+                else:
+                    self.group.timers.end_revocation(reconciled.member_id, self.decision)
+        return reconciled
+
+    def _current_record(self, member: Member, reconciled: Member) -> AnyRecord:
+        """A member that is in the group as it was before the request is written nowhere else in this decision. Nor is
+        the group a new or a converted one, which records would replace: a request creates or converts it by a join.
+        """
+        if (
+            reconciled.assigned is member.assigned
+            and reconciled.pending_revocation is member.pending_revocation
+            and self.state.members.get(member.member_id) is member
+        ):
+            return self.group.current_records.record(reconciled, self.state.replay_move)
+        return current_record(self.group.group_id, reconciled)
+
+
+def _check_pattern(pattern: str) -> None:
+    problem = problem_with(pattern)
+    if problem is not None:
+        raise Refused(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {problem}.",
+        )
+
+
+def _with_change(subscribers: dict[str, int], old: str, new: str) -> frozenset[str]:
+    """The patterns of a group when a member has changed from one to another. Empty is none."""
+    patterns = set(subscribers)
+    if old and subscribers.get(old) == 1:
+        patterns.discard(old)
+    if new:
+        patterns.add(new)
+    return frozenset(patterns)

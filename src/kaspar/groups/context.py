@@ -1,0 +1,132 @@
+"""What the groups of a shard know beside their log: the settings, the topics of the cluster, and what runs in threads.
+
+Settings and topics are replaced as a whole when they change. What runs in a thread for a group is noted here and not in
+the group: a converted group is another object.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from kaspar.config.broker.groups import GroupSettings
+from kaspar.groups.consumer.metadata_hash import group_hash, topic_hash
+from kaspar.groups.topics import NoTopics, TopicsView, TopicView
+
+REMEMBERED_SUBSCRIPTIONS: Final = 1000
+
+
+class ShardContext:
+    __slots__ = (
+        "_hashes",
+        "_topic_ids",
+        "_views",
+        "computing",
+        "group_configs",
+        "resolving",
+        "settings",
+        "topics",
+        "topics_version",
+    )
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self.settings = settings
+        self.group_configs: Mapping[str, Mapping[str, str]] = {}
+        """What a group has set for itself, by Kafka's names ("consumer.session.timeout.ms"), in words."""
+        self.topics: TopicsView = NoTopics()
+        self.topics_version = 0
+        """Higher whenever there are new topics: patterns that were resolved before may have more to find by now."""
+        self.resolving: set[str] = set()
+        """The groups whose patterns are being resolved."""
+        self.computing: dict[str, int] = {}
+        """The groups whose assignment is being computed, and for which epoch."""
+        self._views: dict[str, TopicView | None] = {}
+        self._hashes: dict[str, int] = {}
+        self._topic_ids: dict[frozenset[str], frozenset[uuid.UUID]] = {}
+
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    def change_topics(self, topics: TopicsView, changed: Collection[str]) -> None:
+        """`changed` are the names of topics that came, went, or look different now."""
+        if any(self.topics.topic(name) is None and topics.topic(name) is not None for name in changed):
+            self.topics_version += 1
+        for name in changed:
+            self._views.pop(name, None)
+            self._hashes.pop(name, None)
+        self._topic_ids.clear()
+        self.topics = topics
+
+    def topic(self, name: str) -> TopicView | None:
+        """As `topics` has it, remembered: the racks of thousands of partitions take time to put together."""
+        if name not in self._views:
+            self._views[name] = self.topics.topic(name)
+        return self._views[name]
+
+    def topic_ids(self, names: frozenset[str]) -> frozenset[uuid.UUID]:
+        """Of those that exist. Remembered as well: the members of a group read the same topics, as a rule."""
+        known = self._topic_ids.get(names)
+        if known is None:
+            if len(self._topic_ids) == REMEMBERED_SUBSCRIPTIONS:
+                self._topic_ids.clear()
+            views = map(self.topic, names)
+            known = self._topic_ids[names] = frozenset(view.topic_id for view in views if view is not None)
+        return known
+
+    def metadata_hash(self, names: Iterable[str]) -> int:
+        return group_hash({view.name: self._hash_of(view) for name in names if (view := self.topic(name)) is not None})
+
+    def _hash_of(self, view: TopicView) -> int:
+        known = self._hashes.get(view.name)
+        if known is None:
+            known = self._hashes[view.name] = topic_hash(view)
+        return known
+
+    # -- settings ------------------------------------------------------------------------------------------------------
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        settings = self.settings
+        if group_id not in self.group_configs:
+            return settings.group_consumer_session_timeout_ms
+        return self._of_group(
+            group_id,
+            "consumer.session.timeout.ms",
+            settings.group_consumer_session_timeout_ms,
+            settings.group_consumer_min_session_timeout_ms,
+            settings.group_consumer_max_session_timeout_ms,
+        )
+
+    def heartbeat_interval_ms(self, group_id: str) -> int:
+        settings = self.settings
+        if group_id not in self.group_configs:
+            return settings.group_consumer_heartbeat_interval_ms
+        return self._of_group(
+            group_id,
+            "consumer.heartbeat.interval.ms",
+            settings.group_consumer_heartbeat_interval_ms,
+            settings.group_consumer_min_heartbeat_interval_ms,
+            settings.group_consumer_max_heartbeat_interval_ms,
+        )
+
+    def assignment_interval_ms(self, group_id: str) -> int:
+        settings = self.settings
+        if group_id not in self.group_configs:
+            return settings.group_consumer_assignment_interval_ms
+        return self._of_group(
+            group_id,
+            "consumer.assignment.interval.ms",
+            settings.group_consumer_assignment_interval_ms,
+            settings.group_consumer_min_assignment_interval_ms,
+            settings.group_consumer_max_assignment_interval_ms,
+        )
+
+    def _of_group(self, group_id: str, name: str, of_broker: int, lowest: int, highest: int) -> int:
+        """A group's own value counts as far as the broker's bounds let it: they may have been narrowed since."""
+        own = self.group_configs[group_id].get(name)
+        return of_broker if own is None else min(max(int(own), lowest), highest)
+
+    @property
+    def upgrades(self) -> bool:
+        return self.settings.group_consumer_migration_policy.lower() in ("upgrade", "bidirectional")
+
+    @property
+    def downgrades(self) -> bool:
+        return self.settings.group_consumer_migration_policy.lower() in ("downgrade", "bidirectional")

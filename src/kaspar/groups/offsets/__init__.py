@@ -1,0 +1,1 @@
+"""Committed offsets: their records, commits within transactions, and expiry."""

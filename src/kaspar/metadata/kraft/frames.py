@@ -1,0 +1,104 @@
+"""The frames of Kafka's metadata log: which record is in a value.
+
+A frame has its own version, the key of the record's kind and the version of the message, as unsigned varints, and then
+the message. `IGNORED` are kinds about nodes that are up, or about nothing; any other unknown kind is of a later Kafka.
+"""
+
+from typing import Final
+
+from kaspar.base.errors import KasparError, MalformedBytes
+from kaspar.base.primitives import read_varint, unsigned_varint_value, varint_size
+from kaspar.metadata.kraft.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from kaspar.metadata.kraft.security_records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from kaspar.protocol import codec
+from kaspar.protocol.schema import Message, VersionRange
+
+KINDS: Final[dict[int, type[Message]]] = {
+    kind.SCHEMA.api_key: kind
+    for kind in (
+        RegisterBrokerRecord,
+        UnregisterBrokerRecord,
+        TopicRecord,
+        PartitionRecord,
+        ConfigRecord,
+        PartitionChangeRecord,
+        RemoveTopicRecord,
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        FeatureLevelRecord,
+        ClientQuotaRecord,
+        ProducerIdsRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        RemoveUserScramCredentialRecord,
+        BeginTransactionRecord,
+        EndTransactionRecord,
+        AbortTransactionRecord,
+        RemoveDelegationTokenRecord,
+        ClearElrRecord,
+    )
+}
+"""By the keys that begin their frames."""
+
+IGNORED: Final = {
+    7: "FenceBrokerRecord",
+    8: "UnfenceBrokerRecord",
+    17: "BrokerRegistrationChangeRecord",
+    20: "NoOpRecord",
+    21: "ZkMigrationStateRecord",
+    27: "RegisterControllerRecord",
+}
+_FRAME_VERSION: Final = 1
+
+
+class UnknownRecord(KasparError):
+    """A record that only a later Kafka knows."""
+
+
+def read_record(value: bytes | None) -> Message | None:
+    """None for a kind that is ignored. Raises UnknownRecord, and MalformedBytes where the bytes are no record."""
+    if value is None:
+        raise MalformedBytes("a metadata record has no value")
+    frame_version, position = _varint(value, 0)
+    if frame_version != _FRAME_VERSION:
+        raise UnknownRecord(f"a metadata record is in a frame of version {frame_version}")
+    key, position = _varint(value, position)
+    version, position = _varint(value, position)
+    if key in IGNORED:
+        return None
+    kind = KINDS.get(key)
+    if kind is None:
+        raise UnknownRecord(f"a metadata record is of kind {key}")
+    if version not in VersionRange.parse(kind.SCHEMA.versions):
+        raise UnknownRecord(f"a {kind.__name__} has version {version}")
+    message, _ = codec.read(kind, version, value, position)
+    return message
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    varint = read_varint(data, position, len(data))
+    if varint < 0:
+        raise MalformedBytes("a metadata record is cut off")
+    return unsigned_varint_value(varint), position + varint_size(varint)

@@ -1,0 +1,84 @@
+"""The mark on an embedded store whose contents were moved to ZooKeeper: from then on no broker may use the file.
+
+The mark is a table, and a format version of its own. A release that knows the mark says where the metadata is. One that
+does not refuses the file because of its version, so an old release cannot use it by mistake either. Both are written,
+and removed, in one transaction.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+
+MOVED_VERSION: Final = 1_000
+"""Above that of any format. The version that the nodes have is kept in the mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedMark:
+    """`connect`: where the metadata is, as in zookeeper.connect; `fence_version`: the version of the fence there when
+    it was moved. Every controller puts the fence, so with another version there were changes.
+    """
+
+    connect: str
+    fence_version: int
+
+
+class StoreMoved(KasparError):
+    def __init__(self, path: Path, mark: MovedMark) -> None:
+        super().__init__(
+            f"the metadata in {path} was moved to ZooKeeper: set zookeeper.connect={mark.connect} in the broker's "
+            "properties file. As long as no broker has been started there, 'kaspar metadata move FILE --undo' takes "
+            "the move back"
+        )
+
+
+def read_mark(connection: sqlite3.Connection) -> MovedMark | None:
+    if not _is_marked(connection):
+        return None
+    return MovedMark(*connection.execute("SELECT connect, fence_version FROM moved").fetchone())
+
+
+def format_version(connection: sqlite3.Connection) -> int:
+    """Of the nodes, whether or not they were moved."""
+    query = "SELECT format_version FROM moved" if _is_marked(connection) else "PRAGMA user_version"
+    (version,) = connection.execute(query).fetchone()
+    return int(version)
+
+
+def write_mark(connection: sqlite3.Connection, mark: MovedMark) -> None:
+    """Replaces an earlier mark."""
+    version = format_version(connection)
+    with _transaction(connection):
+        connection.execute("DROP TABLE IF EXISTS moved")
+        connection.execute("CREATE TABLE moved (connect TEXT, fence_version INTEGER, format_version INTEGER)")
+        connection.execute("INSERT INTO moved VALUES (?, ?, ?)", (mark.connect, mark.fence_version, version))
+        connection.execute(f"PRAGMA user_version = {MOVED_VERSION}")
+
+
+def remove_mark(connection: sqlite3.Connection) -> None:
+    version = format_version(connection)
+    with _transaction(connection):
+        connection.execute("DROP TABLE IF EXISTS moved")
+        connection.execute(f"PRAGMA user_version = {version}")
+
+
+def _is_marked(connection: sqlite3.Connection) -> bool:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(version == MOVED_VERSION)
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

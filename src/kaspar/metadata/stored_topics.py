@@ -1,0 +1,28 @@
+"""Whether the metadata store has a partition, for those who must not go by an image that lacks it."""
+
+from collections.abc import Callable
+
+from kaspar.base.ids import TopicPartition
+from kaspar.base.log import get_log
+from kaspar.metadata import layout
+from kaspar.metadata.store import Store, StoreError
+
+log = get_log(__name__)
+
+
+class StoredTopics:
+    def __init__(self, store: Callable[[], Store | None]) -> None:
+        """`store` is the current session, if there is one."""
+        self._store = store
+
+    async def lacks(self, partition: TopicPartition) -> bool:
+        """Whether the store is known to have no such partition. False as well if it cannot be read now."""
+        store = self._store()
+        if store is None:
+            return False
+        try:
+            node = await store.get(layout.topic_path(partition.topic))
+        except StoreError as problem:
+            log.info("the metadata store cannot be read now", partition=partition, reason=str(problem))
+            return False
+        return node is None or partition.partition >= layout.partition_count(node.value)

@@ -1,0 +1,10 @@
+"""The store of a cluster: a ZooKeeper ensemble, reached through kazoo.
+
+- `address`: what `zookeeper.connect` says; `refusals`: ZooKeeper's errors as those of the store
+- `wire`: kazoo's threads and sockets; `session`: one session, its states and its calls, on the event loop
+- `backend`: the store's interface over a session
+"""
+
+from kaspar.metadata.zookeeper.backend import ZooKeeperMetadata, ZooKeeperStore
+
+__all__ = ["ZooKeeperMetadata", "ZooKeeperStore"]

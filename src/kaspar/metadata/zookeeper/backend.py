@@ -1,0 +1,250 @@
+"""The store's interface over ZooKeeper sessions.
+
+A watch is set by the same request that reads, or by one that is sent just before it: the server handles a session's
+requests in order, so no change falls between them. kazoo does not set watches again after a reconnect; instead all of
+them fire when a connection is lost, which says "look again" as any other call of a watcher does.
+
+A server may be behind its leader, and so a read behind what others have committed. It is never behind its own session:
+a new session, a change and a refusal are transactions of the ensemble, which a server has before it responds. Only an
+unknown outcome may still be on its way. After one, a `sync` is sent before the next read, so that the leader settles it
+first.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kazoo.handlers.utils import AsyncResult
+from kazoo.protocol.states import WatchedEvent, ZnodeStat
+
+from kaspar.base.errors import KasparError
+from kaspar.config import BrokerConfig
+from kaspar.metadata.store import (
+    Check,
+    Create,
+    Delete,
+    Node,
+    Operation,
+    Put,
+    UnknownOutcome,
+    VersionConflict,
+    Watcher,
+    check_size,
+)
+from kaspar.metadata.zookeeper.address import Address, parse_address
+from kaspar.metadata.zookeeper.refusals import DEFINITE, other_refusal, refusal_in
+from kaspar.metadata.zookeeper.session import Session
+
+Request: TypeAlias = Callable[[KazooClient], AsyncResult]
+
+SESSION_TIMEOUT_MS: Final = 18_000
+MAX_IN_FLIGHT: Final = 10
+
+
+class ZooKeeperMetadata:
+    """An ensemble, or a chroot in it. `connect` gives sessions, all of them on the event loop that opened it."""
+
+    def __init__(self, address: Address, session_timeout_ms: int, max_in_flight: int) -> None:
+        self.address = address
+        self._session_timeout_ms = session_timeout_ms
+        self._max_in_flight = max_in_flight
+        self._stores: list[ZooKeeperStore] = []
+
+    @classmethod
+    async def open(
+        cls,
+        connect: str,
+        *,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        connection_timeout_ms: int | None = None,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        create: bool = True,
+    ) -> "ZooKeeperMetadata":
+        """Check that the ensemble serves, and `create` the chroot if it is missing. Raises KasparError with a sentence,
+        after `connection_timeout_ms` (by default the session timeout) at the latest.
+        """
+        address = parse_address(connect)
+        metadata = cls(address, session_timeout_ms, max_in_flight)
+        session = Session(replace(address, chroot=""), session_timeout_ms, max_in_flight)
+        timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await session.wait_connected()
+                if create:
+                    await _create_path(ZooKeeperStore(session), address.chroot)
+        except TimeoutError:
+            raise KasparError(
+                f"no ZooKeeper server of {address.ensemble} responded within {timeout_ms} ms ({session.problem}): "
+                "check that a majority of the ensemble runs, and zookeeper.connect"
+            ) from None
+        finally:
+            await session.close()
+        return metadata
+
+    @classmethod
+    async def configured(cls, config: BrokerConfig) -> "ZooKeeperMetadata":
+        """As a broker's settings say, of which `zookeeper.connect` is set."""
+        assert config.zookeeper_connect is not None
+        return await cls.open(
+            config.zookeeper_connect,
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms,
+            max_in_flight=config.zookeeper_max_in_flight_requests,
+        )
+
+    def connect(self) -> "ZooKeeperStore":
+        """A new session. Its first calls wait until it is there."""
+        store = ZooKeeperStore(Session(self.address, self._session_timeout_ms, self._max_in_flight))
+        self._stores = [*(each for each in self._stores if not each.is_lost), store]
+        return store
+
+    async def close(self) -> None:
+        """End every session. Safe to call twice."""
+        await asyncio.gather(*(store.close() for store in self._stores))
+
+
+class ZooKeeperStore:
+    """One session with ZooKeeper."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._doubts = 0  # how many outcomes were unknown
+        self._settled_doubts = 0
+
+    @property
+    def is_lost(self) -> bool:
+        return self.session.is_lost
+
+    @property
+    def is_connected(self) -> bool:
+        return self.session.is_connected
+
+    @property
+    def safe_until(self) -> float:
+        """Until then (`time.monotonic()`) the session cannot have expired, even if nothing more is heard from the
+        ensemble: it moves on as long as the leader of the ensemble responds."""
+        return self.session.safe_until
+
+    async def wait_lost(self) -> None:
+        """Returns when the session has expired or was closed."""
+        await self.session.wait_lost()
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
+        requests: list[Request] = [lambda client: client.get_async(path)]
+        if watcher is not None:
+            # A node that is not there can be watched by `exists` only.
+            watch = _Watch(path, watcher, self.session)
+            requests.insert(0, lambda client: client.exists_async(path, watch))
+        found: tuple[bytes | None, ZnodeStat] | None = await self._read(path, *requests)
+        if found is None:
+            return None
+        value, stat = found
+        return Node(value or b"", stat.version, stat.czxid, stat.ephemeralOwner == self.session.id)
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        found: list[Node | None] = [None] * len(paths)
+        numbered = iter(enumerate(paths))
+
+        async def read_on() -> None:
+            for number, path in numbered:
+                found[number] = await self.get(path)
+
+        readers = [asyncio.ensure_future(read_on()) for _ in range(min(self.session.max_in_flight, len(paths)))]
+        try:
+            await asyncio.gather(*readers)
+        finally:
+            for reader in readers:
+                reader.cancel()
+        return found
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        watch = None if watcher is None else _Watch(path, watcher, self.session)
+        while True:
+            names = await self._read(path, lambda client: client.get_children_async(path, watch))
+            if names is not None:
+                return sorted(names)
+            # As long as the node is not there, its creation can be watched, and not yet its children.
+            if watch is None or await self._read(path, lambda client: client.exists_async(path, watch)) is None:
+                return []
+
+    async def transact(self, operations: Sequence[Operation]) -> None:
+        check_size(operations)
+        try:
+            results = await self.session.call(lambda client: _commit(client, operations), by_leader=True)
+        except BaseException:  # also if the caller gives up
+            self._doubts += 1
+            raise
+        refused = refusal_in(operations, results)
+        if refused is not None:
+            raise refused
+
+    async def close(self) -> None:
+        await self.session.close()
+
+    async def _read(self, path: str, *requests: Request) -> Any:
+        """The response to the last of the requests, which travel together; None if the node is not there."""
+        doubts = self._doubts
+        if doubts > self._settled_doubts:
+            requests = (lambda client: client.sync_async("/"), *requests)
+        earlier: list[AsyncResult] = []
+
+        def send(client: KazooClient) -> AsyncResult:
+            *first, last = requests
+            earlier.extend(request(client) for request in first)
+            return last(client)
+
+        try:
+            response = await self.session.call(send)
+        except NoNodeError:
+            response = None
+        except DEFINITE as problem:
+            raise other_refusal(path, problem) from None
+        if not all(result.successful() for result in earlier):  # the connection was lost and found between them
+            raise UnknownOutcome("the connection to ZooKeeper was lost during a read")
+        self._settled_doubts = max(self._settled_doubts, doubts)
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """A watcher as kazoo keeps it, in a set: the same one is called once, however often it was set."""
+
+    path: str
+    watcher: Watcher
+    session: Session = field(compare=False)
+
+    def __call__(self, _: WatchedEvent) -> None:
+        """Called by kazoo's thread."""
+        self.session.pass_on(self._look_again)
+
+    def _look_again(self) -> None:
+        if not self.session.is_closed:
+            self.watcher(self.path)
+
+
+def _commit(client: KazooClient, operations: Sequence[Operation]) -> AsyncResult:
+    transaction = client.transaction()
+    for operation in operations:
+        match operation:
+            case Create(path, value, ephemeral):
+                transaction.create(path, value, ephemeral=ephemeral)
+            case Put(path, value, version):
+                transaction.set_data(path, value, version)
+            case Delete(path, version):
+                transaction.delete(path, version)
+            case Check(path, version):
+                transaction.check(path, version)
+    return transaction.commit_async()
+
+
+async def _create_path(store: ZooKeeperStore, path: str) -> None:
+    names = path.split("/")[1:]
+    for length in range(1, len(names) + 1):
+        prefix = "/" + "/".join(names[:length])
+        if await store.get(prefix) is None:
+            with contextlib.suppress(VersionConflict):  # another broker was first
+                await store.transact([Create(prefix)])

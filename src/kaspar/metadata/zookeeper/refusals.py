@@ -1,0 +1,79 @@
+"""ZooKeeper's errors as those of the store.
+
+A response with an error is definite: nothing was changed. All other errors leave the outcome open.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kazoo.exceptions import (
+    BadArgumentsError,
+    BadVersionError,
+    InvalidACLError,
+    NoAuthError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    QuotaExceededError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+
+from kaspar.metadata.store import Check, Create, Operation, StoreError, StoreFull, VersionConflict, parent_of
+
+DEFINITE: Final = (
+    BadArgumentsError,
+    BadVersionError,
+    InvalidACLError,
+    NoAuthError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    QuotaExceededError,
+)
+"""Errors that an operation is refused with, whatever is tried next."""
+
+_NOT_THE_REASON: Final = (RolledBackError, RuntimeInconsistency)
+"""What the other operations of a refused transaction get: those before the refused one, and those after it."""
+
+
+def refusal_in(operations: Sequence[Operation], results: Sequence[object]) -> StoreError | None:
+    """Why a transaction was refused; None if it was carried out."""
+    errors = [
+        (operation, result)
+        for operation, result in zip(operations, results, strict=True)
+        if isinstance(result, Exception) and not isinstance(result, _NOT_THE_REASON)
+    ]
+    return refusal(*errors[0]) if errors else None
+
+
+def refusal(operation: Operation, error: Exception) -> StoreError:
+    path = operation.path
+    match error:
+        case NoNodeError() if isinstance(operation, Create):
+            return VersionConflict(parent_of(path), "is not there, so it can have no children")
+        case NoNodeError():
+            return VersionConflict(path, "is not there")
+        case NodeExistsError():
+            return VersionConflict(path, "is already there")
+        case NotEmptyError():
+            return VersionConflict(path, "has children")
+        case NoChildrenForEphemeralsError():
+            return VersionConflict(parent_of(path), "is ephemeral, so it can have no children")
+        case BadVersionError() if not isinstance(operation, Create):
+            return VersionConflict(path, f"is not of version {operation.version}")
+        case _:
+            return other_refusal(path, error, "read" if isinstance(operation, Check) else "changed")
+
+
+def other_refusal(path: str, error: Exception, done: str = "read") -> StoreError:
+    """What no caller can handle: an operator has to."""
+    match error:
+        case QuotaExceededError():
+            return StoreFull(f"{path} cannot be {done}: ZooKeeper's quota on it is used up")
+        case NoAuthError():
+            return StoreError(f"{path} cannot be {done}: its ACL in ZooKeeper does not allow it")
+        case _:
+            return StoreError(f"{path} cannot be {done}: ZooKeeper refuses it ({type(error).__name__})")

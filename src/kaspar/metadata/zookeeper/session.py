@@ -1,0 +1,224 @@
+"""One session with a ZooKeeper ensemble: its states and its calls, on the event loop.
+
+- A session outlives its connections. While there is none, calls wait for the next; without a response within seconds
+  their outcome is unknown. It may still come: kazoo sends what it has queued when it is connected again.
+- A session that has expired, or was closed, never comes back: every later call raises SessionLost.
+- `confirmed_at` says until when the session is known to have been alive. The leader of the ensemble expires sessions,
+  and a server that has lost its leader goes on answering reads and pings for a while. So only what the leader has
+  answered counts: transactions, and a `sync` whenever there were none for a sixth of the session timeout.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, ConnectionLoss, KazooException, SessionExpiredError
+from kazoo.handlers.utils import AsyncResult
+from kazoo.protocol.states import KazooState
+
+from kaspar.base.log import get_log
+from kaspar.metadata.store import SessionLost, StoreError, UnknownOutcome
+from kaspar.metadata.zookeeper.address import Address
+from kaspar.metadata.zookeeper.refusals import DEFINITE
+from kaspar.metadata.zookeeper.wire import Wire
+
+log = get_log(__name__)
+
+RESPOND_WITHIN_S: Final = 10.0
+MAX_IN_FLIGHT: Final = 100
+"""kazoo's thread is woken by a byte for each request, through a socket whose buffer has room for a few hundred: a full
+one would block the event loop."""
+
+_CLOSE_WITHIN_S: Final = 5.0
+_GIVE_UP_WITHIN_S: Final = 1.0
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
+_CONFIRMATIONS_PER_TIMEOUT: Final = 6
+_SAFE_PART: Final = 2 / 3
+
+# kazoo logs every attempt to connect. What operators need is logged here.
+_kazoo_log = logging.getLogger(f"{__name__}.kazoo")
+_kazoo_log.setLevel(logging.ERROR)
+
+
+class Session:
+    """Begins to connect at once. Everything but `_state_changed` and `_end` runs on the event loop."""
+
+    def __init__(self, address: Address, timeout_ms: int, max_in_flight: int) -> None:
+        timeout_s = timeout_ms / 1000
+        self.id: int | None = None
+        self.max_in_flight = min(max_in_flight, MAX_IN_FLIGHT)
+        self.is_closed = False
+        self.is_lost = False
+        self.is_connected = False
+        self.confirmed_at = time.monotonic()
+        self._address = address
+        self._asked_timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._settled = asyncio.Event()  # connected, or lost
+        self._lost = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._slots = asyncio.Semaphore(self.max_in_flight)
+        self._wire = Wire(connect_timeout_s=timeout_s / (len(address.servers) + 1))
+        self._client = KazooClient(
+            hosts=str(address),
+            timeout=timeout_s,
+            handler=self._wire,
+            connection_retry=_RECONNECT,
+            logger=_kazoo_log,
+        )
+        self._client.add_listener(self._state_changed)
+        self._client.start_async()
+        self._confirming = self._loop.create_task(self._keep_confirming(), name="zookeeper-session")
+
+    # -- what callers ask --------------------------------------------------------------------------------------------
+
+    @property
+    def timeout_s(self) -> float:
+        """As the ensemble has granted it."""
+        return self._wire.granted_ms / 1000 or self._asked_timeout_s
+
+    @property
+    def safe_until(self) -> float:
+        """Until then (`time.monotonic()`) the ensemble cannot have expired the session, if its timeout is at least six
+        ticks of the ensemble. A server reports to its leader once per tick which sessions are active."""
+        return self.confirmed_at + self.timeout_s * _SAFE_PART
+
+    @property
+    def problem(self) -> str:
+        """Why there is no connection."""
+        return self._wire.problem
+
+    async def call(self, send: Callable[[KazooClient], AsyncResult], *, by_leader: bool = False) -> Any:
+        """The response. Raises what DEFINITE has, and otherwise UnknownOutcome or SessionLost."""
+        try:
+            async with asyncio.timeout(RESPOND_WITHIN_S), self._slots:
+                await self._until_connected()
+                sent_at = time.monotonic()
+                response = await self._response(send)
+        except TimeoutError:
+            raise UnknownOutcome(
+                f"ZooKeeper at {self._address} has not responded for {RESPOND_WITHIN_S:g} s"
+                + ("" if self.is_connected else f": {self.problem}")
+            ) from None
+        except DEFINITE:
+            raise
+        except (SessionExpiredError, AuthFailedError):
+            self._lose()
+            raise self._session_lost() from None
+        except KazooException as problem:
+            raise UnknownOutcome(f"the connection to ZooKeeper was lost ({type(problem).__name__})") from None
+        if by_leader:
+            self.confirmed_at = max(self.confirmed_at, sent_at)
+        return response
+
+    async def wait_connected(self) -> None:
+        await self._until_connected()
+
+    async def wait_lost(self) -> None:
+        """Returns when the session has expired or was closed."""
+        await self._lost.wait()
+
+    async def close(self) -> None:
+        """Ends the session at the ensemble, if that is within reach; otherwise it expires there by itself."""
+        self.is_closed = True
+        within = _CLOSE_WITHIN_S if self.is_connected else _GIVE_UP_WITHIN_S
+        self._lose()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._ended.wait()
+
+    def pass_on(self, function: Callable[..., None], *arguments: object) -> None:
+        """From kazoo's thread to the event loop, in order."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # -- states ------------------------------------------------------------------------------------------------------
+
+    def _state_changed(self, state: str) -> None:
+        """Called by kazoo's thread."""
+        if state == KazooState.LOST:
+            self._wire.session_is_over = True  # before kazoo connects again, which would be another session
+        identity = self._client.client_id
+        self.pass_on(self._follow, state, identity and identity[0], self._wire.connecting_since)
+
+    def _follow(self, state: str, session_id: int | None, connecting_since: float) -> None:
+        if self.is_lost:
+            return
+        if state == KazooState.LOST:
+            log.warning("the session with ZooKeeper has expired", ensemble=self._address)
+            self._lose()
+            return
+        if state != KazooState.CONNECTED or session_id is None:
+            self._disconnected()
+            return
+        assert self.id in (None, session_id), "a session has one id"
+        if self.id is not None:
+            log.info("connected to ZooKeeper again", ensemble=self._address)
+        self.id = session_id
+        self.is_connected = True
+        self.confirmed_at = max(self.confirmed_at, connecting_since)
+        self._settled.set()
+
+    def _disconnected(self) -> None:
+        if self.is_connected:
+            self.is_connected = False
+            self._settled.clear()
+            log.warning("the connection to ZooKeeper was lost", ensemble=self._address)
+
+    async def _until_connected(self) -> None:
+        while not self.is_connected:
+            if self.is_lost:
+                raise self._session_lost()
+            await self._settled.wait()
+
+    def _lose(self) -> None:
+        if not self.is_lost:
+            self.is_lost = True
+            self.is_connected = False
+            self._wire.session_is_over = True
+            self._confirming.cancel()
+            self._settled.set()
+            self._lost.set()
+            self._wire.spawn(self._end)
+
+    def _end(self) -> None:
+        """In a thread of its own, since it waits for kazoo's."""
+        with contextlib.suppress(KazooException, OSError):
+            self._client.stop()
+            self._client.close()
+        self.pass_on(self._ended.set)
+
+    def _session_lost(self) -> SessionLost:
+        return SessionLost("the session with ZooKeeper " + ("is closed" if self.is_closed else "has expired"))
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _response(self, send: Callable[[KazooClient], AsyncResult]) -> "asyncio.Future[Any]":
+        future: asyncio.Future[Any] = self._loop.create_future()
+
+        def take(result: AsyncResult) -> None:
+            if isinstance(result.exception, ConnectionLoss):
+                self._disconnected()  # kazoo says so after this, and the caller's next call should know
+            if not future.done():
+                if result.exception is None:
+                    future.set_result(result.value)
+                else:
+                    future.set_exception(result.exception)
+
+        send(self._client).rawlink(lambda result: self.pass_on(take, result))
+        return future
+
+    async def _keep_confirming(self) -> None:
+        while True:
+            interval_s = self.timeout_s / _CONFIRMATIONS_PER_TIMEOUT
+            await asyncio.sleep(max(0.0, self.confirmed_at + interval_s - time.monotonic()))
+            if time.monotonic() < self.confirmed_at + interval_s:
+                continue  # a transaction has confirmed it meanwhile
+            try:
+                await self.call(lambda client: client.sync_async("/"), by_leader=True)
+            except StoreError:
+                await asyncio.sleep(interval_s)

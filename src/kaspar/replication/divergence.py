@@ -1,0 +1,54 @@
+"""Where the logs of a leader and a follower part: found by comparing leader epochs, and where each ends.
+
+The leader looks for it when a follower fetches (KIP-595), and the follower truncates there (KIP-101, KIP-279).
+"""
+
+from typing import NamedTuple, Protocol
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.storage import EpochEnd
+
+
+class EpochLog(Protocol):
+    """A log as far as it matters here."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+    @property
+    def latest_epoch(self) -> int: ...
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd | None: ...
+
+
+class Diverging(NamedTuple):
+    """The largest epoch that the leader's log may have in common with the follower's, and where it ends there."""
+
+    epoch: int
+    end_offset: int
+
+
+def diverging_epoch(log: EpochLog, last_fetched_epoch: int, fetch_offset: int) -> Diverging | None:
+    """For the leader: where a reader's log diverges, if what it read last is not what the leader has there."""
+    end = log.end_offset_for_epoch(last_fetched_epoch)
+    if end is None or fetch_offset < log.log_start_offset:
+        raise Refused(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"it is not known whether epoch {last_fetched_epoch} ends after {fetch_offset}",
+        )
+    if end.epoch < last_fetched_epoch or end.end_offset < fetch_offset:
+        return Diverging(end.epoch, end.end_offset)
+    return None
+
+
+def truncation_offset(log: EpochLog, diverging: Diverging) -> int:
+    """For the follower: where it truncates its log to. If it has not got the epoch that the leader named, it truncates
+    to the end of the largest smaller one that it has, and the next fetch compares again (KIP-279).
+    """
+    end = log.log_end_offset
+    mine = log.end_offset_for_epoch(diverging.epoch)
+    if mine is None:
+        return min(diverging.end_offset, end)
+    if mine.epoch == diverging.epoch:
+        return min(diverging.end_offset, mine.end_offset, end)
+    return min(mine.end_offset, end)

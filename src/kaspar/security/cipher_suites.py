@@ -1,0 +1,54 @@
+"""Cipher suites by their IANA names, as Java and so Kafka's settings write them, and by OpenSSL's.
+
+OpenSSL chooses the suites of TLS 1.3 by a call that Python's ssl does not offer: all of them are on. So a list without
+any of them switches TLS 1.3 off, and a list with some of them is refused.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kaspar.base.errors import InvalidSetting
+
+TLS_1_3: Final = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+_KEY_EXCHANGES: Final = {"ECDHE_ECDSA": "ECDHE-ECDSA-", "ECDHE_RSA": "ECDHE-RSA-", "DHE_RSA": "DHE-RSA-", "RSA": ""}
+_CIPHERS: Final = {
+    "AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+    "AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "CHACHA20_POLY1305_SHA256": "CHACHA20-POLY1305",
+    "AES_256_CBC_SHA384": "AES256-SHA384",
+    "AES_256_CBC_SHA256": "AES256-SHA256",
+    "AES_128_CBC_SHA256": "AES128-SHA256",
+    "AES_256_CBC_SHA": "AES256-SHA",
+    "AES_128_CBC_SHA": "AES128-SHA",
+    "AES_256_CCM": "AES256-CCM",
+    "AES_128_CCM": "AES128-CCM",
+}
+
+
+class CipherChoice(NamedTuple):
+    """`openssl` is the list for TLS 1.2, empty if none of its suites is wanted."""
+
+    openssl: str
+    with_tls_1_3: bool
+
+
+def choose(names: Sequence[str]) -> CipherChoice | None:
+    """None for an empty list: what OpenSSL offers by default. Raises InvalidSetting."""
+    wanted = [name for name in names if name]
+    if not wanted:
+        return None
+    newest = [name for name in wanted if name in TLS_1_3]
+    if newest and len(set(newest)) < len(TLS_1_3):
+        raise InvalidSetting(
+            f"ssl.cipher.suites has {', '.join(newest)} and not all suites of TLS 1.3: Python cannot choose among "
+            f"{', '.join(TLS_1_3)}. Name all three, or none to switch TLS 1.3 off"
+        )
+    older = [openssl_name(name) for name in wanted if name not in TLS_1_3]
+    return CipherChoice(":".join(older), bool(newest))
+
+
+def openssl_name(name: str) -> str:
+    exchange, separator, cipher = name.removeprefix("TLS_").partition("_WITH_")
+    if separator and exchange in _KEY_EXCHANGES and cipher in _CIPHERS:
+        return _KEY_EXCHANGES[exchange] + _CIPHERS[cipher]
+    raise InvalidSetting(f"ssl.cipher.suites contains {name}, which is not a cipher suite that is known here")

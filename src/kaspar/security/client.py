@@ -1,0 +1,129 @@
+"""How a client protects its connections and logs in, from the properties that Java clients have: security.protocol,
+ssl.*, sasl.mechanism, sasl.jaas.config.
+"""
+
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.security.jaas import LoginModule, parse_jaas
+from kaspar.security.oauthbearer import OAuthBearerClient, unsecured_token
+from kaspar.security.plain import PlainClient
+from kaspar.security.sasl import OAUTHBEARER, PLAIN, SaslClient
+from kaspar.security.scram import HASHES, ScramClient
+from kaspar.security.tls import client_context, failure_sentence
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class HandshakeFailed(KasparError):
+    """TLS could not be agreed on: the certificate of one side is not accepted, or the other side does not speak TLS.
+    Not an OSError: to try again would not help.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSecurity:
+    """`tls` is None for connections in the clear, `mechanism` is empty where the client does not log in."""
+
+    protocol: str
+    tls: ssl.SSLContext | None = field(repr=False)
+    mechanism: str = ""
+    login: LoginModule | None = field(default=None, repr=False)
+    token_file: Path | None = None
+    """Read for every log-in by OAUTHBEARER: whoever fetches tokens puts the current one there."""
+
+    def wrap(self, plain: socket.socket, host: str) -> socket.socket:
+        """The socket as requests are sent over it, for blocking connections. Raises HandshakeFailed."""
+        if self.tls is None:
+            return plain
+        port = plain.getpeername()[1]
+        try:
+            return self.tls.wrap_socket(plain, server_hostname=host)
+        except ssl.SSLError as problem:
+            raise handshake_failed(f"{host}:{port}", problem) from None
+
+    def explain(self, problem: OSError, peer: str) -> OSError | HandshakeFailed:
+        """What a first exchange failed with. In TLS 1.3 the broker says what it thinks of the client's certificate when
+        the client takes the handshake for done.
+        """
+        return handshake_failed(peer, problem) if isinstance(problem, ssl.SSLError) else problem
+
+    def new_login(self) -> SaslClient | None:
+        """The client's side of a log-in; None if there is none to be made."""
+        if not self.mechanism:
+            return None
+        login = self.login
+        options = {} if login is None else login.options
+        username, password = options.get("username", ""), options.get("password", "")
+        if self.mechanism == PLAIN:
+            return PlainClient(username, password)
+        if self.mechanism == OAUTHBEARER:
+            return OAuthBearerClient(self._bearer_token(options))
+        token_auth = options.get("tokenauth", "").lower() == "true"
+        return ScramClient(self.mechanism, username, password, token_auth=token_auth)
+
+    def _bearer_token(self, options: Mapping[str, str]) -> str:
+        if self.token_file is None:
+            return unsecured_token(options)
+        try:
+            return self.token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidSetting(f"the token in {self.token_file} cannot be read") from None
+
+
+def client_security(properties: Mapping[str, str]) -> ClientSecurity | None:
+    """What the properties ask for; None for PLAINTEXT. Raises InvalidSetting with a sentence."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in PROTOCOLS:
+        raise InvalidSetting(
+            f"Invalid value {protocol} for configuration security.protocol: one of {', '.join(PROTOCOLS)} is known"
+        )
+    if protocol == "PLAINTEXT":
+        return None
+    tls = client_context(properties) if protocol.endswith("SSL") else None
+    if not protocol.startswith("SASL"):
+        return ClientSecurity(protocol, tls)
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    return ClientSecurity(protocol, tls, mechanism, _login(mechanism, properties), _token_file(mechanism, properties))
+
+
+def handshake_failed(peer: str, problem: ssl.SSLError) -> HandshakeFailed:
+    return HandshakeFailed(f"SSL handshake with {peer} failed: {failure_sentence(problem)}")
+
+
+def _login(mechanism: str, properties: Mapping[str, str]) -> LoginModule:
+    if mechanism not in (PLAIN, OAUTHBEARER, *HASHES):
+        raise InvalidSetting(
+            f"Invalid value {mechanism} for configuration sasl.mechanism: "
+            f"{', '.join((PLAIN, *HASHES, OAUTHBEARER))} are supported"
+        )
+    text = properties.get("sasl.jaas.config")
+    if not text:
+        raise InvalidSetting(
+            "sasl.jaas.config is required: no login module says who logs in, as in "
+            'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";'
+        )
+    login = parse_jaas(text)
+    if mechanism == OAUTHBEARER:
+        return login
+    if missing := [name for name in ("username", "password") if name not in login.options]:
+        raise InvalidSetting(f"the login module of sasl.jaas.config lacks {' and '.join(missing)}")
+    return login
+
+
+def _token_file(mechanism: str, properties: Mapping[str, str]) -> Path | None:
+    url = properties.get("sasl.oauthbearer.token.endpoint.url", "").strip()
+    if mechanism != OAUTHBEARER or not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme != "file":
+        raise InvalidSetting(
+            "sasl.oauthbearer.token.endpoint.url must be a file: this client asks no server for tokens"
+        )
+    return Path(unquote(parts.path))

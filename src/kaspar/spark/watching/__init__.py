@@ -1,0 +1,1 @@
+"""Watching streaming queries: figures from Spark's progress events, on a terminal and as Prometheus metrics."""

@@ -1,0 +1,316 @@
+"""Encodes a task's rows: Arrow columns become record batches, which are sent as they fill up.
+
+Rows keep their order within a partition. The partition of a row is chosen as in the Java client: by the `partition`
+column, else by the key, else sticky. Records get the time at which they are encoded, as in Spark's own sink. Memory is
+bounded: for batches in flight by the producer, for batches being filled here.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from kaspar.base.errors import KasparError
+from kaspar.base.ids import TopicPartition
+from kaspar.records.column_writing import (
+    BatchBuilder,
+    OctetColumn,
+    Partitioner,
+    RecordColumns,
+    all_rows,
+    group_rows,
+    take_batch,
+)
+from kaspar.spark.errors import naming_brokers
+from kaspar.spark.garbage import freeze_loaded_objects
+from kaspar.spark.writing.guarantee import Guarantee, TaskWriter
+from kaspar.spark.writing.options import WriteOptions
+
+_MAX_COLUMN_BYTES = (1 << 31) - 1  # the limit of 32-bit offsets
+_MAX_REQUEST_BYTES = 1 << 20  # larger requests would leave the broker idle for too long
+
+Ready = tuple[TopicPartition, memoryview]
+
+
+class UnwritableRow(KasparError):
+    """A row that cannot be written. The text is for the author of the query."""
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> WriterCommitMessage:
+    """Write all rows of a task. Returns the guarantee's message once they are stored."""
+    with naming_brokers(options.connection.bootstrap_servers):
+        writer = guarantee.begin()
+        try:
+            encoder = RowEncoder(options, writer)
+            for request in _requests(encoder.encode_all(batches), options.producer.max_request_size):
+                writer.send(request)
+            message = writer.finish(encoder.rows)
+        except BaseException:
+            writer.abandon()
+            raise
+    freeze_loaded_objects()
+    return message
+
+
+def _requests(batches: Iterable[Ready], max_request_size: int) -> Iterator[list[Ready]]:
+    """Group batches into requests: each request has a cost at both ends, however small its batches are."""
+    max_bytes = min(max_request_size, _MAX_REQUEST_BYTES)
+    request: list[Ready] = []
+    size = 0
+    for ready in batches:
+        size += len(ready[1])
+        if request and size > max_bytes:
+            yield request
+            request, size = [], len(ready[1])
+        request.append(ready)
+    if request:
+        yield request
+
+
+class _Topic:
+    """A topic's partitioner, and the batches being filled for its partitions."""
+
+    def __init__(self, name: str, partitioner: Partitioner) -> None:
+        self.name = name
+        self.partitioner = partitioner
+        self.builders: dict[int, BatchBuilder] = {}
+
+
+class _PartitionColumn(NamedTuple):
+    """The `partition` column, in the form of the compiled core."""
+
+    partitions: memoryview | None = None
+    valid: memoryview | None = None
+    first: int = 0
+
+
+class RowEncoder:
+    def __init__(
+        self,
+        options: WriteOptions,
+        writer: TaskWriter,
+        *,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.rows = 0
+        self._topic = options.topic
+        self._settings = options.producer
+        self._codec = options.producer.codec
+        self._writer = writer
+        self._now_ms = now_ms
+        self._rng = rng or random.Random()
+        self._topics: dict[str, _Topic] = {}
+
+    def encode_all(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Ready]:
+        for batch in batches:
+            yield from self._encode(batch)
+        yield from self._remaining()
+
+    def _encode(self, batch: pa.RecordBatch) -> Iterator[Ready]:
+        """Encode the rows of `batch`, and yield record batches as they fill up."""
+        if not batch.num_rows:
+            return
+        if _is_too_wide(batch):
+            half = batch.num_rows // 2
+            if not half:
+                raise UnwritableRow(f"A row of more than {_MAX_COLUMN_BYTES} bytes cannot be written")
+            yield from self._encode(batch.slice(0, half))
+            yield from self._encode(batch.slice(half))
+            return
+        columns = _record_columns(batch)
+        wanted = _partition_column(batch)
+        now_ms = self._now_ms()
+        for name, rows, first, last in self._by_topic(batch):
+            topic = self._topics.get(name) or self._begin_topic(name)
+            partitions = self._assign(topic, columns, rows, first, last, wanted)
+            grouped, starts = group_rows(partitions, topic.partitioner.partition_count, rows, first)
+            start = 0
+            for partition, end in enumerate(starts[1:]):
+                if end > start:
+                    yield from self._append(topic, partition, columns, grouped, start, end, now_ms)
+                    start = end
+        self.rows += batch.num_rows
+        yield from self._limit_memory()
+
+    def _remaining(self) -> Iterator[Ready]:
+        """At the end: the batches that are not full."""
+        for topic in self._topics.values():
+            for partition, builder in topic.builders.items():
+                if builder.count:
+                    yield self._take(topic, partition, builder)
+
+    # --- which topic and partition ------------------------------------------------------------------------------------
+
+    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, memoryview, int, int]]:
+        """Each topic with its rows: a slice of an array of row numbers."""
+        rows = all_rows(batch.num_rows)
+        if self._topic is not None:
+            yield self._topic, rows, 0, len(rows)
+            return
+        column = _column(batch, "topic")
+        if column is None or column.null_count:
+            raise UnwritableRow("null topic present in the data. Use the topic option for setting a default topic.")
+        encoded = column.dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        if len(names) > 1:
+            groups = _int32(encoded.indices.buffers()[1], encoded.offset, len(encoded))
+            rows, starts = group_rows(groups, len(names), rows, 0)
+        else:
+            starts = memoryview(bytes(4) + len(rows).to_bytes(4, "little")).cast("i")
+        for index, name in enumerate(names):
+            yield name, rows, starts[index], starts[index + 1]
+
+    def _begin_topic(self, name: str) -> _Topic:
+        topic = self._topics[name] = _Topic(name, self._new_partitioner(name, 1))
+        return topic
+
+    def _new_partitioner(self, name: str, at_least: int) -> Partitioner:
+        known = self._writer.partitions_of(name, at_least)
+        sticky = list(known.available or range(known.count))
+        self._rng.shuffle(sticky)
+        array = memoryview(bytearray(4 * len(sticky))).cast("i")
+        for index, partition in enumerate(sticky):
+            array[index] = partition
+        return Partitioner(known.count, array, max(1, self._settings.batch_size))
+
+    def _assign(
+        self, topic: _Topic, columns: RecordColumns, rows: memoryview, first: int, last: int, wanted: _PartitionColumn
+    ) -> memoryview:
+        for is_second_try in (False, True):
+            partitioner = topic.partitioner
+            partitions = partitioner.assign(columns, rows, first, last, *wanted, self._settings.ignore_keys)
+            if not partitioner.out_of_range:
+                return partitions
+            stranger = partitioner.stranger
+            if stranger < 0:
+                raise UnwritableRow(
+                    f"Invalid partition: {stranger}. Partition number should always be non-negative or null."
+                )
+            if not is_second_try:  # the topic may have more partitions by now
+                topic.partitioner = self._new_partitioner(topic.name, stranger + 1)
+        raise UnwritableRow(
+            f"Invalid partition given with record: {stranger} is not in the range [0...{partitioner.partition_count}) "
+            f"of topic {topic.name}."
+        )
+
+    # --- batches ------------------------------------------------------------------------------------------------------
+
+    def _append(
+        self,
+        topic: _Topic,
+        partition: int,
+        columns: RecordColumns,
+        rows: memoryview,
+        first: int,
+        last: int,
+        now_ms: int,
+    ) -> Iterator[Ready]:
+        builder = topic.builders.get(partition)
+        most = self._settings.max_request_size
+        if builder is None:
+            builder = topic.builders[partition] = BatchBuilder(min(self._settings.batch_size, most), most)
+        while (first := builder.append(columns, rows, first, last, now_ms)) < last:
+            if builder.too_large:
+                raise UnwritableRow(
+                    f"A record for topic {topic.name} is {builder.too_large} bytes when serialized, which is larger "
+                    f"than {most}, the value of the option 'kafka.max.request.size'."
+                )
+            yield self._take(topic, partition, builder)
+
+    def _take(self, topic: _Topic, partition: int, builder: BatchBuilder) -> Ready:
+        batch = take_batch(builder, self._codec, self._settings.compression_level)
+        return TopicPartition(topic.name, partition), batch
+
+    def _limit_memory(self) -> Iterator[Ready]:
+        """If many partitions are written at once their batches fill slowly: yield the largest before memory runs
+        out."""
+        filling = [
+            (builder.room, topic, partition, builder)
+            for topic in self._topics.values()
+            for partition, builder in topic.builders.items()
+            if builder.count
+        ]
+        excess = sum(room for room, _, _, _ in filling) - self._settings.buffer_memory // 2
+        if excess > 0:
+            filling.sort(key=lambda each: each[0], reverse=True)
+            for room, topic, partition, builder in filling:
+                yield self._take(topic, partition, builder)
+                excess -= room
+                if excess <= 0:
+                    return
+
+
+# --- Arrow columns in the form of the compiled core -------------------------------------------------------------------
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    names = batch.schema.names
+    return batch.column(names.index(name)) if name in names else None
+
+
+def _is_too_wide(batch: pa.RecordBatch) -> bool:
+    """Whether a column exceeds 32-bit offsets, which takes Spark's large types."""
+    if batch.nbytes <= _MAX_COLUMN_BYTES:
+        return False
+    return any(column is not None and column.nbytes > _MAX_COLUMN_BYTES for column in _written(batch))
+
+
+def _written(batch: pa.RecordBatch) -> Iterator[pa.Array | None]:
+    return (_column(batch, name) for name in ("key", "value", "headers"))
+
+
+def _record_columns(batch: pa.RecordBatch) -> RecordColumns:
+    keys, values = (_octets(_column(batch, name), batch.num_rows) for name in ("key", "value"))
+    headers = _column(batch, "headers")
+    if headers is None or headers.null_count == len(headers):
+        return RecordColumns(keys, values)
+    pairs = headers.values
+    names, contents = pairs.field(0), pairs.field(1)
+    if pairs.null_count or names.null_count:
+        _refuse_null_headers(headers)
+    offsets = _int32(headers.buffers()[1], 0, headers.offset + len(headers) + 1)
+    return RecordColumns(
+        keys, values, offsets, headers.offset, _octets(names, len(names)), _octets(contents, len(contents))
+    )
+
+
+def _refuse_null_headers(headers: pa.Array) -> None:
+    """Nulls that no row refers to do not matter."""
+    pairs = headers.flatten()
+    if pairs.null_count or pairs.field(0).null_count:
+        raise UnwritableRow("A header in the data is null or has no key: a header needs a key, its value may be null.")
+
+
+def _octets(column: pa.Array | None, count: int) -> OctetColumn:
+    if column is None or column.null_count == count:
+        return OctetColumn(count)
+    if pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type):
+        column = column.cast(pa.binary() if pa.types.is_large_binary(column.type) else pa.string())
+    valid, offsets, data = column.buffers()
+    return OctetColumn(
+        count,
+        _int32(offsets, 0, column.offset + count + 1),
+        b"" if data is None else memoryview(data).cast("B"),
+        memoryview(valid).cast("B") if column.null_count else None,
+        column.offset,
+    )
+
+
+def _partition_column(batch: pa.RecordBatch) -> _PartitionColumn:
+    column = _column(batch, "partition")
+    if column is None or column.null_count == len(column):
+        return _PartitionColumn()
+    valid, partitions = column.buffers()
+    return _PartitionColumn(
+        _int32(partitions, 0, column.offset + len(column)),
+        memoryview(valid).cast("B") if column.null_count else None,
+        column.offset,
+    )
+
+
+def _int32(buffer: pa.Buffer, first: int, count: int) -> memoryview:
+    return memoryview(buffer).cast("B")[4 * first : 4 * (first + count)].cast("i")

@@ -1,0 +1,1 @@
+"""Log directories: locks, identity (`meta.properties`), state, and the partition folders in them."""

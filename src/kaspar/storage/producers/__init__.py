@@ -1,0 +1,1 @@
+"""Producer state of a partition: sequences, transactions, verification, and snapshots of it."""

@@ -1,0 +1,1 @@
+"""Opening logs at startup: after a clean shutdown, and after a crash."""

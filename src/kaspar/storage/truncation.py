@@ -1,0 +1,51 @@
+"""Removes the end of a log, durably, with everything that depends on it.
+
+For LogManager only: before anything is appended, it writes checkpoints that no longer count the removed offsets as
+synced. A log is truncated by a thread that has it to itself.
+"""
+
+from kaspar.storage.log import Log
+
+
+def truncate_to(log: Log, offset: int, *, now_ms: int) -> bool:
+    """Remove every record at or above `offset`. False if there is none: then only a leader epoch is forgotten that
+    began at the end of the log, and in which no record was written here before another leader was elected.
+    """
+    local = log.local
+    if offset >= local.log_end_offset:
+        log.leader_epochs.truncate_from_end(local.log_end_offset)
+        return False
+    if offset < local.segments.base_offsets[0]:
+        truncate_fully_and_start_at(log, offset, now_ms=now_ms)
+        return True
+    try:
+        _give_up_swap(log)
+        local.truncate_to(offset)
+        _restore_state(log, min(log.log_start_offset, offset))
+    except OSError as error:
+        raise _failed(log, error) from error
+    return True
+
+
+def truncate_fully_and_start_at(log: Log, offset: int, *, now_ms: int) -> None:
+    """Remove every record; the log continues, empty, at `offset`."""
+    try:
+        _give_up_swap(log)
+        log.local.truncate_fully_and_start_at(offset, now_ms)
+        _restore_state(log, offset)
+    except OSError as error:
+        raise _failed(log, error) from error
+
+
+def _give_up_swap(log: Log) -> None:
+    if log.swaps.give_up(log.local.segments.all):
+        log.directory.files.fsync_dir(log.folder)
+
+
+def _restore_state(log: Log, log_start_offset: int) -> None:
+    log.log_start_offset = log_start_offset
+    log.state.truncate_to(log.local.log_end_offset, log.local.segments.all)
+
+
+def _failed(log: Log, error: OSError) -> Exception:
+    return log.directory.fail(error, f"truncating {log.topic_partition}")

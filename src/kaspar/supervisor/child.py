@@ -1,0 +1,120 @@
+"""A process that runs in the background of this one, and ends when this one ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.base.processes import ProcessId
+
+_ENDS_WITH_PARENT: Final = Path(__file__).with_name("ends_with_parent.py")
+_NOTICED: Final = ("kaspar: ", " ERROR ", " CRITICAL ", "Exception", "Error: ")
+
+_SPAWNER: Final = ThreadPoolExecutor(1, thread_name_prefix="kaspar-spawner")
+"""For the kernel a child's parent is the thread that has started it. This one lives as long as the process."""
+
+
+class Child:
+    """Can be started again after it has ended. Its output is appended to a file."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        output: Path,
+        log_file: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`log_file`: where the program writes its log, if not to its output."""
+        self._command = list(command)
+        self._output = output
+        self.log_file = log_file or output
+        self._environment = dict(environment or {})
+        self._process: subprocess.Popen[bytes] | None = None
+        self._logged_before: dict[Path, int] = {}
+        self.id: ProcessId | None = None
+        """Of the last process, which may have ended."""
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs, or if it was never started. Negative: the signal that has ended it."""
+        return None if self._process is None else self._process.poll()
+
+    def start(self) -> None:
+        self._logged_before = {file: _size(file) for file in (self._output, self.log_file)}
+        self._process = _SPAWNER.submit(self._spawn).result()
+        self.id = ProcessId.of(self._process.pid)
+
+    def _spawn(self) -> "subprocess.Popen[bytes]":
+        wrapper = [sys.executable, "-I", "-S", str(_ENDS_WITH_PARENT), str(os.getpid())]
+        try:
+            with self._output.open("ab") as output:
+                return subprocess.Popen(
+                    [*wrapper, *self._command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **self._environment},
+                    start_new_session=True,  # Ctrl-C is for its parent alone
+                )
+        except OSError as problem:
+            raise KasparError(f"{self._command[0]} cannot be started: {problem}") from None
+
+    def send(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)  # not if it has ended
+
+    def pause(self) -> None:
+        """SIGSTOP; returns when all of its threads stand still. Resumed with SIGCONT."""
+        if self._process is not None and self.is_running:
+            self._process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended within that time."""
+        if self._process is not None:
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                return False
+        return True
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def how_it_ended(self) -> str:
+        code = self.exit_code
+        if code is None:
+            return "was not started" if self._process is None else "is running"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        known = {number.value: number.name for number in signal.Signals}
+        return f"was ended by {known.get(-code, f'signal {-code}')}"
+
+    def last_problem(self) -> str | None:
+        """The most telling line that its last run has written: an error if there is one, or the last line."""
+        lines = [line.strip() for line in self._written().splitlines() if line.strip() and line[0] not in "\t "]
+        telling = [line for line in lines if any(sign in line for sign in _NOTICED)]
+        return next(reversed(telling or lines), None)
+
+    def _written(self) -> str:
+        return "".join(
+            file.read_bytes()[before if before <= _size(file) else 0 :].decode(errors="replace")
+            for file, before in reversed(self._logged_before.items())
+            if file.exists()
+        )
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0

@@ -1,0 +1,34 @@
+"""Settings that a cluster keeps for all its brokers, and that have to change when the cluster grows.
+
+With eligible leader replicas (KIP-966) `min.insync.replicas` is such a setting: what the brokers' files say does not
+count any more.
+"""
+
+from typing import Final
+
+from kaspar.base.errors import Refused
+from kaspar.client.admin import Admin
+from kaspar.client.admin.configs import (
+    ConfigChange,
+    ConfigOperation,
+    ConfigResource,
+    ResourceType,
+    describe_configs,
+    incremental_alter_configs,
+)
+
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+_ALL_BROKERS: Final = ConfigResource(ResourceType.BROKER, "")
+
+
+def keep_min_insync_replicas(bootstrap_servers: str, value: str) -> None:
+    """Have the cluster use this value, if it keeps one of its own. Raises Refused."""
+    with Admin(bootstrap_servers) as admin:
+        found = describe_configs(admin, [_ALL_BROKERS])[_ALL_BROKERS]
+        if isinstance(found, Refused):
+            raise found
+        kept = found.get(MIN_INSYNC_REPLICAS)
+        if kept is not None and kept.value != value:
+            change = ConfigChange(MIN_INSYNC_REPLICAS, ConfigOperation.SET, value)
+            for refusal in incremental_alter_configs(admin, {_ALL_BROKERS: [change]}).values():
+                raise refusal

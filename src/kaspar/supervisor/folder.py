@@ -1,0 +1,124 @@
+"""The files of a cluster on one machine, all in one folder.
+
+cluster.json       the plan, kept for later starts
+supervisor.json    what runs: for `kaspar status` and `kaspar stop`; not there when nothing runs
+lock               held by the supervisor while it runs
+broker-1/          server.properties, broker.log, data/
+zookeeper-1/       zoo.cfg, output.log, data/ (with zookeeper.log)
+"""
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from kaspar.base.errors import KasparError
+from kaspar.base.processes import ProcessId
+from kaspar.supervisor.plan import ClusterPlan
+
+_LOCK: Final = "lock"
+_Read = TypeVar("_Read")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningMember:
+    """A member's process; None while there is none. `was_ready`: since this process started."""
+
+    process: ProcessId | None = None
+    was_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The processes of a cluster. Brokers and servers by their ids."""
+
+    supervisor: ProcessId
+    brokers: dict[int, RunningMember]
+    zookeepers: dict[int, RunningMember]
+
+    def processes(self) -> list[ProcessId]:
+        """Of all members, brokers first."""
+        members = [*self.brokers.values(), *self.zookeepers.values()]
+        return [member.process for member in members if member.process is not None]
+
+
+class Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        self._plan_file = self.path / "cluster.json"
+        self._running_file = self.path / "supervisor.json"
+
+    def broker(self, broker_id: int) -> Path:
+        return self.path / f"broker-{broker_id}"
+
+    def broker_data(self, broker_id: int) -> Path:
+        return self.broker(broker_id) / "data"
+
+    def zookeeper(self, server_id: int) -> Path:
+        return self.path / f"zookeeper-{server_id}"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """For the supervisor: there is one at a time. The kernel releases the lock however the process ends."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / _LOCK).open("w")
+        except OSError as problem:
+            raise KasparError(f"{self.path} cannot be used: {problem.strerror}") from None
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise KasparError(
+                    f"'kaspar up' already runs in {self.path}: stop it with 'kaspar stop --dir {self.path}', or choose "
+                    "another folder with --dir"
+                ) from None
+            yield
+
+    def plan(self) -> ClusterPlan | None:
+        """Of the last start; None if there was none. Raises KasparError if the folder is used by something else."""
+        plan = _read(self._plan_file, ClusterPlan)
+        if plan is None and self.path.is_dir() and any(entry.name != _LOCK for entry in self.path.iterdir()):
+            raise KasparError(
+                f"{self.path} is not empty, and 'kaspar up' has not made it: choose an empty or new folder with --dir"
+            )
+        return plan
+
+    def write_plan(self, plan: ClusterPlan) -> None:
+        _write(self._plan_file, plan)
+
+    def running(self) -> Running | None:
+        """As the supervisor wrote it last. If that was killed, its file is still there."""
+        return _read(self._running_file, Running)
+
+    def write_running(self, running: Running) -> None:
+        _write(self._running_file, running)
+
+    def remove_running(self) -> None:
+        self._running_file.unlink(missing_ok=True)
+
+
+def _read(file: Path, kind: type[_Read]) -> _Read | None:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError:
+        raise KasparError(f"{file.parent} is not a folder") from None
+    except OSError as problem:
+        raise KasparError(f"{file} cannot be read: {problem.strerror}") from None
+    except msgspec.DecodeError:  # or a value of another type, which is one too
+        raise KasparError(f"{file} was not written by 'kaspar up': remove it, or choose another --dir") from None
+
+
+def _write(file: Path, value: object) -> None:
+    new = file.with_suffix(".new")
+    try:
+        new.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+        new.rename(file)
+    except OSError as problem:
+        raise KasparError(f"{file} cannot be written: {problem.strerror}") from None

@@ -1,0 +1,133 @@
+"""The members of a cluster on one machine: which programs they are, with the files that these read."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.supervisor.child import Child
+from kaspar.supervisor.folder import Folder
+from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
+from kaspar.supervisor.readiness import metadata_problem, page_problem, zookeeper_problem
+from kaspar.supervisor.settings import broker_settings, check_settings, properties_text
+
+JVM_FLAGS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""A ZooKeeper of a few brokers does little: a fast start and few threads are worth more than throughput."""
+
+_MORE: Final = {"maxClientCnxns": "0"}  # which counts by address, and all brokers have the same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """`problem` asks it why it is not ready; it blocks, and is None if it is."""
+
+    name: str
+    id: int
+    child: Child
+    problem: Callable[[], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """How the Java of each ZooKeeper server runs, and more lines for its file."""
+
+    heap: str = "256m"
+    jvm_flags: Sequence[str] = JVM_FLAGS
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    plan: ClusterPlan
+    brokers: tuple[Member, ...]
+    zookeepers: tuple[Member, ...] = ()
+
+    @property
+    def all(self) -> tuple[Member, ...]:
+        """In the order in which they start."""
+        return self.zookeepers + self.brokers
+
+    def broker(self, broker_id: int) -> Member:
+        for member in self.brokers:
+            if member.id == broker_id:
+                return member
+        raise KasparError(f"there is no broker {broker_id}: there are {', '.join(str(m.id) for m in self.brokers)}")
+
+
+def make_members(
+    folder: Folder,
+    plan: ClusterPlan,
+    overrides: Mapping[str, str],
+    *,
+    options: ServerOptions | None = None,
+    with_metrics: bool = True,
+) -> Members:
+    """Writes their files. Raises KasparError with a sentence, before anything is written, if they could not start."""
+    settings = {
+        broker: broker_settings(plan, broker, folder.broker_data(broker.id), overrides, with_metrics=with_metrics)
+        for broker in plan.brokers
+    }
+    for values in settings.values():
+        check_settings(values)
+    servers = [_zookeeper(folder, plan, server, options or ServerOptions()) for server in plan.zookeepers]
+    brokers = [_broker(folder, broker, values, with_metrics) for broker, values in settings.items()]
+    return Members(plan, tuple(brokers), tuple(servers))
+
+
+def check_java() -> None:
+    """Raises KasparError with a sentence that says how to install what is missing."""
+    from kaspar.spark.running.java import find_java
+    from kaspar.zookeeper.server import class_path
+
+    try:
+        find_java(for_program="ZooKeeper")
+        class_path()
+    except KasparError as problem:
+        raise KasparError(f"{problem}. A single broker needs neither: leave out --brokers") from None
+
+
+def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], with_metrics: bool) -> Member:
+    own = folder.broker(broker.id)
+    file = own / "server.properties"
+    _write(file, properties_text(values))
+    child = Child([sys.executable, "-m", "kaspar.cli.main", "broker", str(file)], output=own / "broker.log")
+    problem = (
+        partial(page_problem, broker.metrics_port)
+        if with_metrics
+        else partial(metadata_problem, broker.id, broker.address)
+    )
+    return Member(f"broker {broker.id}", broker.id, child, problem)
+
+
+def _zookeeper(folder: Folder, plan: ClusterPlan, server: ZooKeeperPlan, options: ServerOptions) -> Member:
+    from kaspar.spark.running.java import find_java
+    from kaspar.zookeeper import write_config
+    from kaspar.zookeeper.config import Member as EnsembleMember
+    from kaspar.zookeeper.config import write_id
+    from kaspar.zookeeper.server import command
+
+    own = folder.zookeeper(server.id)
+    ensemble = [
+        EnsembleMember(each.id, peer_port=each.peer_port, election_port=each.election_port) for each in plan.zookeepers
+    ]
+    is_alone = len(ensemble) == 1
+    config = write_config(
+        own, client_port=server.port, members=() if is_alone else ensemble, more={**_MORE, **options.more}
+    )
+    if not is_alone:
+        write_id(config, server.id)
+    line = command(find_java(for_program="ZooKeeper"), config, options.heap, options.jvm_flags)
+    child = Child(line, output=own / "output.log", log_file=config.log_file)
+    name = "ZooKeeper" if is_alone else f"ZooKeeper {server.id}"
+    return Member(name, server.id, child, partial(zookeeper_problem, server.port))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise KasparError(f"{file} cannot be written: {problem.strerror}") from None

@@ -1,0 +1,142 @@
+"""How large a cluster is and where its members listen, and what may change when it is started again.
+
+Pure. The plan is kept in the cluster's folder. Clients know the brokers' ports, so these follow from one number; the
+ports of ZooKeeper and of the metrics pages are any free ones, and stay the same while they are free.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+
+HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 9092
+LAST_PORT: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    id: int
+    port: int
+    metrics_port: int
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def metrics_address(self) -> str:
+        return f"{HOST}:{self.metrics_port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperPlan:
+    id: int
+    port: int
+    peer_port: int
+    election_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """Without ZooKeeper it is one broker with the embedded store."""
+
+    brokers: tuple[BrokerPlan, ...]
+    zookeepers: tuple[ZooKeeperPlan, ...] = ()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def zookeeper_connect(self) -> str:
+        return ",".join(f"{HOST}:{server.port}" for server in self.zookeepers)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Where the brokers listen, and how many members there are: zero ZooKeeper servers for one broker."""
+
+    brokers: int
+    port: int
+    zookeepers: int
+
+    @property
+    def broker_ports(self) -> range:
+        return range(self.port, self.port + self.brokers)
+
+
+def size_of(
+    folder: Path,
+    earlier: ClusterPlan | None,
+    *,
+    brokers: int | None = None,
+    port: int | None = None,
+    zookeepers: int | None = None,
+) -> Size:
+    """What to start in a folder. What is not given (None) stays as it was at the `earlier` start there.
+
+    Raises KasparError with a sentence where the folder's data do not allow it.
+    """
+    _check_given(brokers, port, zookeepers)
+    if earlier is None:
+        count = brokers or 1
+        size = Size(count, port or DEFAULT_PORT, 0 if count == 1 else zookeepers or 1)
+    else:
+        _check_change(folder, earlier, brokers, zookeepers)
+        count = brokers or len(earlier.brokers)
+        size = Size(count, port or earlier.brokers[0].port, len(earlier.zookeepers))
+    if size.zookeepers == 0 and zookeepers is not None:
+        raise KasparError("--zookeepers is for a cluster, and one broker keeps its metadata itself: add --brokers 3")
+    if size.broker_ports[-1] > LAST_PORT:
+        raise KasparError(f"{size.brokers} brokers from port {size.port} on would need ports above {LAST_PORT}")
+    return size
+
+
+def _check_given(brokers: int | None, port: int | None, zookeepers: int | None) -> None:
+    if brokers is not None and brokers < 1:
+        raise KasparError(f"a cluster needs at least one broker, not {brokers}")
+    if zookeepers is not None and zookeepers < 1:
+        raise KasparError(f"a cluster needs at least one ZooKeeper server, not {zookeepers}")
+    if port is not None and not 1 <= port <= LAST_PORT:
+        raise KasparError(f"a port is between 1 and {LAST_PORT}, not {port}")
+
+
+def _check_change(folder: Path, earlier: ClusterPlan, brokers: int | None, zookeepers: int | None) -> None:
+    had = len(earlier.brokers)
+    if not earlier.zookeepers and brokers is not None and brokers > 1:
+        raise KasparError(
+            f"{folder} has the data of a single broker, which cannot become a cluster: start it without --brokers, or "
+            "start a cluster in another folder with --dir"
+        )
+    if brokers is not None and brokers < had:
+        raise KasparError(
+            f"{folder} has the data of {had} brokers, and replicas would be missing with only {brokers}: start it with "
+            f"--brokers {had}, or start a smaller cluster in another folder with --dir"
+        )
+    if earlier.zookeepers and zookeepers not in (None, len(earlier.zookeepers)):
+        raise KasparError(
+            f"{folder} has the data of {len(earlier.zookeepers)} ZooKeeper server(s), and their number cannot change: "
+            "leave out --zookeepers, or start a cluster in another folder with --dir"
+        )
+
+
+def plan_of(size: Size, earlier: ClusterPlan | None, free_ports: Callable[[list[int]], Iterator[int]]) -> ClusterPlan:
+    """With ports for everything. `free_ports` gives the wanted ones that are free, in order, and others in place of
+    those that are not; after them, others without end.
+    """
+    wanted = [] if earlier is None else _other_ports(earlier)
+    ports = free_ports(wanted)
+    zookeepers = tuple(
+        ZooKeeperPlan(number, next(ports), next(ports), next(ports)) for number in range(1, size.zookeepers + 1)
+    )
+    brokers = tuple(BrokerPlan(number, port, next(ports)) for number, port in enumerate(size.broker_ports, 1))
+    return ClusterPlan(brokers, zookeepers)
+
+
+def _other_ports(plan: ClusterPlan) -> list[int]:
+    """In the order of `plan_of`: first those of the ZooKeeper servers, whose number does not change."""
+    of_zookeeper = [port for each in plan.zookeepers for port in (each.port, each.peer_port, each.election_port)]
+    return of_zookeeper + [broker.metrics_port for broker in plan.brokers]

@@ -1,0 +1,77 @@
+"""Ports of this machine that nothing uses.
+
+Not those of the range from which the kernel takes the ports of outgoing connections: while a server is down, a client
+that tries to reach it there may connect to itself, and the server can no longer listen.
+"""
+
+import itertools
+import random
+import socket
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.supervisor.plan import HOST
+
+_FIRST_PORT: Final = 10_000
+_USUAL_END: Final = 32_768
+_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def refuse_used_ports(ports: Sequence[int]) -> None:
+    """Raises KasparError with a sentence if a broker could not listen. The first port is that of broker 1."""
+    for number, port in enumerate(ports, 1):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as problem:
+                raise KasparError(
+                    f"broker {number} cannot listen on {HOST}:{port} ({problem.strerror}): choose another --port, or "
+                    "stop the program that uses it"
+                ) from None
+
+
+def free_ports(wanted: Sequence[int] = (), *, reserved: Collection[int] = ()) -> Iterator[int]:
+    """The wanted ports, another one in place of each that is not free, then more without end; never a reserved one."""
+    given = set(reserved)
+    for port in itertools.chain(wanted, _candidates()):
+        chosen = port
+        while chosen in given or not is_free(chosen):
+            chosen = next(_candidates())
+        given.add(chosen)
+        yield chosen
+
+
+def consecutive_free_ports(count: int) -> range:
+    while True:
+        first = next(_candidates())
+        ports = range(first, first + count)
+        if all(is_free(port) for port in ports):
+            return ports
+
+
+def _candidates() -> Iterator[int]:
+    end = _end_of_our_range()
+    while True:
+        yield random.randrange(_FIRST_PORT, end)
+
+
+def _end_of_our_range() -> int:
+    """The first port that outgoing connections use, if that leaves enough below it."""
+    try:
+        first_outgoing = int(_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _USUAL_END
+    return first_outgoing if first_outgoing >= 2 * _FIRST_PORT else _USUAL_END

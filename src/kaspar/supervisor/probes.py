@@ -1,0 +1,76 @@
+"""Waiting for members until they are ready, without waiting for one that does not respond."""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.supervisor.members import Member
+
+_NO_RESPONSE: Final = "It does not respond."
+_PAUSE_S: Final = 0.02
+
+
+class Probes:
+    """Asks members whether they are ready, each in a thread: one that does not respond delays no other."""
+
+    def __init__(self, member_count: int) -> None:
+        self._threads = ThreadPoolExecutor(member_count, thread_name_prefix="kaspar-probe")
+        self._asked: dict[Member, Future[str | None]] = {}
+        self._problems: dict[Member, str] = {}
+
+    def is_ready(self, member: Member) -> bool:
+        """Returns at once: whether it has answered so. If not, it is being asked (again)."""
+        asked = self._asked.get(member)
+        if asked is not None and asked.done():
+            del self._asked[member]
+            problem = asked.result()
+            if problem is None:
+                return True
+            self._problems[member] = problem
+        if member not in self._asked:
+            self._asked[member] = self._threads.submit(member.problem)
+        return False
+
+    def forget(self, member: Member) -> None:
+        """Its process has ended: what it is asked now says nothing about the next one."""
+        self._asked.pop(member, None)
+        self._problems.pop(member, None)
+
+    def problem_of(self, member: Member) -> str:
+        """Why it was not ready when it was asked last."""
+        return self._problems.get(member, _NO_RESPONSE)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def wait_ready(members: Sequence[Member], timeout_s: float) -> None:
+    """Return when all of them are ready. Raises KasparError if one of them ends, or the time is over."""
+    until = time.monotonic() + timeout_s
+    waiting = list(members)
+    probes = Probes(len(waiting))
+    try:
+        while waiting := [member for member in waiting if not probes.is_ready(member)]:
+            for member in waiting:
+                if not member.child.is_running:
+                    raise start_failure(member)
+            if time.monotonic() > until:
+                first = waiting[0]
+                raise KasparError(f"{first.name} was not ready within {timeout_s:.0f} s: {probes.problem_of(first)}")
+            time.sleep(_PAUSE_S)
+    finally:
+        probes.close()
+
+
+def start_failure(member: Member) -> KasparError:
+    """A member has ended before it was ready: how, and the reason that it has logged."""
+    reason = member.child.last_problem()
+    words = "" if reason is None else f": {_shown(reason)}"
+    return KasparError(f"{member.name} {member.child.how_it_ended()}{words} (log: {member.child.log_file})")
+
+
+def _shown(line: str, most: int = 300) -> str:
+    line = line.removeprefix("kaspar: ")
+    return line if len(line) <= most else f"{line[:most]}..."

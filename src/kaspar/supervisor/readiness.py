@@ -1,0 +1,78 @@
+"""Whether a member of a cluster serves its clients, and what a broker says of its cluster. Each is a question over the
+network, with a time limit.
+"""
+
+import http.client
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.supervisor.plan import HOST, ClusterPlan
+
+ASK_TIMEOUT_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The cluster in the metadata of one broker."""
+
+    broker_ids: frozenset[int]
+    controller_id: int | None
+
+    def is_complete(self, plan: ClusterPlan) -> bool:
+        """Whether it has all brokers, and one of them is the controller."""
+        ids = {broker.id for broker in plan.brokers}
+        return self.broker_ids >= ids and self.controller_id in ids
+
+
+def page_problem(metrics_port: int) -> str | None:
+    """Why a broker's page /readyz says that it is not ready, as a sentence; None if it is."""
+    connection = http.client.HTTPConnection(HOST, metrics_port, timeout=ASK_TIMEOUT_S)
+    try:
+        connection.request("GET", "/readyz")
+        response = connection.getresponse()
+        sentence = response.read().decode(errors="replace").strip()
+    except (OSError, http.client.HTTPException):
+        return "It does not respond."
+    finally:
+        connection.close()
+    return None if response.status == http.client.OK else sentence
+
+
+def metadata_problem(broker_id: int, address: str) -> str | None:
+    """Why a broker does not serve its clients yet; None if it responds and knows itself as a broker of its cluster."""
+    view = view_of(address)
+    if view is None:
+        return "It does not respond."
+    return None if broker_id in view.broker_ids else "It has not joined its cluster."
+
+
+def zookeeper_problem(port: int) -> str | None:
+    from kaspar.zookeeper import State, state_of
+
+    match state_of(HOST, port):
+        case State.SERVING:
+            return None
+        case State.NOT_SERVING:
+            return "It waits for a majority of its ensemble."
+        case State.DOWN:
+            return "It does not respond."
+
+
+def view_of(address: str, timeout_s: float = ASK_TIMEOUT_S) -> ClusterView | None:
+    """What the broker at this address says; None if it does not respond."""
+    from kaspar.client import Client
+
+    try:
+        with Client(address, client_id="kaspar-supervisor", timeout_s=timeout_s) as client:
+            response = client.refresh_metadata([])
+    except (KasparError, OSError):
+        return None
+    controller_id = response.controller_id if response.controller_id >= 0 else None
+    return ClusterView(frozenset(broker.node_id for broker in response.brokers), controller_id)
+
+
+def first_view(addresses: Sequence[str]) -> ClusterView | None:
+    """What the first broker that responds says of its cluster."""
+    return next((view for address in addresses if (view := view_of(address)) is not None), None)

@@ -1,0 +1,89 @@
+"""The settings of the brokers of a cluster on one machine: what the plan says, defaults that suit it, and overrides."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.config import BrokerSettings
+from kaspar.supervisor.plan import HOST, BrokerPlan, ClusterPlan
+
+SESSION_TIMEOUT_MS: Final = 6_000
+"""A process that ends is noticed at once. This is for one that hangs; the network cannot be slow on one machine."""
+
+CONNECTION_TIMEOUT_MS: Final = 60_000
+"""Brokers start beside ZooKeeper, and Java takes its time on a busy machine."""
+
+MOST_REPLICAS: Final = 3
+DIFFERENT_FOR_EACH_BROKER: Final = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "kaspar.log.file",
+        "kaspar.metrics.listener",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "zookeeper.connect",
+    }
+)
+_HEAD: Final = "# Written at every start by 'kaspar up'. To change a setting, start it with --override NAME=VALUE.\n"
+
+
+def broker_settings(
+    plan: ClusterPlan, broker: BrokerPlan, data_dir: Path, overrides: Mapping[str, str], *, with_metrics: bool = True
+) -> dict[str, str]:
+    """The settings of one broker."""
+    values = {
+        "node.id": str(broker.id),
+        "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
+        "log.dirs": str(data_dir),
+        "kaspar.metrics.listener": broker.metrics_address if with_metrics else "",
+        **replication_settings(len(plan.brokers)),
+    }
+    if plan.zookeepers:
+        values |= {
+            "zookeeper.connect": plan.zookeeper_connect,
+            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+            "zookeeper.connection.timeout.ms": str(CONNECTION_TIMEOUT_MS),
+        }
+    return {**values, **overrides}
+
+
+def replication_settings(brokers: int) -> dict[str, str]:
+    """Those that go by the number of brokers."""
+    replicas = min(MOST_REPLICAS, brokers)
+    in_sync = 2 if replicas == MOST_REPLICAS else 1
+    return {
+        "default.replication.factor": str(replicas),
+        "min.insync.replicas": str(in_sync),
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(in_sync),
+    }
+
+
+def check_overrides(overrides: Mapping[str, str]) -> None:
+    """Raises InvalidSetting with a sentence."""
+    for name in overrides:
+        if name in DIFFERENT_FOR_EACH_BROKER:
+            raise InvalidSetting(f"--override {name} would be the same for every broker, and 'kaspar up' decides it")
+
+
+def check_settings(values: Mapping[str, str]) -> None:
+    """Raises InvalidSetting with the sentence that the broker would end with."""
+    if "," in values["log.dirs"]:
+        raise InvalidSetting(f"{values['log.dirs']} contains a comma, which separates folders in log.dirs")
+    BrokerSettings.of(values)
+
+
+def properties_text(values: Mapping[str, str]) -> str:
+    """A settings file, in the syntax of Java properties."""
+    return _HEAD + "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
+
+
+def _escaped(value: str) -> str:
+    value = value.replace("\\", "\\\\")
+    return f"\\{value}" if value[:1] in (" ", "\t") else value

@@ -1,0 +1,108 @@
+"""What runs in the folder of a cluster, seen from another process.
+
+Processes are looked up in the process table, brokers are asked over their pages and their own protocol; what the
+supervisor has written only says which processes these are.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from kaspar.supervisor.folder import Folder, Running, RunningMember
+from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
+from kaspar.supervisor.readiness import ClusterView, first_view, page_problem, zookeeper_problem
+
+
+class MemberState(StrEnum):
+    STOPPED = "stopped"
+    STARTING = "starting"
+    READY = "ready"
+    NOT_READY = "not ready"
+    """It was ready since its start, and is not now: it hangs, is stopping, or cannot reach others."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    id: int
+    port: int
+    pid: int | None
+    state: MemberState
+    controller: bool
+    metrics: str
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperStatus:
+    id: int
+    port: int
+    pid: int | None
+    state: MemberState
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """`ready`: all members are, and a broker names all brokers and the controller."""
+
+    ready: bool
+    brokers: tuple[BrokerStatus, ...]
+    zookeepers: tuple[ZooKeeperStatus, ...]
+
+    @property
+    def states(self) -> list[MemberState]:
+        return [broker.state for broker in self.brokers] + [server.state for server in self.zookeepers]
+
+
+NOTHING = ClusterStatus(False, (), ())
+
+
+def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
+    """Takes up to a few seconds, if processes do not respond."""
+    running = folder.running()
+    with ThreadPoolExecutor(len(plan.brokers) + len(plan.zookeepers)) as threads:
+        servers = [threads.submit(_zookeeper, server, running) for server in plan.zookeepers]
+        brokers = [threads.submit(_broker, broker, running) for broker in plan.brokers]
+        zookeepers = tuple(each.result() for each in servers)
+        states = [each.result() for each in brokers]
+    view = _view(plan, states)
+    statuses = tuple(
+        BrokerStatus(
+            id=broker.id,
+            port=broker.port,
+            pid=pid,
+            state=state,
+            controller=view is not None and view.controller_id == broker.id,
+            metrics=broker.metrics_address,
+            log_dir=str(folder.broker_data(broker.id)),
+        )
+        for broker, (pid, state) in zip(plan.brokers, states, strict=True)
+    )
+    status = ClusterStatus(view is not None and view.is_complete(plan), statuses, zookeepers)
+    return status if set(status.states) == {MemberState.READY} else replace(status, ready=False)
+
+
+def _view(plan: ClusterPlan, states: list[tuple[int | None, MemberState]]) -> ClusterView | None:
+    """From a broker that is ready: another one's metadata may be old."""
+    ready = [
+        broker.address for broker, (_, state) in zip(plan.brokers, states, strict=True) if state is MemberState.READY
+    ]
+    return first_view(ready)
+
+
+def _broker(broker: BrokerPlan, running: Running | None) -> tuple[int | None, MemberState]:
+    member = None if running is None else running.brokers.get(broker.id)
+    return _state(member, lambda: page_problem(broker.metrics_port))
+
+
+def _zookeeper(server: ZooKeeperPlan, running: Running | None) -> ZooKeeperStatus:
+    member = None if running is None else running.zookeepers.get(server.id)
+    return ZooKeeperStatus(server.id, server.port, *_state(member, lambda: zookeeper_problem(server.port)))
+
+
+def _state(member: RunningMember | None, problem: Callable[[], str | None]) -> tuple[int | None, MemberState]:
+    if member is None or member.process is None or not member.process.is_running():
+        return None, MemberState.STOPPED
+    if problem() is None:
+        return member.process.pid, MemberState.READY
+    return member.process.pid, MemberState.NOT_READY if member.was_ready else MemberState.STARTING

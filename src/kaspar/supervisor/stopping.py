@@ -1,0 +1,57 @@
+"""Stops the members of a cluster: brokers one after the other, the controller last, then ZooKeeper.
+
+A stopping broker hands its leaderships over, for which it needs the controller; the last ones have nobody left.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kaspar.supervisor.members import Member, Members
+from kaspar.supervisor.readiness import first_view
+
+STOP_TIMEOUT_S: Final = 120.0
+"""After that, a process is killed: the next start recovers its logs."""
+
+
+def stop_members(
+    members: Members,
+    wait: Callable[[float], bool],
+    *,
+    say: Callable[[str], None] = lambda line: None,
+    timeout_s: float = STOP_TIMEOUT_S,
+) -> None:
+    """`wait` returns when a child may have ended, or after some seconds; False: all have to end at once."""
+    for group in [*([broker] for broker in stopping_order(members)), members.zookeepers]:
+        if not _stop(group, wait, say, timeout_s):
+            break
+    for member in members.all:
+        member.child.kill()
+
+
+def stopping_order(members: Members) -> list[Member]:
+    """The brokers, the controller last."""
+    if len(members.brokers) == 1:
+        return list(members.brokers)
+    plans = {broker.id: broker for broker in members.plan.brokers}
+    view = first_view([plans[broker.id].address for broker in members.brokers if broker.child.is_running])
+    controller_id = None if view is None else view.controller_id
+    return sorted(members.brokers, key=lambda broker: (broker.id == controller_id, broker.id))
+
+
+def _stop(
+    members: Sequence[Member], wait: Callable[[float], bool], say: Callable[[str], None], timeout_s: float
+) -> bool:
+    until = time.monotonic() + timeout_s
+    for member in members:
+        member.child.send(signal.SIGTERM)
+    while running := [member for member in members if member.child.is_running]:
+        left_s = until - time.monotonic()
+        if left_s <= 0:
+            for member in running:
+                say(f"{member.name} did not stop within {timeout_s:.0f} s and is killed")
+                member.child.kill()
+        elif not wait(left_s):
+            return False
+    return True

@@ -1,0 +1,303 @@
+"""`Cluster`: a context manager that runs several brokers, each in a process of its own, and the ZooKeeper they need.
+
+    with Cluster(brokers=3) as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        cluster.kill(cluster.controller_id())
+
+Unlike `kaspar up` it starts nothing again by itself. An exception that leaves the `with` block gets the last lines of
+every log as a note. Brokers that have ended by themselves fail the test.
+"""
+
+import contextlib
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from kaspar.base.errors import KasparError
+from kaspar.supervisor.folder import Folder
+from kaspar.supervisor.members import Member, Members, ServerOptions, check_java, make_members
+from kaspar.supervisor.plan import plan_of, size_of
+from kaspar.supervisor.ports import consecutive_free_ports, free_ports, refuse_used_ports
+from kaspar.supervisor.probes import wait_ready
+from kaspar.supervisor.readiness import first_view, view_of
+from kaspar.supervisor.stopping import stop_members
+
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 30.0
+_PAUSE_S: Final = 0.02
+_NOTED_LINES: Final = 40
+
+_SMALL_SERVERS: Final = ServerOptions(
+    heap="64m",
+    more={
+        # A tick is how finely sessions are timed: short ones make short session timeouts possible.
+        "tickTime": "500",
+        "maxSessionTimeout": "60000",
+        "forceSync": "no",  # kills lose nothing that is in the page cache
+    },
+)
+
+
+class Cluster:
+    """A running cluster; `bootstrap_servers` is what clients connect to. Brokers have the ids 1 to N.
+
+    `data_dir` keeps the data; by default a temporary directory is used and removed. `overrides` are settings of every
+    broker, with Kafka's names. With one broker there is no ZooKeeper.
+    """
+
+    def __init__(
+        self,
+        *,
+        brokers: int = 3,
+        zookeepers: int | None = None,
+        data_dir: Path | str | None = None,
+        port: int | None = None,
+        overrides: Mapping[str, str] | None = None,
+        metrics: bool = False,
+    ) -> None:
+        """`port` is that of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`)."""
+        self._removes_data = data_dir is None
+        self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
+        self._folder = Folder(self.data_dir)
+        self._overrides = dict(overrides or {})
+        self._wanted = (brokers, zookeepers, port)
+        self._metrics = metrics
+        self._members: Members | None = None
+        self._locked = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException as problem:
+            self._note_logs(problem)
+            self._end_at_once()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        self._note_logs(error)
+        with contextlib.suppress(KasparError):  # the test has failed for another reason
+            self.close()
+
+    # -- the whole cluster ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Return when all brokers serve, and each of them sees all others. Safe to call twice."""
+        if self._members is not None:
+            return
+        self._locked.enter_context(self._folder.locked())
+        self._members = members = self._prepare()
+        for member in members.all:
+            member.child.start()
+        wait_ready(members.all, START_TIMEOUT_S)
+        self.wait_complete()
+
+    def _prepare(self) -> Members:
+        brokers, zookeepers, port = self._wanted
+        earlier = self._folder.plan()
+        if port is None and earlier is None:
+            port = consecutive_free_ports(brokers)[0]
+        size = size_of(self._folder.path, earlier, brokers=brokers, port=port, zookeepers=zookeepers)
+        if size.zookeepers:
+            check_java()
+        refuse_used_ports(size.broker_ports)
+        plan = plan_of(size, earlier, partial(free_ports, reserved=size.broker_ports))
+        members = make_members(self._folder, plan, self._overrides, options=_SMALL_SERVERS, with_metrics=self._metrics)
+        self._folder.write_plan(plan)
+        return members
+
+    def wait_complete(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Return when every broker sees all brokers, and the controller among them."""
+        until = time.monotonic() + timeout_s
+        for broker in self._started.plan.brokers:
+            while (view := view_of(broker.address)) is None or not view.is_complete(self._started.plan):
+                if time.monotonic() > until:
+                    raise KasparError(f"broker {broker.id} did not see all brokers within {timeout_s:.0f} s: {view}")
+                time.sleep(_PAUSE_S)
+
+    def stop(self) -> None:
+        """Stop all cleanly and keep the data. Raises KasparError if a broker has failed."""
+        members, self._members = self._members, None
+        if members is None:
+            return
+        for member in members.all:
+            member.child.send(signal.SIGCONT)
+        stop_members(members, _wait_a_little, timeout_s=STOP_TIMEOUT_S)
+        self._locked.close()
+        for broker in members.brokers:
+            _check_end(broker)
+
+    def close(self) -> None:
+        try:
+            self.stop()
+        finally:
+            self._end_at_once()
+
+    def _end_at_once(self) -> None:
+        members, self._members = self._members, None
+        for member in members.all if members is not None else ():
+            member.child.kill()
+        self._locked.close()
+        if self._removes_data:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    @property
+    def _started(self) -> Members:
+        if self._members is None:
+            raise KasparError("the cluster is not started")
+        return self._members
+
+    # -- what clients and tests ask ------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Of all brokers, also of those that are down."""
+        return self._started.plan.bootstrap_servers
+
+    @property
+    def zookeeper_connect(self) -> str:
+        return self._started.plan.zookeeper_connect
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return [broker.id for broker in self._started.plan.brokers]
+
+    def port(self, broker_id: int) -> int:
+        return next(broker.port for broker in self._started.plan.brokers if broker.id == broker_id)
+
+    def metrics_address(self, broker_id: int) -> str:
+        return next(broker.metrics_address for broker in self._started.plan.brokers if broker.id == broker_id)
+
+    def broker_data(self, broker_id: int) -> Path:
+        """The broker's data directory."""
+        return self._folder.broker_data(broker_id)
+
+    def pid(self, broker_id: int) -> int:
+        return _pid(self._broker(broker_id))
+
+    def zookeeper_pid(self, server_id: int = 1) -> int:
+        return _pid(self._zookeeper(server_id))
+
+    def is_running(self, broker_id: int) -> bool:
+        return self._broker(broker_id).child.is_running
+
+    def log_file(self, broker_id: int) -> Path:
+        return self._broker(broker_id).child.log_file
+
+    def controller_id(self, timeout_s: float = START_TIMEOUT_S) -> int:
+        """The controller, by the metadata of the brokers. While one is being elected, this waits."""
+        until = time.monotonic() + timeout_s
+        while True:
+            running = [each for each in self._started.plan.brokers if self._broker(each.id).child.is_running]
+            view = first_view([broker.address for broker in running])
+            if view is not None and view.controller_id in {broker.id for broker in running}:
+                assert view.controller_id is not None  # it is in the set
+                return view.controller_id
+            if time.monotonic() > until:
+                raise KasparError(f"no broker has named a controller for {timeout_s:.0f} s: {view}")
+            time.sleep(_PAUSE_S)
+
+    # -- what tests do to brokers --------------------------------------------------------------------------------------
+
+    def kill(self, broker_id: int) -> None:
+        """SIGKILL."""
+        self._broker(broker_id).child.kill()
+
+    def pause(self, broker_id: int) -> None:
+        """SIGSTOP: the process exists and does nothing."""
+        self._broker(broker_id).child.pause()
+
+    def resume(self, broker_id: int) -> None:
+        self._broker(broker_id).child.send(signal.SIGCONT)
+
+    def stop_broker(self, broker_id: int) -> None:
+        """Cleanly: it hands its leaderships over first."""
+        broker = self._broker(broker_id)
+        broker.child.send(signal.SIGCONT)
+        broker.child.send(signal.SIGTERM)
+        if not broker.child.wait(STOP_TIMEOUT_S):
+            raise KasparError(f"{broker.name} did not stop within {STOP_TIMEOUT_S:.0f} s")
+        _check_end(broker)
+
+    def start_broker(self, broker_id: int, *, wait: bool = True) -> None:
+        """After it was stopped or killed. With `wait`, return when it serves clients again."""
+        broker = self._broker(broker_id)
+        if broker.child.is_running:
+            raise KasparError(f"{broker.name} is already running")
+        broker.child.start()
+        if wait:
+            wait_ready([broker], START_TIMEOUT_S)
+
+    def restart(self, broker_id: int) -> None:
+        """Stop it cleanly if it runs, and start it; returns when it serves clients again."""
+        if self.is_running(broker_id):
+            self.stop_broker(broker_id)
+        self.start_broker(broker_id)
+
+    def _broker(self, broker_id: int) -> Member:
+        return self._started.broker(broker_id)
+
+    # -- what tests do to ZooKeeper ------------------------------------------------------------------------------------
+
+    def kill_zookeeper(self, server_id: int = 1) -> None:
+        self._zookeeper(server_id).child.kill()
+
+    def pause_zookeeper(self, server_id: int = 1) -> None:
+        self._zookeeper(server_id).child.pause()
+
+    def resume_zookeeper(self, server_id: int = 1) -> None:
+        self._zookeeper(server_id).child.send(signal.SIGCONT)
+
+    def start_zookeeper(self, server_id: int = 1) -> None:
+        """After it was killed. Returns when it serves; of an ensemble, when a majority does."""
+        server = self._zookeeper(server_id)
+        server.child.start()
+        wait_ready([server], START_TIMEOUT_S)
+
+    def _zookeeper(self, server_id: int) -> Member:
+        servers = self._started.zookeepers
+        if not 1 <= server_id <= len(servers):
+            raise KasparError(f"there is no ZooKeeper server {server_id}: there are {len(servers)}")
+        return servers[server_id - 1]
+
+    # -- logs ----------------------------------------------------------------------------------------------------------
+
+    def _note_logs(self, error: BaseException) -> None:
+        for member in self._members.all if self._members is not None else ():
+            last = "".join(f"\n  {line}" for line in _last_lines(member.child.log_file))
+            error.add_note(f"-- {member.name} ({member.child.how_it_ended()}), {member.child.log_file}:{last}")
+
+
+def _wait_a_little(timeout_s: float) -> bool:
+    time.sleep(min(timeout_s, _PAUSE_S))
+    return True
+
+
+def _pid(member: Member) -> int:
+    if member.child.id is None:
+        raise KasparError(f"{member.name} was not started")
+    return member.child.id.pid
+
+
+def _check_end(broker: Member) -> None:
+    """One that ended by itself has failed; one that a test has killed has not."""
+    if broker.child.exit_code not in (0, -signal.SIGKILL):
+        raise KasparError(
+            f"{broker.name} {broker.child.how_it_ended()}: {broker.child.last_problem()} "
+            f"(the end of its log: {' | '.join(_last_lines(broker.child.log_file, 10))})"
+        )
+
+
+def _last_lines(file: Path, count: int = _NOTED_LINES) -> Iterable[str]:
+    return file.read_text(errors="replace").splitlines()[-count:] if file.exists() else []

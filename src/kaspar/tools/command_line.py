@@ -1,0 +1,191 @@
+"""What Kafka's administrative commands have in common: how they take options, and how they reach a cluster.
+
+Their rules: `--help`, or no option at all, prints the options to standard error and ends with exit code 1, as does any
+wrong option; `--version` ends with 0. The sentences about wrong options are those of Kafka's commands.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from kaspar import __version__
+from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.client.admin import Admin
+from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S
+
+if TYPE_CHECKING:
+    from kaspar.security.client import ClientSecurity
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+"""The exit code of a command that Ctrl-C ended."""
+
+
+class CommandFailed(KasparError):
+    """The command cannot do what it was asked for. Its text is Kafka's, where Kafka has one."""
+
+
+class KafkaOptions(argparse.ArgumentParser):
+    """Options that are missing are None, or False for flags: the commands check themselves what they need."""
+
+    def __init__(self, program: str, description: str, *, example: str) -> None:
+        super().__init__(
+            prog=program,
+            description=description,
+            epilog=f"Example: {example}",
+            add_help=False,
+            exit_on_error=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            usage="%(prog)s OPTIONS",
+        )
+        self.add_argument("--help", action="store_true", help="print usage information")
+        self.add_argument("--version", action="store_true", help="print the version")
+
+    def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
+        words = sys.argv[1:] if argv is None else list(argv)
+        try:
+            options, unknown = self.parse_known_args(words)
+        except argparse.ArgumentError as problem:
+            name = (problem.argument_name or "").lstrip("-")
+            if problem.message.startswith("expected"):
+                self.fail(f"Option {name} requires an argument")
+            self.fail(f"{problem.message} of option {name}")
+        if unknown:
+            self.fail(f"{unknown[0].lstrip('-')} is not a recognized option")
+        if options.help or not words:
+            self.print_help(sys.stderr)
+            sys.exit(FAILED)
+        if options.version:
+            print(__version__)
+            sys.exit(0)
+        return options
+
+    def fail(self, message: str) -> NoReturn:
+        """End the command because of its options."""
+        print(f"{message}\nTry '{self.prog} --help' for the options.", file=sys.stderr)
+        sys.exit(FAILED)
+
+    def error(self, message: str) -> NoReturn:
+        self.fail(message)
+
+
+def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
+    """The exit code of a command that does this. `report` prints why it failed."""
+    try:
+        action()
+        sys.stdout.flush()
+    except KasparError as problem:
+        report(problem)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as problem:
+        report(CommandFailed(f"No broker responds: {problem.strerror or problem}"))
+        return FAILED
+    return 0
+
+
+def integer(text: str) -> int:
+    """The type of an option with a number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}'") from None
+
+
+def add_command_config(options: KafkaOptions) -> None:
+    options.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a properties file with settings of the client: request.timeout.ms, default.api.timeout.ms, client.id, "
+        "security.protocol, sasl.* and ssl.*",
+    )
+
+
+def open_admin(
+    servers: str,
+    config_file: str | None = None,
+    *,
+    client_id: str,
+    api_timeout_s: float = API_TIMEOUT_S,
+    request_timeout_s: float = REQUEST_TIMEOUT_S,
+    via_controllers: bool = False,
+) -> Admin:
+    """A session with the cluster; settings of the file win. Raises CommandFailed with a sentence.
+
+    Nothing is sent yet. While no broker can be reached, standard error says so once, and the call is tried again."""
+    settings = _read(config_file) if config_file is not None else {}
+    api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s)
+    request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s)
+    try:
+        return Admin(
+            servers,
+            via_controllers=via_controllers,
+            client_id=settings.get("client.id") or client_id,
+            request_timeout_s=min(request_timeout_s, api_timeout_s),
+            api_timeout_s=api_timeout_s,
+            on_unreachable=_Unreachable(servers, api_timeout_s),
+            security=_security(config_file, settings),
+        )
+    except ValueError:
+        raise CommandFailed(f"Invalid url in bootstrap servers: {servers} is not a list of host:port") from None
+
+
+def _security(config_file: str | None, settings: dict[str, str]) -> "ClientSecurity | None":
+    if "security.protocol" not in settings:
+        return None
+    from kaspar.security.client import client_security  # most commands run without
+
+    try:
+        return client_security(settings)
+    except InvalidSetting as problem:
+        raise CommandFailed(f"{config_file}: {problem}") from None
+
+
+def read_file(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise CommandFailed(f"Unable to read file {path}") from None
+
+
+def _read(config_file: str) -> dict[str, str]:
+    from kaspar.config import load_settings  # imported here since most commands run without a file
+
+    try:
+        return load_settings(Path(config_file))
+    except InvalidSetting as problem:
+        raise CommandFailed(str(problem)) from None
+
+
+def _seconds(settings: dict[str, str], name: str, default_s: float) -> float:
+    if name not in settings:
+        return default_s
+    try:
+        return int(settings[name]) / 1000
+    except ValueError:
+        raise CommandFailed(
+            f"Invalid value {settings[name]} for configuration {name}: Not a number of type INT"
+        ) from None
+
+
+class _Unreachable:
+    """Says once that no broker can be reached, since the command then seems to hang."""
+
+    def __init__(self, servers: str, timeout_s: float) -> None:
+        self._servers = servers
+        self._timeout_s = timeout_s
+        self._said = False
+
+    def __call__(self, error: OSError) -> None:
+        if not self._said:
+            reason = error.strerror or str(error)
+            sentence = f"No connection to {self._servers} yet ({reason}); trying for {self._timeout_s:g} s."
+            print(sentence, file=sys.stderr, flush=True)
+            self._said = True

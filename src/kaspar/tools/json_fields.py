@@ -1,0 +1,61 @@
+"""Reads the JSON files of Kafka's commands, with Kafka's sentences about what is wrong in them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kaspar.tools.command_line import CommandFailed
+
+
+def parse(text: str) -> Any:
+    """Any JSON value; None for a blank text, as with Kafka. Raises CommandFailed where it is not JSON."""
+    if not text:
+        raise CommandFailed("The input string shouldn't be empty")
+    if text.isspace():
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as problem:
+        raise CommandFailed(f"The file is not valid JSON: {problem}") from None
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise CommandFailed(f"Expected JSON object, received {_shown(value)}")
+    return value
+
+
+def as_array(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise CommandFailed(f"Expected JSON array, received {_shown(value)}")
+    return value
+
+
+def field(fields: Mapping[str, Any], name: str) -> Any:
+    try:
+        return fields[name]
+    except KeyError:
+        raise CommandFailed(f"No such field exists: `{name}`") from None
+
+
+def as_integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise CommandFailed(f"Expected `Integer` value, received {_shown(value)}")
+    return value
+
+
+def as_string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise CommandFailed(f"Expected `String` value, received {_shown(value)}")
+    return value
+
+
+def as_list(value: Any) -> Sequence[Any]:
+    """As as_array, for the value of a field."""
+    if not isinstance(value, list):
+        raise CommandFailed(f"Expected `JSON array` value, received {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,65 @@
+"""--generate: proposes where the partitions of some topics could be on a list of brokers."""
+
+import random
+from collections.abc import Mapping, Sequence
+
+from kaspar.base.errors import Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin import Admin, Broker, describe_cluster
+from kaspar.tools.command_line import CommandFailed
+from kaspar.tools.reassign_partitions.plan import duplicates, format_assignment, parse_topics
+from kaspar.tools.reassign_partitions.topics import log_dirs_of, replicas_of_topics
+
+
+def generate(admin: Admin, text: str, broker_list: str, *, rack_aware: bool) -> None:
+    broker_ids = parse_broker_list(broker_list)
+    topics = parse_topics(text)
+    current = replicas_of_topics(admin, topics)
+    log_dirs = log_dirs_of(admin, current)
+    brokers = usable_brokers(describe_cluster(admin), broker_ids, rack_aware=rack_aware)
+    proposed = propose(current, brokers, random.Random())
+    print(f"Current partition replica assignment\n{format_assignment(current, log_dirs)}\n")
+    print(f"Proposed partition reassignment configuration\n{format_assignment(proposed, {})}")
+
+
+def parse_broker_list(text: str) -> list[int]:
+    broker_ids = []
+    for word in text.split(","):
+        if not word.lstrip("+-").isdecimal():
+            raise CommandFailed(f'"{word}" in --broker-list is not a broker id')
+        broker_ids.append(int(word))
+    if twice := duplicates(broker_ids):
+        raise CommandFailed(f"Broker list contains duplicate entries: [{', '.join(map(str, twice))}]")
+    return broker_ids
+
+
+def usable_brokers(brokers: Sequence[Broker], broker_ids: Sequence[int], *, rack_aware: bool) -> list[Broker]:
+    """The brokers of the list that are up; without their racks, unless the placement shall heed them."""
+    listed = [each for each in brokers if each.broker_id in broker_ids]
+    if not rack_aware:
+        return [Broker(each.broker_id, each.host, each.port) for each in listed]
+    if len({each.rack is None for each in listed}) > 1:
+        raise CommandFailed(
+            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+            "assignment without rack information."
+        )
+    return listed
+
+
+def propose(
+    current: Mapping[TopicPartition, Sequence[int]], brokers: Sequence[Broker], rng: random.Random
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """As if the topics were created now, with their partitions and replication factors."""
+    # The rule by which Kaspar's controller places new partitions; imported here because no other action needs it.
+    from kaspar.controller.placement import place
+
+    proposed: dict[TopicPartition, tuple[int, ...]] = {}
+    for topic in sorted({where.topic for where in current}):
+        partitions = sorted(where for where in current if where.topic == topic)
+        replication_factor = len(current[partitions[0]])
+        try:
+            placed = place(brokers, len(partitions), replication_factor, rng)
+        except Refused as refused:
+            raise CommandFailed(refused.message.split(" time(s): ")[-1]) from None
+        proposed.update(zip(partitions, placed, strict=True))
+    return proposed

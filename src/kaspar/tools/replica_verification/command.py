@@ -1,0 +1,157 @@
+"""The options of kafka-replica-verification, and what it reports.
+
+All brokers have to be up when it starts; a broker that fails later delays the verification of its partitions.
+"""
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from kaspar.base.errors import KasparError, Refused
+from kaspar.base.ids import NO_OFFSET, TopicPartition
+from kaspar.client import Client
+from kaspar.client.admin import Admin, TopicDescription, describe_cluster, describe_topics, list_topics
+from kaspar.client.cluster import LATEST_TIMESTAMP
+from kaspar.client.offsets import list_offsets
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, open_admin, run
+from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.replica_verification.comparison import OffsetsDiffer, ReplicaComparison
+from kaspar.tools.replica_verification.reading import ReplicaReader
+
+Partitions = Mapping[TopicPartition, Sequence[int]]
+"""Each partition's replicas."""
+
+
+def _options() -> KafkaOptions:
+    options = KafkaOptions(
+        "kafka-replica-verification",
+        "Validate that all replicas for a set of topics have the same data, until Ctrl-C.",
+        example="kafka-replica-verification --broker-list localhost:9092 --topics-include 'orders.*' --time -2",
+    )
+    options.add_argument("--broker-list", metavar="HOST:PORT", help="brokers to connect to. REQUIRED")
+    options.add_argument(
+        "--fetch-size",
+        type=integer,
+        default=1024 * 1024,
+        metavar="BYTES",
+        help="of each partition in a request (default: %(default)s)",
+    )
+    options.add_argument(
+        "--max-wait-ms",
+        type=integer,
+        default=1_000,
+        metavar="MS",
+        help="how long a request waits for records (default: %(default)s)",
+    )
+    options.add_argument(
+        "--topics-include",
+        default=".*",
+        metavar="REGEX",
+        help="the topics to verify, as one regular expression or several, comma-separated (default: %(default)s)",
+    )
+    options.add_argument(
+        "--time",
+        type=integer,
+        default=LATEST_TIMESTAMP,
+        metavar="MS",
+        help="the timestamp from which to verify: -1 (the latest), -2 (the earliest), or milliseconds since 1970 "
+        "(default: %(default)s)",
+    )
+    options.add_argument(
+        "--report-interval-ms",
+        type=integer,
+        default=30_000,
+        metavar="MS",
+        help="how often to report the lag (default: %(default)s)",
+    )
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = _options()
+    options = parser.parse(argv)
+    if options.broker_list is None:
+        parser.fail('Missing required argument "[broker-list]"')
+    return run(lambda: _verify(options), _report)
+
+
+def _report(problem: KasparError) -> None:
+    if isinstance(problem, OffsetsDiffer):
+        _say(str(problem))
+    else:
+        print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    now = datetime.now()
+    print(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}: {text}", flush=True)
+
+
+def _verify(options: argparse.Namespace) -> None:
+    pattern = topic_pattern(options.topics_include)
+    with open_admin(options.broker_list, client_id="replica-verification-tool") as admin:
+        topics = _topics(admin, pattern)
+        partitions = {
+            TopicPartition(topic.name, each.partition): each.replicas for topic in topics for each in topic.partitions
+        }
+        _check_brokers(admin, partitions)
+        comparison = ReplicaComparison(_initial_offsets(admin.client, partitions, options.time))
+        _say("verification process is started")
+        with ReplicaReader(
+            admin.client,
+            {topic.name: topic.topic_id for topic in topics},
+            partitions,
+            fetch_size=options.fetch_size,
+            max_wait_ms=options.max_wait_ms,
+        ) as reader:
+            reported = time.monotonic()
+            while True:
+                fetched = reader.read(comparison.offsets)
+                for sentence in comparison.compare(fetched):
+                    _say(sentence)
+                if time.monotonic() - reported > options.report_interval_ms / 1000:
+                    reported = time.monotonic()
+                    lag, where, offset = comparison.max_lag(fetched)
+                    _say(f"max lag is {lag} for partition {where} at offset {offset} among {len(fetched)} partitions")
+
+
+def _check_brokers(admin: Admin, partitions: Partitions) -> None:
+    up = {each.broker_id for each in describe_cluster(admin)}
+    if missing := sorted({broker_id for replicas in partitions.values() for broker_id in replicas} - up):
+        names = ", ".join(map(str, missing))
+        raise CommandFailed(f"All brokers that have replicas must be up at the start, and these are not: {names}")
+
+
+def topic_pattern(text: str) -> re.Pattern[str]:
+    """A list of patterns as one, by the rules of Kafka's include lists: commas separate, quotes and blanks are left
+    out."""
+    try:
+        return re.compile(text.strip().replace(",", "|").replace(" ", "").strip("\"'"))
+    except re.error:
+        raise CommandFailed(f"{text} is an invalid regex") from None
+
+
+def _topics(admin: Admin, pattern: re.Pattern[str]) -> list[TopicDescription]:
+    names = [name for name in list_topics(admin) if pattern.fullmatch(name)]
+    topics = [each for each in describe_topics(admin, names).values() if isinstance(each, TopicDescription)]
+    if not topics:
+        raise CommandFailed(
+            "No topics found. [topics-include] if specified, is either filtering out all topics or there is no topic."
+        )
+    return topics
+
+
+def _initial_offsets(client: Client, partitions: Partitions, timestamp: int) -> dict[TopicPartition, int]:
+    """Where no record is as late as the timestamp, the end of the log."""
+    found = {where: each.offset for where, each in list_offsets(client, dict.fromkeys(partitions, timestamp)).items()}
+    if behind := [where for where, offset in found.items() if offset == NO_OFFSET]:
+        latest = list_offsets(client, dict.fromkeys(behind, LATEST_TIMESTAMP))
+        found.update((where, each.offset) for where, each in latest.items())
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+"""The file of a ZooKeeper server (zoo.cfg): what we have to know of a given one, and one that we write.
+
+A file that a user gives is passed on to ZooKeeper as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.config import load_settings
+
+CLIENT_PORT: Final = 2181
+LOOPBACK: Final = "127.0.0.1"
+_EVERY_ADDRESS: Final = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+_HEAD: Final = "# Written at every start. To change it, copy it and start ZooKeeper with the copy.\n"
+_DEFAULTS: Final = {
+    "tickTime": "2000",
+    "initLimit": "10",
+    "syncLimit": "5",
+    # Otherwise snapshots and logs are kept for ever.
+    "autopurge.snapRetainCount": "3",
+    "autopurge.purgeInterval": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """A server's file, and what is in it: the data directory, where clients connect (None: only ZooKeeper knows), and
+    whether the server belongs to an ensemble."""
+
+    file: Path
+    data_dir: Path
+    client_host: str
+    client_port: int | None
+    is_member: bool
+
+    @property
+    def log_file(self) -> Path:
+        return self.data_dir / "zookeeper.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A server of an ensemble, as its other servers reach it."""
+
+    id: int
+    host: str = LOOPBACK
+    peer_port: int = 2888
+    election_port: int = 3888
+
+
+def read_config(file: Path) -> ServerConfig:
+    """Raises KasparError with a sentence."""
+    values = load_settings(file)
+    if not values.get("dataDir"):
+        raise InvalidSetting(f"{file} does not set dataDir, the folder in which ZooKeeper keeps its data")
+    port = values.get("clientPort")
+    if port is not None and not port.strip().isdecimal():
+        raise InvalidSetting(f"clientPort in {file} is '{port}', which is not a port")
+    host = values.get("clientPortAddress", LOOPBACK).strip()
+    return ServerConfig(
+        file.resolve(),
+        Path(values["dataDir"]).resolve(),
+        LOOPBACK if host in _EVERY_ADDRESS else host,
+        None if port is None else int(port),
+        any(name.startswith("server.") for name in values),
+    )
+
+
+def write_config(
+    folder: Path,
+    *,
+    host: str = LOOPBACK,
+    client_port: int = CLIENT_PORT,
+    members: Sequence[Member] = (),
+    more: Mapping[str, str] | None = None,
+) -> ServerConfig:
+    """A server with everything in `folder`: its file `zoo.cfg` and its data. `members` are all servers of its ensemble;
+    `write_id` says which of them it is.
+    """
+    data_dir = (folder / "data").resolve()
+    values = {
+        **_DEFAULTS,
+        "dataDir": str(data_dir),
+        "clientPort": str(client_port),
+        "clientPortAddress": host,
+        **{f"server.{each.id}": f"{each.host}:{each.peer_port}:{each.election_port}" for each in members},
+        **(more or {}),
+    }
+    file = folder / "zoo.cfg"
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        file.write_text(_HEAD + "".join(f"{name}={value}\n" for name, value in values.items()))
+    except OSError as problem:
+        raise KasparError(f"{folder} cannot be used: {problem.strerror}") from None
+    return read_config(file)
+
+
+def write_id(config: ServerConfig, member_id: int) -> None:
+    """Which member of its ensemble a server is, for its life. Raises KasparError if it is another one."""
+    file = config.data_dir / "myid"
+    try:
+        config.data_dir.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.write_text(f"{member_id}\n")
+        known = file.read_text().strip()
+    except OSError as problem:
+        raise KasparError(f"{file} cannot be used: {problem.strerror}") from None
+    if known != str(member_id):
+        raise KasparError(f"{config.data_dir} is the data of member {known}, not of member {member_id}")

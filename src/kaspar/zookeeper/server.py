@@ -1,0 +1,189 @@
+"""One ZooKeeper server: a Java process from PySpark's jars."""
+
+import ctypes
+import importlib.util
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.spark.running.java import Java, find_java
+from kaspar.zookeeper.config import ServerConfig
+
+MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+DEFAULT_HEAP: Final = "512m"
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 20.0
+_JARS: Final = (
+    "zookeeper-",
+    "slf4j-api-",
+    "log4j-api-",
+    "log4j-core-",
+    "log4j-slf4j2-impl-",
+    "metrics-core-",
+    "snappy-java-",
+    "netty-",
+)
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_PAUSE_S: Final = 0.05
+_ASK_TIMEOUT_S: Final = 2.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class State(Enum):
+    """What a server says about itself."""
+
+    DOWN = "down"
+    """It does not respond."""
+    NOT_SERVING = "not serving"
+    """It runs, and there is no majority of the ensemble yet, or no leader."""
+    SERVING = "serving"
+
+
+def state_of(host: str, port: int) -> State:
+    """Asks with the four-letter word `srvr`, which every server answers by default."""
+    try:
+        with socket.create_connection((host, port), timeout=_ASK_TIMEOUT_S) as connection:
+            connection.sendall(b"srvr")
+            answer = b""
+            while chunk := connection.recv(4096):
+                answer += chunk
+    except OSError:
+        return State.DOWN
+    return State.SERVING if b"\nMode: " in answer else State.NOT_SERVING
+
+
+def command(java: Java, config: ServerConfig, heap: str = DEFAULT_HEAP, jvm_flags: Sequence[str] = ()) -> list[str]:
+    """The command line of a server."""
+    if re.fullmatch(r"[1-9]\d*[kmg]", heap, re.IGNORECASE) is None:
+        raise KasparError(f"a heap must be a size such as 256m or 1g, not '{heap}'")
+    return [
+        str(java.home / "bin" / "java"),
+        f"-Xmx{heap}",
+        "-XX:+ExitOnOutOfMemoryError",
+        *jvm_flags,
+        f"-Dlog4j2.configurationFile={_LOGGING}",
+        f"-Dkaspar.zookeeper.log={config.log_file}",
+        "-Dzookeeper.admin.enableServer=false",
+        "-cp",
+        class_path(),
+        MAIN_CLASS,
+        str(config.file),
+    ]
+
+
+def class_path() -> str:
+    """ZooKeeper and what it needs, among PySpark's jars."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise KasparError("PySpark, which brings ZooKeeper, is not installed: pip install 'kaspar[spark]'")
+    folder = Path(found.origin).parent / "jars"
+    jars = [jar for jar in sorted(folder.glob("*.jar")) if jar.name.startswith(_JARS)]
+    if not any(jar.name.startswith("zookeeper-") for jar in jars):
+        raise KasparError(f"there is no ZooKeeper among PySpark's jars in {folder}: pip install 'kaspar[spark]'")
+    return ":".join(map(str, jars))
+
+
+class ZooKeeperServer:
+    """A server's process: start, readiness, stop, kill, start again on the same data."""
+
+    def __init__(self, config: ServerConfig, *, heap: str = DEFAULT_HEAP, jvm_flags: Sequence[str] = ()) -> None:
+        self.config = config
+        self._heap = heap
+        self._jvm_flags = jvm_flags
+        self._process: subprocess.Popen[bytes] | None = None
+        self._logged_before = 0
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def state(self) -> State:
+        """SERVING also if it is not known where the server listens, and it runs."""
+        if not self.is_running:
+            return State.DOWN
+        if self.config.client_port is None:
+            return State.SERVING
+        return state_of(self.config.client_host, self.config.client_port)
+
+    def start(self, *, ends_with_caller: bool = False) -> None:
+        """Returns at once. `ends_with_caller`: the kernel stops it when the calling thread ends, however that ends."""
+        if self.is_running:
+            raise KasparError(f"ZooKeeper already runs on {self.config.file}")
+        line = command(find_java(for_program="ZooKeeper"), self.config, self._heap, self._jvm_flags)
+        try:
+            self.config.data_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise KasparError(f"{self.config.data_dir} cannot be used: {problem.strerror}") from None
+        log = self.config.log_file
+        self._logged_before = log.stat().st_size if log.exists() else 0
+        self._process = subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, preexec_fn=_end_with_parent if ends_with_caller else None
+        )
+
+    def wait_serving(self, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Returns when clients can use it. An ensemble serves when a majority of its members run."""
+        until = time.monotonic() + timeout_s
+        while self.state is not State.SERVING:
+            if not self.is_running:
+                raise self.failure()
+            if time.monotonic() > until:
+                raise KasparError(f"ZooKeeper does not serve after {timeout_s:.0f} s: see {self.config.log_file}")
+            time.sleep(_PAUSE_S)
+
+    def failure(self) -> KasparError:
+        """Why it has ended by itself."""
+        code = "unknown" if self._process is None else self._process.poll()
+        return KasparError(
+            f"ZooKeeper has ended with exit code {code}: {self._last_problem()} (see {self.config.log_file})"
+        )
+
+    def terminate(self) -> None:
+        """Ask it to end, and do not wait."""
+        if self._process is not None and self.is_running:
+            self._process.terminate()
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Its exit code, when it has ended."""
+        return None if self._process is None else self._process.wait(timeout_s)
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL if that does not end it. Safe to call twice."""
+        self.terminate()
+        try:
+            self.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _last_problem(self) -> str:
+        """The last exception or error that this run has logged."""
+        log = self.config.log_file
+        if not log.exists():
+            return "it has logged nothing"
+        written = log.read_bytes()
+        lines = written[self._logged_before if self._logged_before <= len(written) else 0 :].decode(errors="replace")
+        told = [line.strip() for line in lines.splitlines() if line.strip() and not line.startswith("\t")]
+        problems = [line for line in told if "Exception" in line or " ERROR " in line]
+        causes = [line for line in problems if not line.startswith("[")]  # an exception's own line, without a time
+        return (causes or problems or told or ["it has logged nothing"])[-1]
+
+
+def _end_with_parent() -> None:
+    """Runs in the new process, before Java."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

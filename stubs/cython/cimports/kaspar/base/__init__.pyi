@@ -1,0 +1,1 @@
+from kaspar.base import primitives as primitives

@@ -1,0 +1,1 @@
+from kaspar.records import layout as layout

@@ -1,0 +1,1 @@
+"""A folder of Apache Kafka that Kaspar takes over: what one served, the other serves."""

@@ -1,0 +1,23 @@
+"""The APIs that Apache Kafka announces and Kaspar does not, with the reason.
+
+A client looks at ApiVersions before it uses one, so it sees what it would see with an older Kafka.
+"""
+
+from collections.abc import Mapping, Sequence
+
+_SHARE = "share groups come later"
+_STREAMS = "the server's side of Kafka Streams groups comes later"
+_KRAFT = "there is no Raft quorum: metadata lives in the embedded store or in ZooKeeper"
+
+_BY_REASON: Mapping[str, Sequence[str]] = {
+    _SHARE: (
+        *("ShareGroupHeartbeat", "ShareGroupDescribe", "ShareFetch", "ShareAcknowledge"),
+        *("InitializeShareGroupState", "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState"),
+        *("ReadShareGroupStateSummary", "DescribeShareGroupOffsets", "AlterShareGroupOffsets"),
+        "DeleteShareGroupOffsets",
+    ),
+    _STREAMS: ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
+    _KRAFT: ("AddRaftVoter", "RemoveRaftVoter"),
+}
+
+APIS_OF_LATER: Mapping[str, str] = {api: reason for reason, apis in _BY_REASON.items() for api in apis}

@@ -1,0 +1,1 @@
+"""Kafka's administrative commands and ours, side by side against a cluster of Apache Kafka."""

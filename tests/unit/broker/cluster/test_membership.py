@@ -1,0 +1,110 @@
+"""When a member of a cluster leads and follows, and when it does not."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from kaspar.base.ids import BrokerId
+from kaspar.broker.cluster.membership import Membership
+from kaspar.broker.cluster.own_controller import OwnController
+from kaspar.controller.channel import Channel
+from kaspar.metadata.image import AdvertisedEndpoint, ClusterImage
+from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
+from kaspar.metadata.layout import broker_path
+from kaspar.metadata.store import Node, Operation, Watcher
+from tests.unit.controller.clusters import broker
+
+ME = BrokerId(1)
+REGISTRATION = broker_path(ME, 2)
+
+
+class OneSession:
+    """A session of which nothing is known but this broker's registration: nobody controls."""
+
+    is_lost = False
+    is_connected = True
+    safe_until = float("inf")
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> Node | None:
+        return Node(b"", 0, 7) if path == REGISTRATION else None
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        return [await self.get(path) for path in paths]
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        return []
+
+    async def transact(self, operations: Sequence[Operation]) -> None:
+        raise AssertionError("a member writes nothing here")
+
+    async def close(self) -> None:
+        pass
+
+
+class RecordedLeaderships:
+    def __init__(self) -> None:
+        self.resumed = asyncio.Event()
+        self.resigned = 0
+
+    def resign(self) -> None:
+        self.resigned += 1
+
+    async def resume(self) -> None:
+        self.resumed.set()
+
+
+class OwnRegistration:
+    path = REGISTRATION
+    epoch = 7
+
+
+class SilentController:
+    """Takes the seat, and hands the test what it would publish images to."""
+
+    def __init__(self) -> None:
+        self.publish: asyncio.Future[Callable[[ImageUpdate], None]] = asyncio.get_running_loop().create_future()
+
+    async def control(self, store: object, endpoint: object, on_update: Callable[[ImageUpdate], None]) -> None:
+        self.publish.set_result(on_update)
+        await asyncio.Event().wait()
+
+
+def image_with(epoch: int) -> ClusterImage:
+    return replace(ClusterImage("cluster"), brokers={ME: broker(1, epoch=epoch)})
+
+
+def test_a_broker_that_starts_leads_nothing_until_the_controller_knows_of_its_registration() -> None:
+    """The image that it gets first may be from before its crash, and have it as leader of records that it has lost."""
+
+    async def scenario() -> None:
+        images = FollowedImage(ME, on_bug=lambda problem: None)
+        leaderships, own, registration = RecordedLeaderships(), SilentController(), OwnRegistration()
+
+        async def join() -> Any:
+            raise AssertionError("its session is alive")
+
+        membership = Membership(
+            ME,
+            images=images,
+            channel=Channel(images),
+            own=cast(OwnController, own),
+            endpoint=AdvertisedEndpoint("PLAINTEXT", "host1", 9092, "PLAINTEXT"),
+            registration=registration,
+            join=join,
+            leaderships=leaderships,
+        )
+        membership.start(OneSession())
+        assert leaderships.resigned == 1, "before it can have heard of any image"
+        publish = await own.publish
+        publish(ImageUpdate.whole(ImageVersion(1, 1), image_with(epoch=6)))
+        await images.start()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not leaderships.resumed.is_set()
+        publish(ImageUpdate.whole(ImageVersion(1, 2), image_with(epoch=7)))
+        await asyncio.wait_for(leaderships.resumed.wait(), 5)
+        await membership.stop()
+        await images.stop()
+
+    asyncio.run(scenario())

@@ -1,0 +1,1 @@
+"""The pages people read: their links, and what the site makes of them."""

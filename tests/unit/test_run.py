@@ -1,0 +1,109 @@
+"""The runner of all tests: that no test is left out or run twice, and that its report says what happened."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.run import (
+    COMPILED,
+    JOBS,
+    LONG_JOBS,
+    QUICK_JOBS,
+    ROOT,
+    Job,
+    Outcome,
+    Run,
+    is_mere_progress,
+    percent_in,
+    pytest_command,
+    read_results,
+    report,
+)
+
+
+def runs(job: Job, file: str) -> bool:
+    """Whether this job's pytest is given `file`."""
+    command = [str(word) for word in pytest_command(job, Path("results.xml"))]
+    ignored = [word.removeprefix("--ignore=") for word in command if word.startswith("--ignore=")]
+    return any(file.startswith(f"{path}/") for path in job.paths) and not any(
+        file.startswith(f"{path}/") for path in ignored
+    )
+
+
+def test_every_file_of_tests_is_run_by_one_job() -> None:
+    files = [str(each.relative_to(ROOT)) for each in (ROOT / "tests").rglob("test_*.py")]
+    jobs = [job for job in JOBS if job.environment == COMPILED]
+    by_file = {file: [job.name for job in jobs if runs(job, file)] for file in files}
+    assert {file: names for file, names in by_file.items() if len(names) != 1} == {}
+
+
+@pytest.mark.parametrize("job", [*JOBS, *LONG_JOBS], ids=lambda job: job.name)
+def test_paths_of_jobs_exist(job: Job) -> None:
+    assert [path for path in job.paths if not _exists(path)] == []
+
+
+def _exists(path: str) -> bool:
+    """A folder, or a test of a file."""
+    file, _, test = path.partition("::")
+    return f"\ndef {test}(" in (ROOT / file).read_text() if test else (ROOT / path).is_dir()
+
+
+def test_a_run_is_expected_to_take_as_long_as_its_longest_lane() -> None:
+    jobs = [Job("a", 3.0), Job("b", 1.0), Job("c", 1.5), Job("d", 2.0)]
+    assert Run(jobs, lanes=2).expected_minutes() == 4.5  # a, then d beside b and c: d starts at 2.5
+    assert Run(jobs, lanes=1).expected_minutes() == 7.5
+
+
+def test_everything_is_planned_to_take_at_most_25_minutes() -> None:
+    assert Run(JOBS, lanes=2).expected_minutes() <= 25
+    assert Run(QUICK_JOBS, lanes=2).expected_minutes() <= 3
+
+
+@pytest.mark.parametrize(
+    ("line", "percent", "mere"),
+    [
+        ("tests/unit/a.py::test_b PASSED                          [  7%]", 7, True),
+        ("tests/unit/a.py::test_b[FAILED] FAILED                  [100%]", 100, False),
+        ("tests/unit/a.py::test_b[ERROR] PASSED                   [ 99%]", 99, True),
+        ("tests/unit/a.py::test_b SKIPPED (Go is missing)         [ 50%]", 50, True),
+        ("tests/unit/a.py::test_b ERROR                           [ 51%]", 51, False),
+        ("tests/unit/a.py::test_b ", None, True),
+        ("  ready in 23 ms in this process", None, False),
+        ("E   assert 1 == 2", None, False),
+    ],
+)
+def test_lines_of_pytest_are_progress_or_printed(line: str, percent: int | None, mere: bool) -> None:
+    assert (percent_in(line), is_mere_progress(line)) == (percent, mere)
+
+
+RESULTS = """<testsuites><testsuite>
+<testcase classname="tests.unit.test_run" name="test_passes" time="0.5"/>
+<testcase classname="tests.unit.test_run.TestB" name="test_fails"><failure/></testcase>
+<testcase classname="tests.unit.test_run.TestB" name="test_fails"><error/></testcase>
+<testcase classname="tests.unit.test_run" name="test_goes" time="0">
+<skipped message="Go is missing"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_results_are_read_with_the_names_that_pytest_takes(tmp_path: Path) -> None:
+    file = tmp_path / "results.xml"
+    assert read_results(file) == []
+    file.write_text(RESULTS)
+    passes, fails, skipped = read_results(file)
+    assert (passes.name, passes.failed, passes.skipped) == ("tests/unit/test_run.py::test_passes", False, None)
+    assert (fails.name, fails.failed) == ("tests/unit/test_run.py::TestB::test_fails", True)
+    assert skipped.skipped == "Go is missing"
+
+
+def test_report_names_failures_skips_and_jobs_over_their_budget() -> None:
+    slow = Outcome(
+        Job("slow", 1.0), 90.0, 3, ["tests/a.py::test_b"], ["Go is missing"] * 2, [(60.0, "tests/a.py::test_c")]
+    )
+    quick = Outcome(Job("quick", 1.0), 30.0, 4)
+    lines = report([slow, quick], 100.0).splitlines()
+    assert lines[-1] == "7 passed, 1 failed, 2 skipped"
+    assert [line.split()[0] for line in lines if line.endswith("  over its budget")] == ["slow"]
+    assert "Warning: over their time budgets (which is no failure): slow" in lines
+    assert "  slow: tests/a.py::test_b" in lines
+    assert "    60.0  tests/a.py::test_c" in lines
+    assert "       2  Go is missing" in lines
