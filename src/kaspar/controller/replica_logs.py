@@ -26,9 +26,8 @@ def assign_directories(image: ClusterImage, event: AssignDirectories, rules: Rul
     electorate = Electorate.of(image)
     broker = image.brokers.get(event.broker_id)
     usable = broker.log_dirs if broker is not None else ()
-    known, failed = [], []
-    for place, directory in places.items():
-        (failed if usable and directory not in usable else known).append(place)
+    failed = [place for place, directory in places.items() if usable and directory not in usable]
+    known = [place for place, directory in places.items() if not usable or directory in usable]
 
     def placed(partition: PartitionImage, topic: TopicImage, number: int) -> PartitionImage:
         return partition.with_directory(event.broker_id, places[topic.topic_id, number])
