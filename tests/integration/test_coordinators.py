@@ -22,7 +22,7 @@ def broker(tmp_path: Path) -> Iterator[ObservedBroker]:
         yield running
 
 
-def test_while_offsets_are_loading_no_fetch_returns_that_there_are_none(broker: ObservedBroker) -> None:
+def test_while_a_coordinator_loads_no_offset_is_missing_and_members_count_as_alive(broker: ObservedBroker) -> None:
     with broker.client() as client:
         assert client.create_topic("t", partitions=PARTITIONS) == 0
         for round_number in range(ROUNDS):
@@ -33,18 +33,22 @@ def test_while_offsets_are_loading_no_fetch_returns_that_there_are_none(broker: 
     broker.kill()
     broker.start()
     refusals: list[ErrorCode] = []
+    heartbeats: list[ErrorCode] = []
     served_meanwhile = 0
-    with broker.client() as client:
+    with broker.client() as client, RawMember(broker.port, "group-7") as member:
         while True:
             try:
                 fetched = RawOffsets(client, "group-7").fetch("t", 0, 99)
                 break
             except GroupRefused as refused:
                 refusals.append(refused.code)
+                heartbeats.append(member.heartbeat())
                 served_meanwhile += client.metadata("t").topics[0].error_code == ErrorCode.NONE
     newest = (ROUNDS - 1) * 1000
     assert fetched == {0: FetchedOffset(newest, leader_epoch=-1), 99: FetchedOffset(newest + 99, leader_epoch=-1)}
     assert set(refusals) == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+    assert ErrorCode.NONE in heartbeats
+    assert set(heartbeats) <= {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID}  # the latter if loading ended in between
     assert served_meanwhile == len(refusals), "the event loop serves others while a coordinator is loaded"
     (line,) = broker.log_lines("loaded a coordinator's partition")
     assert f"records={PARTITIONS * GROUPS * ROUNDS} " in line

@@ -17,4 +17,7 @@ class HeartbeatHandler:
 
 
 def _refused(code: ErrorCode) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=code)
+    """While the group is loading, its members count as alive (Kafka's GroupCoordinatorService.heartbeat): there are
+    clients that give up when a heartbeat gets COORDINATOR_LOAD_IN_PROGRESS.
+    """
+    return HeartbeatResponse(error_code=ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
