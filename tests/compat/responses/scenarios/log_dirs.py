@@ -71,17 +71,6 @@ MOVES = [
         given=_IN_THE_FIRST,
     ),
     Scenario(
-        "to and fro",
-        MOVE,
-        [
-            Ask(MOVE, _move(_to(SECOND, (_A, [0, 1, 2])))),
-            Ask(MOVE, _move(_to(FIRST, (_A, [0, 1, 2])))),
-            Eventually(DIRS, _ALL, "results.1.topics", [], compare=True),
-        ],
-        _THREE,
-        given=_IN_THE_FIRST,
-    ),
-    Scenario(
         "some of them",
         MOVE,
         [
@@ -108,6 +97,20 @@ MOVES = [
             Eventually(DIRS, _asked(Topic("later"), 0, 1), "results.1.topics.0.partitions.length", 2, compare=True),
         ],
         given=[_LOOK],
+    ),
+    # Last, and once: in Apache Kafka the cancelled copy races with its thread, which logs NullPointerExceptions
+    # (ReplicaAlterLogDirsThread) and seldom leaves the broker unable to move anything.
+    Scenario(
+        "to and fro",
+        MOVE,
+        [
+            Ask(MOVE, _move(_to(SECOND, (_A, [0, 1, 2])))),
+            Ask(MOVE, _move(_to(FIRST, (_A, [0, 1, 2])))),
+            Eventually(DIRS, _ALL, "results.1.topics", [], compare=True),
+        ],
+        _THREE,
+        given=_IN_THE_FIRST,
+        versions=[MOVE.last],
     ),
 ]
 """For brokers with two directories."""
