@@ -97,7 +97,7 @@ class ZooKeeperMetadata:
         return metadata
 
     @classmethod
-    async def configured(cls, config: BrokerConfig) -> "ZooKeeperMetadata":
+    async def configured(cls, config: BrokerConfig, *, create: bool = True) -> "ZooKeeperMetadata":
         """As a broker's settings say, of which `zookeeper.connect` is set."""
         assert config.zookeeper_connect is not None
         return await cls.open(
@@ -105,6 +105,7 @@ class ZooKeeperMetadata:
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             connection_timeout_ms=config.zookeeper_connection_timeout_ms,
             max_in_flight=config.zookeeper_max_in_flight_requests,
+            create=create,
             security=zookeeper_security(config, os.environ),
         )
 
