@@ -190,6 +190,9 @@ def _login(config: ZooKeeperSettings, properties: Mapping[str, str]) -> Login | 
         )
     if missing := [name for name in ("username", "password") if not module.options.get(name)]:
         raise InvalidSetting(f"the login module of {source} lacks {' and '.join(missing)}")
+    if not (module.options["username"] + module.options["password"]).isascii():
+        # pure-sasl does not announce UTF-8, without which Java reads Latin-1.
+        raise InvalidSetting(f"username and password in {source} must be ASCII: others cannot be used for DIGEST-MD5")
     if importlib.util.find_spec("puresasl") is None:
         raise KasparError(
             "pure-sasl, by which brokers log in to ZooKeeper, is missing: pip install 'kaspar[zookeeper]'"

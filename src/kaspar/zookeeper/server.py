@@ -137,7 +137,8 @@ class ZooKeeperServer:
     ) -> None:
         self.config = config
         self._jaas_file = jaas_file
-        self._tls = _own_client(config) if config.client_port is None and config.stores else None
+        self.tls = _own_client(config) if config.client_port is None and config.stores else None
+        """How it is asked for its state, if it speaks only TLS."""
         self._heap = heap
         self._jvm_flags = jvm_flags
         self._process: subprocess.Popen[bytes] | None = None
@@ -159,8 +160,8 @@ class ZooKeeperServer:
         config = self.config
         if config.client_port is not None:
             return state_of(config.client_host, config.client_port)
-        if config.secure_client_port is not None and self._tls is not None:
-            return state_of(config.client_host, config.secure_client_port, self._tls)
+        if config.secure_client_port is not None and self.tls is not None:
+            return state_of(config.client_host, config.secure_client_port, self.tls)
         return State.SERVING
 
     def start(self, *, ends_with_caller: bool = False) -> None:

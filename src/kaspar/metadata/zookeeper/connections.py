@@ -15,6 +15,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from kaspar.security.zookeeper import Login, is_definite, tls_problem
 
+NOT_SERVING: Final = "it accepts connections and does not serve, as an ensemble without a majority of its members"
+_OR_TLS: Final = "or as a port for TLS (secureClientPort) while zookeeper.ssl.client.enable is not true"
 _GRANTED: Final = struct.Struct("!i")
 _GRANTED_AT: Final = 8  # after the frame's length and the protocol version
 _HEAD_BYTES: Final = _GRANTED_AT + _GRANTED.size
@@ -33,8 +35,11 @@ class Observer(Protocol):
 class Greeting:
     """How the connection to a server begins."""
 
-    def __init__(self, observer: Observer, server: tuple[str, int], login: Login | None) -> None:
+    def __init__(
+        self, observer: Observer, server: tuple[str, int], login: Login | None, *, is_encrypted: bool = False
+    ) -> None:
         self.server = server
+        self._is_encrypted = is_encrypted
         self._observer = observer
         self._login = login
         self._head = b""
@@ -76,10 +81,7 @@ class Greeting:
 
     def _ended(self, *, is_explained: bool = False) -> None:
         if not is_explained and not self._is_over:
-            problem = (
-                "it closes connections, as an ensemble without a majority of its members does, and a port for TLS "
-                "(secureClientPort) if zookeeper.ssl.client.enable is not true"
-            )
+            problem = NOT_SERVING if self._is_encrypted else f"{NOT_SERVING}, {_OR_TLS}"
             self._observer.failed(self.server, problem, is_definite=False)
         if self._login is not None:
             raise KazooTimeoutError("the connection has ended")  # to kazoo the same as any other end, and no refusal

@@ -16,7 +16,13 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import Callback
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.metadata.zookeeper.connections import Connection, Greeting, PlainConnection, TlsConnection
+from kaspar.metadata.zookeeper.connections import (
+    NOT_SERVING,
+    Connection,
+    Greeting,
+    PlainConnection,
+    TlsConnection,
+)
 from kaspar.security.zookeeper import ZooKeeperSecurity, is_definite, tls_problem
 
 _NO_TIME: Final = 0.0
@@ -73,13 +79,14 @@ class Wire(SequentialThreadingHandler):
         except OSError as problem:
             self.problem = problem.strerror or str(problem)
             raise
-        greeting = Greeting(self, (hostname, address[1]), self._security.login)
-        if self._security.new_context is None:
-            self.problem = "it accepts connections and does not serve, as an ensemble without a majority of its members"
+        new_context = self._security.new_context
+        greeting = Greeting(self, (hostname, address[1]), self._security.login, is_encrypted=new_context is not None)
+        if new_context is None:
+            self.problem = NOT_SERVING
             return PlainConnection(greeting, plain)
         plain.settimeout(limit_s)
         try:
-            connection = TlsConnection.over(plain, self._security.new_context(), hostname.strip("[]"), greeting)
+            connection = TlsConnection.over(plain, new_context(), hostname.strip("[]"), greeting)
         except InvalidSetting as problem:  # a store that is just being replaced, perhaps
             plain.close()
             self.problem = str(problem)
@@ -87,7 +94,7 @@ class Wire(SequentialThreadingHandler):
         except OSError as problem:
             self.failed(greeting.server, tls_problem(problem), is_definite=is_definite(problem))
             raise
-        self.problem = "it accepts connections and does not serve, as an ensemble without a majority of its members"
+        self.problem = NOT_SERVING
         return connection
 
     def select(
