@@ -207,6 +207,23 @@ def test_open_cluster_is_locked_and_opened_while_its_broker_runs(
         assert "secret" not in broker.log_text()
 
 
+@pytest.mark.long
+def test_brokers_of_one_identity_change_what_others_have_created(
+    tmp_path: Path, zookeeper: SecuredZooKeeper, chroot: str
+) -> None:
+    """The second one removes the seat of the first, which has ended, and takes it."""
+    settings = {**zookeeper.tls(), "zookeeper.set.acl": "true", JAAS: login_module("broker")}
+    first, second = (
+        node(tmp_path / number, zookeeper.secure + chroot, {**settings, "node.id": number}) for number in ("1", "2")
+    )
+    with first, second:
+        assert create_topic(second, "first") is ErrorCode.NONE
+        first.kill()
+        wait_until(lambda: create_topic(second, "second") is ErrorCode.NONE, "the other one controls", seconds=120)
+        first.start()
+        assert {"first", "second"} <= topics(first)
+
+
 def test_metadata_is_moved_with_the_protection_of_the_broker(
     tmp_path: Path, zookeeper: SecuredZooKeeper, chroot: str
 ) -> None:

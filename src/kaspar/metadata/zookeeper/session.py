@@ -145,7 +145,7 @@ class Session:
             connected, _ = await asyncio.gather(*waiting, return_exceptions=True)
         if isinstance(connected, StoreError):
             raise connected
-        if not self.is_connected:
+        if connected is not None:
             raise KasparError(f"ZooKeeper at {self._address.ensemble} cannot be used: {self.problem}")
 
     async def wait_lost(self) -> None:
