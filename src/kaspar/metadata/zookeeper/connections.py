@@ -44,13 +44,18 @@ class Greeting:
         self._login = login
         self._head = b""
         self._sasl_requests = 0
+        self._is_logging_in = login is not None
 
     @property
     def _is_over(self) -> bool:
         return len(self._head) >= _HEAD_BYTES
 
     def sent(self, data: Any) -> None:
-        if self._login is None or bytes(data[_TYPE]) != _SASL:
+        """A login is over with the first other request that follows its own."""
+        if self._login is None or not self._is_logging_in:
+            return
+        if bytes(data[_TYPE]) != _SASL:
+            self._is_logging_in = self._sasl_requests == 0
             return
         self._sasl_requests += 1
         if self._sasl_requests > _MAX_SASL_REQUESTS:
@@ -83,7 +88,7 @@ class Greeting:
         if not is_explained and not self._is_over:
             problem = NOT_SERVING if self._is_encrypted else f"{NOT_SERVING}, {_OR_TLS}"
             self._observer.failed(self.server, problem, is_definite=False)
-        if self._login is not None:
+        if self._is_logging_in:
             raise KazooTimeoutError("the connection has ended")  # to kazoo the same as any other end, and no refusal
 
 

@@ -60,10 +60,21 @@ def test_login_that_the_server_does_not_understand_ends() -> None:
     assert is_definite
 
 
-def test_end_of_a_connection_is_no_wrong_password() -> None:
+def test_login_is_over_with_the_first_other_request() -> None:
+    greeting = Greeting(Seen(), SERVER, LOGIN)
+    for frame in (b"connect.....", SASL, SASL, struct.pack("!iii", 8, 3, 14), SASL, SASL):
+        greeting.sent(memoryview(frame))
+    greeting.received(b"")
+
+
+@pytest.mark.parametrize("sent", [(), (SASL,), (SASL, SASL)], ids=len)
+def test_end_of_a_connection_in_a_login_is_no_wrong_password(sent: tuple[bytes, ...]) -> None:
     """kazoo would say that the login has failed."""
+    greeting = Greeting(Seen(), SERVER, LOGIN)
+    for frame in (b"connect.....", *sent):
+        greeting.sent(memoryview(frame))
     with pytest.raises(KazooTimeoutError):
-        Greeting(Seen(), SERVER, LOGIN).received(b"")
+        greeting.received(b"")
 
 
 def test_server_that_closes_at_once_may_expect_tls() -> None:
