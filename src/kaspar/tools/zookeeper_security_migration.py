@@ -66,11 +66,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     # Imported here so that --help is fast.
     from kaspar.config import BrokerConfig, load_settings
+    from kaspar.metadata.store import UnknownOutcome
 
     try:
         file = arguments.zk_tls_config_file
         config = BrokerConfig.of(_of_zookeeper(load_settings(file) if file is not None else {}, arguments))
         done = asyncio.run(_migrate(config, arguments))
+    except UnknownOutcome as problem:
+        print(f"{_PROGRAM}: {problem}: run the command again", file=sys.stderr)
+        return 1
     except KasparError as problem:
         print(f"{_PROGRAM}: {problem}", file=sys.stderr)
         return 1

@@ -32,10 +32,12 @@ from tests.peers.observed import wait_until
 from tests.peers.process import write_properties
 from tests.peers.raw_client import RawClient
 from tests.peers.secured_zookeeper import SecuredZooKeeper, login_module, secured_zookeeper
+from tests.peers.wire import free_port
 from tests.peers.zookeeper import Proxy, serving
 from tests.unit.metadata.stores import until, within
 
 SECONDS = 60.0
+FOREIGN = "/of-another-program"
 CREDENTIAL = "SCRAM-SHA-512=[name=alice,password=alice-secret]"
 JAAS = "kaspar.zookeeper.sasl.jaas.config"
 _numbers = itertools.count(1)
@@ -100,7 +102,7 @@ def topics(broker: KasparProcess) -> set[str]:
 
 
 async def all_paths(store: ZooKeeperStore) -> list[str]:
-    paths, level = ["/"], [f"/{name}" for name in await top_names(store)]
+    paths, level = ["/"], [f"/{name}" for name in await top_names(store) if f"/{name}" != FOREIGN]
     while level:
         paths += level
         level = [f"{path}/{name}" for path in level for name in await store.children(path)]
@@ -145,6 +147,14 @@ def node(
     return KasparProcess(folder, overrides={"zookeeper.connect": connect, **settings}, environment=environment)
 
 
+def settings_file(folder: Path, settings: dict[str, str]) -> Path:
+    folder.mkdir()
+    file = folder / "server.properties"
+    own = {"listeners": f"PLAINTEXT://127.0.0.1:{free_port()}", "log.dirs": str(folder / "data")}
+    write_properties(file, {**own, **settings})
+    return file
+
+
 def add_user(folder: Path, connect: str, settings: dict[str, str]) -> None:
     """A SCRAM user, so that there is a secret in ZooKeeper."""
     file = folder / "format.properties"
@@ -179,6 +189,12 @@ def test_open_cluster_is_locked_and_opened_while_its_broker_runs(
     add_user(tmp_path, connect, login)
     with node(tmp_path, connect, {}, zookeeper.kafka_opts) as broker:
         assert create_topic(broker, "first") is ErrorCode.NONE
+
+        async def add_foreign_node() -> None:
+            async with connected(connect, {}) as stranger:
+                await stranger.transact([Create(FOREIGN), Create(f"{FOREIGN}/node")])
+
+        run(add_foreign_node)
         assert zookeeper_security_migration.main([*migrate, "secure"]) == 1
         assert "requires an identity at ZooKeeper" in capsys.readouterr().err
         monkeypatch.setenv("KAFKA_OPTS", zookeeper.kafka_opts["KAFKA_OPTS"])
@@ -188,9 +204,13 @@ def test_open_cluster_is_locked_and_opened_while_its_broker_runs(
         check_nodes_belong_to(zookeeper, chroot, login, "sasl:broker")
         assert create_topic(broker, "second") is ErrorCode.NONE
         produce(broker, "second")
-        other = tmp_path / "other.properties"
-        write_properties(other, {"node.id": "2", "log.dirs": str(tmp_path / "other"), "zookeeper.connect": connect})
-        anonymous = refusal(other)
+
+        async def foreign_nodes_are_open() -> None:
+            async with connected(connect, {}) as stranger:
+                await stranger.transact([Put(f"{FOREIGN}/node", b"mine"), Create(f"{FOREIGN}/other")])
+
+        run(foreign_nodes_are_open)
+        anonymous = refusal(settings_file(tmp_path / "other", {"node.id": "2", "zookeeper.connect": connect}))
         assert "its ACL in ZooKeeper does not allow it to this broker" in anonymous
         assert JAAS in anonymous
         file = tmp_path / "login.properties"
@@ -285,16 +305,8 @@ def test_broker_whose_login_is_revoked_comes_back_when_it_is_accepted(tmp_path: 
 
 
 def test_broker_with_a_wrong_password_does_not_start(tmp_path: Path, zookeeper: SecuredZooKeeper) -> None:
-    file = tmp_path / "server.properties"
-    write_properties(
-        file,
-        {
-            "zookeeper.connect": zookeeper.plain,
-            "log.dirs": str(tmp_path / "data"),
-            JAAS: login_module("other", "wrong"),
-        },
-    )
-    sentence = refusal(file)
+    login = {"zookeeper.connect": zookeeper.plain, JAAS: login_module("other", "wrong")}
+    sentence = refusal(settings_file(tmp_path / "broker", login))
     assert f"does not accept the login of other: check username and password in {JAAS}" in sentence
     assert "wrong" not in sentence
 

@@ -60,8 +60,8 @@ class Greeting:
         self._sasl_requests += 1
         if self._sasl_requests > _MAX_SASL_REQUESTS:
             problem = (
-                "it does not know logins by SASL: it needs a section Server in its JAAS file and "
-                f"authProvider.sasl, or this broker no {self._login.source}"
+                "it does not know logins by SASL: give it users (authProvider.sasl, and a section Server in its JAAS "
+                f"file), or remove the login from {self._login.source}"
             )
             self._observer.failed(self.server, problem, is_definite=True)
             raise ConnectionAbortedError(problem)

@@ -11,13 +11,13 @@ from typing import Any, Final
 from kazoo.exceptions import NoNodeError
 from kazoo.security import ACL
 
-from kaspar.metadata.nodes import top_names
+from kaspar.metadata import layout
 from kaspar.metadata.zookeeper.backend import ZooKeeperStore
 from kaspar.metadata.zookeeper.node_acls import acls_of
 from kaspar.metadata.zookeeper.refusals import DEFINITE, other_refusal
 
 _ROOT: Final = "/"
-_AT_ONCE: Final = 500
+_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Migrated:
 
 
 async def set_all_acls(store: ZooKeeperStore, *, is_secure: bool) -> Migrated:
-    """Every node from the chroot down, itself included."""
+    """Every node of the cluster, and the chroot. Other nodes below it are left as they are."""
     await _set_acls(store, _ROOT, acls_of(_ROOT, is_secure=is_secure))
     count = 1
-    level = [f"/{name}" for name in await top_names(store)]
+    level = _top_paths()
     while level:
         below: list[str] = []
         for start in range(0, len(level), _AT_ONCE):
@@ -44,6 +44,11 @@ async def set_all_acls(store: ZooKeeperStore, *, is_secure: bool) -> Migrated:
             below += [f"{path}/{name}" for path, names in zip(paths, children, strict=True) for name in names]
         level = below
     return Migrated(count, await _owners(store))
+
+
+def _top_paths() -> list[str]:
+    paths = [*(node.path for node in layout.bootstrap_nodes()), layout.FEATURES, layout.MOVING, layout.ADOPTED]
+    return sorted({f"/{path.split('/')[1]}" for path in paths})
 
 
 async def _set_acls(store: ZooKeeperStore, path: str, acls: Sequence[ACL]) -> bool:
