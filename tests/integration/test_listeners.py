@@ -9,9 +9,7 @@ from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.raw_client import NAMES_TOPICS, RawClient, fetch_request, produce_request, request_frame
 from tests.peers.wire import free_port
 
-EXPIRED = (
-    'kafka_server_socket_server_metrics_expired_connections_killed_count{listener="PLAINTEXT",networkProcessor="0"}'
-)
+EXPIRED = 'kaspar_idle_connections_closed_total{listener="PLAINTEXT",networkProcessor="0"}'
 
 
 def test_each_listener_returns_its_own_advertised_address(tmp_path: Path) -> None:

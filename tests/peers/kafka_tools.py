@@ -30,8 +30,9 @@ class Done(NamedTuple):
 
 
 class KafkaTools:
-    def __init__(self) -> None:
-        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+    def __init__(self, *jvm_options: str) -> None:
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, quiet, *jvm_options]
         self._process = subprocess.Popen(
             [*java, "-cp", f"{_classes()}:{classpath()}", "KafkaTools"],
             stdin=subprocess.PIPE,

@@ -21,7 +21,6 @@ log = get_log(__name__)
 
 _STOP_SECONDS: Final = 5.0
 _BACKLOG: Final = 64
-_MAX_CONNECTIONS: Final = 200
 _RELOAD_EVERY_S: Final = 5
 """How often files that may have changed are looked at."""
 
@@ -93,6 +92,8 @@ class PageServer:
     def _make_server(self) -> "uvicorn.Server":
         import uvicorn
 
+        from kaspar.base.page_connections import new_connection_of
+
         config = uvicorn.Config(
             self._guard.guarded(self._make_app()),
             http="h11",
@@ -104,12 +105,12 @@ class PageServer:
             server_header=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=1,
-            limit_concurrency=_MAX_CONNECTIONS,
             callback_notify=self._guard.reload_changed,
             timeout_notify=_RELOAD_EVERY_S,
         )
         config.load()
-        config.ssl = self._guard.tls
+        # Not as an argument: uvicorn takes a class there, which would have to find the connections of this server.
+        config.http_protocol_class = new_connection_of(self._guard.tls)  # type: ignore[assignment]
         # Not as an argument: uvicorn would then remove the handlers of a logger that the whole process shares.
         config.access_log = False
         return uvicorn.Server(config)

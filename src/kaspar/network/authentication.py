@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 
 from kaspar.base.errors import ErrorCode, MalformedBytes
 from kaspar.base.log import get_log
-from kaspar.base.metrics import Counter
+from kaspar.network.authentication_metrics import AuthenticationMetrics
 from kaspar.network.connection import Buffers, Connection, Slot
 from kaspar.network.gates import Principal, Rejected, TokenPrincipal
 from kaspar.network.responses import encode_response
@@ -47,16 +47,6 @@ _HIGHEST: Final = {ApiKey.SASL_HANDSHAKE: 1, ApiKey.SASL_AUTHENTICATE: 2}
 
 
 @dataclass(frozen=True, slots=True)
-class AuthenticationCounts:
-    """Of one listener."""
-
-    succeeded: Counter
-    failed: Counter
-    reauthenticated: Counter
-    expired: Counter
-
-
-@dataclass(frozen=True, slots=True)
 class SaslTerms:
     """What the clients of a listener have to observe. `mechanisms` creates the broker's side of an exchange;
     `max_reauth_ms` is `connections.max.reauth.ms` of those mechanisms that have it.
@@ -66,7 +56,7 @@ class SaslTerms:
     max_reauth_ms: Mapping[str, int]
     max_receive_bytes: int
     failure_delay_ms: int
-    counts: AuthenticationCounts
+    metrics: AuthenticationMetrics
 
 
 class _State(Enum):
@@ -88,6 +78,8 @@ class SaslAuthenticator:
         self._mechanism = self._other_mechanism = ""
         self._server: SaslServer | None = None
         self._has_headers = False
+        self._can_reauthenticate = False
+        self._began_again = 0.0
         self._authenticated: Principal | None = None
         self._session_began = 0.0
         self._session_ends: float | None = None
@@ -120,6 +112,7 @@ class SaslAuthenticator:
                 return self._handshake(header, _read(SaslHandshakeRequest, header, content))
             case ApiKey.SASL_AUTHENTICATE if state is _State.AUTHENTICATE:
                 return self._authenticate(header, _read(SaslAuthenticateRequest, header, content))
+        # Not a failed authentication: Kafka does not count it as one either.
         doing = "authentication" if state is _State.AUTHENTICATE else "handshake"
         raise Rejected(f"{_name(header.api_key)} during the SASL {doing}: is the client's security.protocol right?")
 
@@ -141,6 +134,7 @@ class SaslAuthenticator:
         return _encoded(header, SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=names))
 
     def _authenticate(self, header: RequestHeader, request: SaslAuthenticateRequest) -> Buffers | Slot:
+        self._can_reauthenticate = header.api_version > 0
         try:
             token, lifetime_ms = self._evaluate(request.auth_bytes)
         except AuthenticationRefused as refused:
@@ -195,8 +189,8 @@ class SaslAuthenticator:
 
     def _complete(self, principal: Principal, expires_ms: int | None) -> int:
         self._stop_timer()
-        connection, counts = self._connection, self._terms.counts
-        (counts.succeeded if self._authenticated is None else counts.reauthenticated).value += 1
+        connection = self._connection
+        self._count_success()
         self._authenticated = connection.principal = principal
         connection.max_request_bytes = connection.owner.max_request_bytes
         self._server, self._state = None, _State.COMPLETE
@@ -215,7 +209,7 @@ class SaslAuthenticator:
 
     def _fail(self, response: Buffers | None, reason: str) -> Slot:
         connection = self._connection
-        self._terms.counts.failed.value += 1
+        self._count_failure()
         self._state, self._server = _State.FAILED, None
         log.info("a client failed to authenticate", peer=connection.peer, listener=connection.owner.name, reason=reason)
         slot = connection.take_slot()
@@ -227,8 +221,20 @@ class SaslAuthenticator:
         self._connection.closing = True
         slot.fill(response)
 
+    def _count_success(self) -> None:
+        metrics = self._terms.metrics
+        if self._authenticated is not None:
+            metrics.reauthenticated_in(time.perf_counter() - self._began_again)
+            return
+        metrics.succeeded.mark()
+        metrics.succeeded_without_reauthentication += not self._can_reauthenticate
+
+    def _count_failure(self) -> None:
+        metrics = self._terms.metrics
+        (metrics.failed if self._authenticated is None else metrics.failed_to_reauthenticate).mark()
+
     def _took_too_long(self) -> None:
-        self._terms.counts.failed.value += 1
+        self._count_failure()
         self._connection.refuse(f"it has not authenticated within {AUTHENTICATE_WITHIN_S:g} s")
 
     # -- after that --------------------------------------------------------------------------------------------------
@@ -241,7 +247,7 @@ class SaslAuthenticator:
             if asks_again and now - self._session_began >= REAUTHENTICATE_AFTER_S:
                 return self._begin_again(buffer, start, end)
             if now > ends:
-                self._terms.counts.expired.value += 1
+                self._terms.metrics.expired += 1
                 raise Rejected("its session has expired, and it has not authenticated again")
         return self._connection.owner.requests.handle(self._connection, buffer, start, end, received)
 
@@ -249,6 +255,7 @@ class SaslAuthenticator:
         content = memoryview(buffer)[start:end]
         header = read_request_header(content)
         request = _read(SaslHandshakeRequest, header, content)
+        self._began_again = time.perf_counter()
         self._start_timer(AUTHENTICATE_WITHIN_S, self._took_too_long)
         return self._handshake(header, request)
 

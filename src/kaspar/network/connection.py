@@ -40,6 +40,7 @@ MAX_REQUESTS_UNDER_WAY: Final = 256
 MAX_LARGE_UNDER_WAY: Final = 4  # of those whose responses may take megabytes
 
 NEARBY_US: Final = 250
+CLIENT_ID_IN_LOG: Final = 200
 
 
 class Slot:
@@ -319,7 +320,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, reason: str) -> None:
         log.warning(
-            "closed a connection", reason=reason, peer=self.peer, client=self.client_id, listener=self.owner.name
+            "closed a connection", reason=reason, peer=self.peer, client=self.client_in_log, listener=self.owner.name
         )
         self.close()
 
@@ -329,6 +330,11 @@ class Connection(asyncio.BufferedProtocol):
             "socket.request.max.bytes" if limit == self.owner.max_request_bytes else "sasl.server.max.receive.size"
         )
         return f"a request of {size} bytes is announced; {setting} is {limit}"
+
+    @property
+    def client_in_log(self) -> str | None:
+        """Its beginning: a stranger may call itself anything, at a length of 32 KiB."""
+        return self.client_id if self.client_id is None else self.client_id[:CLIENT_ID_IN_LOG]
 
     @property
     def must_authenticate(self) -> bool:

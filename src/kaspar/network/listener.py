@@ -19,6 +19,7 @@ from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
 from kaspar.base.metrics import Counter as CounterMetric
 from kaspar.config.kinds import MAX_INT
+from kaspar.network.authentication_metrics import NO_AUTHENTICATION, AuthenticationMetrics
 from kaspar.network.connection import SHARED_BUFFER_BYTES, Connection, RequestHandler
 from kaspar.network.gates import Principal, Rejected
 from kaspar.network.strangers import Strangers
@@ -47,6 +48,9 @@ MAX_REFUSED: Final = 1000
 class ListenerSecurity(Protocol):
     """What the clients of a listener have to do before their requests are handled."""
 
+    @property
+    def metrics(self) -> AuthenticationMetrics: ...
+
     def tls_context(self) -> "ssl.SSLContext | None":
         """For the next connection; None if it is not encrypted."""
         ...
@@ -55,6 +59,10 @@ class ListenerSecurity(Protocol):
         """A client has connected, and its TLS handshake is done: give the connection its principal, or what its client
         authenticates with. Raises Rejected.
         """
+        ...
+
+    def closed(self, connection: Connection) -> None:
+        """A connection that was opened is no more."""
         ...
 
     def handshake_failed(self, peer: str, listener: str, problem: OSError) -> bytes:
@@ -139,7 +147,7 @@ class Listener:
         self.accepted = 0
         self.disconnected = 0
         self.rejected = 0
-        self.expired = 0
+        self.idle_closed = 0
         self.strangers_closed = 0
         self._limits = limits
         self._rates = rates
@@ -185,6 +193,10 @@ class Listener:
             sock.close()
             raise KasparError(f"cannot listen on {host or '*'}:{port}: {problem.strerror}") from None
         return sock
+
+    @property
+    def authentication(self) -> AuthenticationMetrics:
+        return NO_AUTHENTICATION if self.security is None else self.security.metrics
 
     @property
     def port(self) -> int:
@@ -372,6 +384,8 @@ class Listener:
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
         self._strangers.closed(connection)
+        if self.security is not None:
+            self.security.closed(connection)
         self.disconnected += 1
         if self._stopping and not self.connections:
             self._all_closed.set()
@@ -392,7 +406,7 @@ class Listener:
 
     def request_failed(self, connection: Connection, problem: Exception) -> None:
         """A bug in the handling of a request: its connection is closed. The broker decides whether to go on."""
-        log.exception("a request failed", peer=connection.peer, client=connection.client_id)
+        log.exception("a request failed", peer=connection.peer, client=connection.client_in_log)
         connection.transport.abort()
         self._failed(problem)
 
@@ -436,7 +450,7 @@ class Listener:
             if connection.requests_under_way and not connection.is_closing:
                 continue
             if 0 <= self.max_idle_ms <= idle_s * 1000:
-                self.expired += 1
+                self.idle_closed += 1
                 log.debug("closed an idle connection", peer=connection.peer, idle_s=round(idle_s))
                 connection.transport.abort()  # closing would wait for a client that has stopped reading
             elif idle_s > SWEEP_S:

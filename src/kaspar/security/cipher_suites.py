@@ -52,3 +52,15 @@ def openssl_name(name: str) -> str:
     if separator and exchange in _KEY_EXCHANGES and cipher in _CIPHERS:
         return _KEY_EXCHANGES[exchange] + _CIPHERS[cipher]
     raise InvalidSetting(f"ssl.cipher.suites contains {name}, which is not a cipher suite that is known here")
+
+
+_IANA_NAMES: Final = {
+    exchange_prefix + cipher_name: f"TLS_{exchange}_WITH_{cipher}"
+    for exchange, exchange_prefix in _KEY_EXCHANGES.items()
+    for cipher, cipher_name in _CIPHERS.items()
+}
+
+
+def iana_name(openssl: str) -> str:
+    """The name that Java and so Kafka's metrics have; one that is not known here stays as it is."""
+    return _IANA_NAMES.get(openssl, openssl)

@@ -120,6 +120,8 @@ def validate(token: str, keys: Sequence[Jwk], rules: TokenRules, now_ms: int) ->
     algorithm = header.get("alg")
     if not isinstance(algorithm, str):
         raise InvalidToken("the token does not say how it is signed")
+    if "crit" in header:  # RFC 7515, 4.1.11: extensions that must be understood, and none is
+        raise InvalidToken("the token has a critical extension")
     candidates = [key for key in keys if "kid" not in header or key.key_id == header["kid"]]
     if not candidates:
         raise UnknownKey("the token was signed with a key that is not known")
@@ -186,7 +188,15 @@ def _parts(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
 
 
 def _json(text: bytes) -> Any:
-    return json.loads(text, parse_constant=_no_constant)
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unambiguous)
+
+
+def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A name that comes twice may have another value for whoever else reads the token."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a name comes twice")
+    return members
 
 
 def _no_constant(name: str) -> NoReturn:

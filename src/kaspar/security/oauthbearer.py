@@ -61,7 +61,10 @@ def _parse(message: bytes) -> tuple[str, str]:
     match = _INITIAL.fullmatch(message.decode("utf-8", "replace"))
     if match is None:
         raise InvalidCredentials("the first message of OAUTHBEARER is malformed")
-    pairs = dict(pair.split("=", 1) for pair in match["pairs"].split(_SEPARATOR) if pair)
+    listed = [(pair.partition("=")[0], pair.partition("=")[2]) for pair in match["pairs"].split(_SEPARATOR) if pair]
+    pairs: dict[str, str] = dict(listed)
+    if len(pairs) != len(listed):
+        raise InvalidCredentials("the first message of OAUTHBEARER has a name twice")
     bearer = _BEARER.fullmatch(pairs.get("auth", ""))
     if bearer is None or bearer["scheme"].lower() != "bearer":
         raise InvalidCredentials("the first message of OAUTHBEARER has no bearer token")

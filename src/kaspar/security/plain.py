@@ -38,7 +38,7 @@ class PlainServer:
         self._check = check
 
     def evaluate(self, token: bytes) -> bytes:
-        parts = token.decode("utf-8", "replace").split("\0", 2)
+        parts = token.decode("utf-8", "replace").split("\0")
         if len(parts) != 3:
             raise InvalidCredentials("the message has not the three parts of PLAIN")
         wanted_id, username, password = parts

@@ -33,13 +33,15 @@ _VALUE = r"[\x01-\x2b\x2d-\x7f]++"
 _BASE64 = r"(?:[a-zA-Z0-9/+]{4})*+(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?+"
 _EXTENSIONS = rf"(?:,[A-Za-z]++={_VALUE})*"
 _CLIENT_FIRST = re.compile(
-    rf"n,(?:a=(?P<authzid>{_NAME}))?,"
+    rf"(?P<gs2>n,(?:a=(?P<authzid>{_NAME}))?,)"
     rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
 )
 _SERVER_FIRST = re.compile(
-    rf"(?:m={_VALUE},)?r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]+){_EXTENSIONS}"
+    rf"(?:m={_VALUE},)?r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,9}}){_EXTENSIONS}"
 )
-_CLIENT_FINAL = re.compile(rf"(?P<bare>c={_BASE64},r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})")
+_CLIENT_FINAL = re.compile(
+    rf"(?P<bare>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+)
 _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE})|v=(?P<signature>{_BASE64})){_EXTENSIONS}")
 
 
@@ -94,7 +96,7 @@ class ScramServer:
         self.is_token = False
         self._identity_of = identity_of
         self._new_nonce = new_nonce
-        self._first_bare = self._first_reply = self._nonce = ""
+        self._gs2 = self._first_bare = self._first_reply = self._nonce = ""
         self._credential: ScramCredential | None = None
 
     def evaluate(self, token: bytes) -> bytes:
@@ -116,7 +118,7 @@ class ScramServer:
             identity.authorization_id,
             identity.expires_ms,
         )
-        self._first_bare = match["bare"]
+        self._gs2, self._first_bare = match["gs2"], match["bare"]
         self._nonce = match["nonce"] + self._new_nonce()
         salt = base64.b64encode(self._credential.salt).decode()
         self._first_reply = f"r={self._nonce},s={salt},i={self._credential.iterations}"
@@ -126,6 +128,9 @@ class ScramServer:
         match = _match(_CLIENT_FINAL, token)
         if not hmac.compare_digest(match["nonce"], self._nonce):
             raise InvalidCredentials("the nonce is not the one of this exchange")
+        if base64.b64decode(match["binding"]) != self._gs2.encode():
+            # RFC 5802, 5.1: somebody in between has changed what the client said of channel binding.
+            raise InvalidCredentials("the channel binding is not the one that the exchange began with")
         message = f"{self._first_bare},{self._first_reply},{match['bare']}".encode()
         signature = _hmac(self.mechanism, credential.stored_key, message)
         proof = base64.b64decode(match["proof"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import (
     AdminClient,
+    NewTopic,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialAlteration,
@@ -25,6 +26,7 @@ from tests.peers.wire import free_port
 
 PASSWORDS = {"alice": "alice-secret", "bob": 'b"o,b=\\;'}
 LISTENERS = {"SSL": "SSL", "MUTUAL": "SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT", "SASL_SSL": "SASL_SSL"}
+OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PLAIN_USERS = " ".join(
     'user_{}="{}"'.format(user, password.replace("\\", "\\\\").replace('"', '\\"'))
@@ -82,6 +84,12 @@ class Secured:
     def file(self, name: str) -> str:
         return str(self.folder / name)
 
+    def new_topic(self, name: str) -> str:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        for done in admin.create_topics([NewTopic(name, 1, 1)]).values():
+            done.result()
+        return name
+
     def librdkafka(self, login: Login) -> dict[str, str]:
         settings = {"bootstrap.servers": self.bootstrap(login), "security.protocol": login.protocol}
         if login.is_encrypted:
@@ -89,11 +97,9 @@ class Secured:
         if login.certificate:
             settings["ssl.certificate.location"] = settings["ssl.key.location"] = self.file(login.certificate)
         if login.mechanism:
-            settings |= {
-                "sasl.mechanism": login.mechanism,
-                "sasl.username": login.user,
-                "sasl.password": login.password,
-            }
+            settings["sasl.mechanism"] = login.mechanism
+        if login.mechanism not in ("", OAUTHBEARER):
+            settings |= {"sasl.username": login.user, "sasl.password": login.password}
         return settings
 
     def java(self, login: Login) -> dict[str, str]:

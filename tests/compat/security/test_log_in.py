@@ -2,32 +2,22 @@
 the client's own authentication error.
 """
 
-import asyncio
-import ssl
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.errors import KafkaError as AioKafkaError
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError as PythonKafkaError
 
 from kaspar.base.errors import KasparError
 from kaspar.client import Client
 from kaspar.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kaspar.security.client import client_security
+from tests.compat.drivers.api import ClientError
+from tests.compat.security.clients import CLIENTS, PATIENT, RECORDS, REFUSALS, Clients, all_clients
 from tests.compat.security.secured import PASSWORDS, RIGHT, WRONG, Login, Secured, secured_broker
 from tests.peers.kafka_tools import KafkaTools
 from tests.peers.missing import unless_missing
 from tests.peers.process import write_properties
-
-RECORDS = [f"record-{number}".encode() for number in range(10)]
-WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -42,95 +32,10 @@ def java(secured: Secured) -> Iterator[KafkaTools]:
         yield tools
 
 
-# -- what each client does: produce ten records and consume them, or raise ---------------------------------------------
-
-
-def confluent(secured: Secured, login: Login, topic: str) -> list[bytes]:
-    settings = secured.librdkafka(login)
-    problems: list[KafkaError] = []
-    producer = Producer({**settings, "error_cb": problems.append})
-    for record in RECORDS:
-        producer.produce(topic, record)
-    deadline = time.monotonic() + WITHIN_S
-    while producer.flush(0.2) and time.monotonic() < deadline:
-        for problem in problems:
-            # What TLS 1.3 says of a client's certificate comes after the handshake: librdkafka calls it _TRANSPORT.
-            if problem.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or "SSL alert" in problem.str():
-                raise KafkaException(problem)
-    consumer = Consumer({**settings, "group.id": topic, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    found: list[bytes] = []
-    while len(found) < len(RECORDS) and time.monotonic() < deadline:
-        found += [message.value() or b"" for message in consumer.consume(10, 0.5) if message.error() is None]
-    consumer.close()
-    return found
-
-
-def kafka_python(secured: Secured, login: Login, topic: str) -> list[bytes]:
-    settings = {
-        "bootstrap_servers": secured.bootstrap(login),
-        "security_protocol": login.protocol,
-        "ssl_cafile": secured.file(login.ca),
-        "ssl_certfile": secured.file(login.certificate) if login.certificate else None,
-        "ssl_keyfile": secured.file(login.certificate) if login.certificate else None,
-        "sasl_mechanism": login.mechanism or None,
-        "sasl_plain_username": login.user,
-        "sasl_plain_password": login.password,
-        "bootstrap_timeout_ms": 10_000,
-    }
-    producer = KafkaProducer(**settings)
-    for sent in [producer.send(topic, record) for record in RECORDS]:
-        sent.get(WITHIN_S)
-    producer.close()
-    consumer = KafkaConsumer(topic, auto_offset_reset="earliest", consumer_timeout_ms=30_000, **settings)
-    found = [message.value for _, message in zip(RECORDS, consumer, strict=False)]
-    consumer.close()
-    return found
-
-
-def aiokafka(secured: Secured, login: Login, topic: str) -> list[bytes]:
-    return asyncio.run(_aiokafka(secured, login, topic))
-
-
-async def _aiokafka(secured: Secured, login: Login, topic: str) -> list[bytes]:
-    context = None
-    if login.is_encrypted:
-        context = ssl.create_default_context(cafile=secured.file(login.ca))
-        if login.certificate:
-            context.load_cert_chain(secured.file(login.certificate))
-    settings = {
-        "bootstrap_servers": secured.bootstrap(login),
-        "security_protocol": login.protocol,
-        "ssl_context": context,
-        "sasl_mechanism": login.mechanism or "PLAIN",
-        "sasl_plain_username": login.user,
-        "sasl_plain_password": login.password,
-        "request_timeout_ms": 10_000,
-    }
-    producer = AIOKafkaProducer(**settings)
-    try:  # one that cannot start has to be stopped, too
-        await producer.start()
-        for record in RECORDS:
-            await producer.send_and_wait(topic, record)
-    finally:
-        await producer.stop()
-    async with AIOKafkaConsumer(topic, auto_offset_reset="earliest", **settings) as consumer:
-        return [(await asyncio.wait_for(consumer.getone(), WITHIN_S)).value for _ in RECORDS]
-
-
-PYTHON_CLIENTS: dict[str, Callable[[Secured, Login, str], list[bytes]]] = {
-    "confluent": confluent,
-    "kafka-python": kafka_python,
-    "aiokafka": aiokafka,
-}
-REFUSALS = (KafkaException, PythonKafkaError, AioKafkaError, ssl.SSLError)
-
-
-def new_topic(secured: Secured, name: str) -> str:
-    admin = AdminClient({"bootstrap.servers": secured.broker.bootstrap})
-    for done in admin.create_topics([NewTopic(name, 1, 1)]).values():
-        done.result()
-    return name
+@pytest.fixture(scope="module")
+def clients(secured: Secured) -> Iterator[Clients]:
+    with all_clients(secured) as running:
+        yield running
 
 
 # -- the tests ---------------------------------------------------------------------------------------------------------
@@ -149,20 +54,22 @@ def some(logins: Sequence[Login]) -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize("login", some(RIGHT))
-@pytest.mark.parametrize("client", sorted(PYTHON_CLIENTS))
-def test_right_credentials_get_in(secured: Secured, client: str, login: Login) -> None:
-    topic = new_topic(secured, f"{client}-{login}-{login.user}")
-    assert PYTHON_CLIENTS[client](secured, login, topic) == RECORDS
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_right_credentials_get_in(secured: Secured, clients: Clients, client: str, login: Login) -> None:
+    topic = secured.new_topic(f"{client}-{login}-{login.user}")
+    assert clients.round_trip(client, secured, login, topic) == RECORDS
 
 
 @pytest.mark.parametrize("what", sorted(WRONG))
 @pytest.mark.parametrize(
-    "client", [pytest.param(name, marks=[] if name == "confluent" else pytest.mark.long) for name in PYTHON_CLIENTS]
+    "client", [pytest.param(name, marks=pytest.mark.long if name in PATIENT else ()) for name in CLIENTS]
 )
-def test_wrong_credentials_do_not(secured: Secured, client: str, what: str) -> None:
-    topic = new_topic(secured, f"{client}-{what.replace(' ', '-')}")
-    with pytest.raises(REFUSALS):
-        PYTHON_CLIENTS[client](secured, WRONG[what], topic)
+def test_wrong_credentials_do_not(secured: Secured, clients: Clients, client: str, what: str) -> None:
+    topic = secured.new_topic(f"{client}-{what.replace(' ', '-')}")
+    with pytest.raises(REFUSALS) as refusal:
+        clients.round_trip(client, secured, WRONG[what], topic, retries=0)
+    if WRONG[what].mechanism and isinstance(refusal.value, ClientError):
+        assert refusal.value.code in ("SASL_AUTHENTICATION_FAILED", "KafkaJSSASLAuthenticationError")
 
 
 @pytest.mark.parametrize("login", some(RIGHT))

@@ -4,18 +4,17 @@ import base64
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, Producer
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from tests.compat.security.secured import Login, Secured, secured_broker
+from tests.compat.security.clients import CLIENTS, PATIENT, RECORDS, REFUSALS, Clients, all_clients
+from tests.compat.security.secured import OAUTHBEARER, Login, Secured, secured_broker
 from tests.peers.kafka_tools import KafkaTools
 from tests.peers.missing import unless_missing
 from tests.peers.process import write_properties
@@ -66,6 +65,12 @@ def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield running
 
 
+@pytest.fixture(scope="module")
+def clients(secured: Secured) -> Iterator[Clients]:
+    with all_clients(secured) as running:
+        yield running
+
+
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
@@ -88,40 +93,57 @@ def test_a_producer_logs_in_again_in_mid_stream(secured: Secured) -> None:
 # -- OAUTHBEARER -------------------------------------------------------------------------------------------------------
 
 
-def topics_with(secured: Secured, token: str) -> set[str]:
-    problems: list[KafkaError] = []
-    settings: dict[str, Any] = {
-        "bootstrap.servers": f"localhost:{secured.ports[BEARERS]}",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "oauth_cb": lambda config: (token, time.time() + 600),
-        "error_cb": problems.append,
-    }
-    admin = AdminClient(settings)
-    admin.poll(1.0)  # has the token fetched
-    try:
-        return set(admin.list_topics(timeout=10).topics)
-    except KafkaException:
-        admin.poll(0.5)
-        if any(each.code() == KafkaError._AUTHENTICATION for each in problems):
-            raise PermissionError from None
-        raise
+def bearer(token: str) -> Login:
+    return Login(BEARERS, "SASL_PLAINTEXT", OAUTHBEARER, password=token)
 
 
-def test_a_signed_token_gets_in(secured: Secured) -> None:
-    assert isinstance(topics_with(secured, bearer_token(KEY)), set)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_signed_token_gets_in(secured: Secured, clients: Clients, client: str) -> None:
+    topic = secured.new_topic(f"{client}-bearer")
+    assert clients.round_trip(client, secured, bearer(bearer_token(KEY)), topic) == RECORDS
 
 
-@pytest.mark.parametrize("what", ["another key", "another audience", "expired", "no signature"])
-def test_other_tokens_do_not(secured: Secured, what: str) -> None:
-    token = {
-        "another key": bearer_token(ec.generate_private_key(ec.SECP256R1())),
-        "another audience": bearer_token(KEY, aud="elsewhere"),
-        "expired": bearer_token(KEY, exp=int(time.time()) - 60),
-        "no signature": f"{text(UNSIGNED)}.{bearer_token(KEY).split('.')[1]}.",
-    }[what]
-    with pytest.raises(PermissionError):
-        topics_with(secured, token)
+WRONG_TOKENS: dict[str, Callable[[], str]] = {
+    "another key": lambda: bearer_token(ec.generate_private_key(ec.SECP256R1())),
+    "another audience": lambda: bearer_token(KEY, aud="elsewhere"),
+    "expired": lambda: bearer_token(KEY, exp=int(time.time()) - 60),
+    "no signature": lambda: f"{text(UNSIGNED)}.{bearer_token(KEY).split('.')[1]}.",
+}
+
+
+@pytest.mark.parametrize("what", WRONG_TOKENS)
+@pytest.mark.parametrize(
+    "client", [pytest.param(name, marks=pytest.mark.long if name in PATIENT else ()) for name in CLIENTS]
+)
+def test_other_tokens_do_not(secured: Secured, clients: Clients, client: str, what: str) -> None:
+    with pytest.raises(REFUSALS):
+        clients.round_trip(client, secured, bearer(WRONG_TOKENS[what]()), f"{client}-refused", retries=0)
+
+
+def test_java_gets_in_with_a_signed_token_and_with_no_other(secured: Secured, tmp_path: Path) -> None:
+    """Its login module reads the token from a file, which has to be allowed by a property of the JVM."""
+    token, config = tmp_path / "token", tmp_path / "client.properties"
+    module = "org.apache.kafka.common.security.oauthbearer"
+    write_properties(
+        config,
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": OAUTHBEARER,
+            "sasl.jaas.config": f"{module}.OAuthBearerLoginModule required;",
+            "sasl.login.callback.handler.class": f"{module}.OAuthBearerLoginCallbackHandler",
+            "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
+        },
+    )
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token.as_uri()}"
+    servers = ("--bootstrap-server", f"localhost:{secured.ports[BEARERS]}", "--list", "--command-config", config)
+    with unless_missing(lambda: KafkaTools(allowed)) as java:
+        token.write_text(bearer_token(KEY))
+        listed = java.run(TOPICS, *servers)
+        assert listed.code == 0, listed
+        token.write_text(WRONG_TOKENS["another key"]())
+        refused = java.run(TOPICS, *servers)
+        assert refused.code == 1
+        assert "SaslAuthenticationException" in refused.output + refused.errors, refused
 
 
 # -- delegation tokens -------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kaspar.records import Record, build_batch
 from tests.chaos.faulty_disk import FaultyDisk
@@ -62,6 +63,13 @@ class Scenario:
     """Whether what it moves may have moved before: it is an average that moves slowly."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """What the broker of this scenario needs that would disturb the others: it gets one of its own."""
+    new_broker: Callable[[Path], ObservedBroker] | None = None
+    """What creates that broker, where settings do not say all of it."""
+
+    def own_broker(self, folder: Path) -> ObservedBroker | None:
+        if self.new_broker is not None:
+            return self.new_broker(folder)
+        return ObservedBroker(folder, overrides=self.settings) if self.settings else None
 
 
 def batch_of(*records: Record) -> bytes:

@@ -1,6 +1,15 @@
 """Which scenario moves which metric, and which metrics nothing moves on one broker."""
 
-from tests.integration.metrics import cleaning, connections, groups, quotas, traffic, transactions, upheavals
+from tests.integration.metrics import (
+    authentication,
+    cleaning,
+    connections,
+    groups,
+    quotas,
+    traffic,
+    transactions,
+    upheavals,
+)
 from tests.integration.metrics.stage import ONE_PARTITION_EACH, Scenario
 
 _TOPICS = "kafka_server_brokertopicmetrics_"
@@ -53,7 +62,18 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
         "process_open_fds",
     ),
     Scenario(connections.an_idle_connection, settings={"connections.max.idle.ms": "500"}): (
-        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+        "kaspar_idle_connections_closed_total",
+    ),
+    Scenario(authentication.log_ins_of_every_kind, new_broker=authentication.secured_broker): tuple(
+        f"kafka_server_socket_server_metrics_{name}"
+        for name in (
+            *(f"{kind}_{end}" for kind in authentication.KINDS for end in ("total", "rate")),
+            "successful_authentication_no_reauth_total",
+            "reauthentication_latency_avg",
+            "reauthentication_latency_max",
+            "expired_connections_killed_count",
+            "connections",
+        )
     ),
     Scenario(connections.a_stranger_that_says_nothing, settings={"kaspar.unauthenticated.timeout.ms": "500"}): (
         "kaspar_connections_of_strangers_closed_total",

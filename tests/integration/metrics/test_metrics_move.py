@@ -41,8 +41,8 @@ def test_every_metric_has_a_scenario_or_stands_still() -> None:
 @pytest.mark.parametrize("scenario", MOVED_BY, ids=lambda scenario: scenario.play.__name__)
 def test_metrics_move(scenario: Scenario, stage: Stage, tmp_path: Path) -> None:
     with ExitStack() as running:
-        if scenario.settings:
-            stage = Stage(running.enter_context(ObservedBroker(tmp_path, overrides=scenario.settings)))
+        if (own := scenario.own_broker(tmp_path)) is not None:
+            stage = Stage(running.enter_context(own))
         before = _before(scenario, stage)
         waiting = set(MOVED_BY[scenario])
 

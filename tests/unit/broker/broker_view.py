@@ -7,6 +7,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.broker.cleaning.numbers import CleanerNumbers
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
+from kaspar.network.authentication_metrics import AuthenticationMetrics
 from kaspar.quotas.clients import UsageReading
 
 
@@ -51,8 +52,9 @@ class FakeListener:
     accepted: int = 0
     disconnected: int = 0
     rejected: int = 0
-    expired: int = 0
+    idle_closed: int = 0
     strangers_closed: int = 0
+    authentication: AuthenticationMetrics = field(default_factory=AuthenticationMetrics)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kaspar.base.clock import ManualClock
 from kaspar.base.errors import ErrorCode
 from kaspar.base.exposition import CHUNK_LINES, Family, Kind, labels, render
 from kaspar.base.ids import TopicPartition
@@ -15,6 +16,7 @@ from kaspar.broker.cleaning.numbers import CleanerNumbers, Uncleanable
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
 from kaspar.broker.metrics.catalogue import FAMILIES, metrics_page, reference_page
+from kaspar.network.authentication_metrics import AuthenticationMetrics, TlsKind
 from kaspar.quotas.clients import UsageReading
 from tests.unit.broker.broker_view import (
     FakeBroker,
@@ -53,6 +55,22 @@ def value(found: Samples, name: str, /, **label_values: str) -> float:
     return found.get((f"{name}_total", of_labels), found.get((name, of_labels), math.nan))
 
 
+def some_authentications() -> AuthenticationMetrics:
+    clock = ManualClock()
+    metrics = AuthenticationMetrics(clock.monotonic)
+    metrics.succeeded.mark()
+    metrics.succeeded.mark()
+    metrics.succeeded_without_reauthentication += 1
+    metrics.reauthenticated_in(0.01)
+    metrics.reauthenticated_in(0.02)
+    metrics.expired += 1
+    for connection in ("open", "closed"):
+        metrics.encrypted(connection, TlsKind("TLS_AES_256_GCM_SHA384", "TLSv1.3"))
+    metrics.closed("closed")
+    clock.advance(10_000)
+    return metrics
+
+
 def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
     """Every family has at least one sample."""
     metrics = new_metrics()
@@ -84,7 +102,8 @@ def a_busy_broker() -> tuple[BrokerMetrics, FakeBroker]:
             FakePartition(TopicPartition("u", 1), is_leader=False, replica_count=2, in_sync_replica_count=1),
         ],
         all_listeners=[
-            FakeListener("PLAINTEXT", connections={1, 2}, accepted=5, disconnected=3, rejected=4, expired=1)
+            FakeListener("PLAINTEXT", connections={1, 2}, accepted=5, disconnected=3, rejected=4, idle_closed=1),
+            FakeListener("TLS", authentication=some_authentications()),
         ],
         directories=[FakeLogDir("/data/a"), FakeLogDir("/data/b", online=False)],
         all_purgatories=[FakePurgatory("Produce", watched=4, delayed=2), FakePurgatory("Fetch", watched=9, delayed=3)],
@@ -183,6 +202,22 @@ def test_dashboards_find_the_names_they_know() -> None:
     assert value(found, "kaspar_loop_stalls_total", over_ms="10") == 1
     assert value(found, "kaspar_loop_stalls_total", over_ms="100") == 0
     assert value(found, "kaspar_start_time_seconds") == 1_700_000_000.5
+
+
+def test_authentications_are_counted_by_listener() -> None:
+    found = samples(page(*a_busy_broker()))
+    tls, start = {"listener": "TLS", "networkProcessor": "0"}, "kafka_server_socket_server_metrics_"
+    assert value(found, f"{start}successful_authentication_total", **tls) == 2
+    assert value(found, f"{start}successful_authentication_rate", **tls) == 2 / 10
+    assert value(found, f"{start}successful_authentication_no_reauth_total", **tls) == 1
+    assert value(found, f"{start}failed_authentication_total", **tls) == 0
+    assert value(found, f"{start}successful_reauthentication_total", **tls) == 2
+    assert value(found, f"{start}reauthentication_latency_avg", **tls) == 15
+    assert value(found, f"{start}reauthentication_latency_max", **tls) == 20
+    assert value(found, f"{start}expired_connections_killed_count", **tls) == 1
+    suite = {"cipher": "TLS_AES_256_GCM_SHA384", "protocol": "TLSv1.3"}
+    assert value(found, f"{start}connections", **suite, **tls) == 1
+    assert value(found, f"{start}successful_authentication_total", listener="PLAINTEXT", networkProcessor="0") == 0
 
 
 def test_replicas_are_counted_as_kafka_counts_them() -> None:

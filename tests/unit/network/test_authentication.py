@@ -12,7 +12,8 @@ from kaspar.base.errors import ErrorCode
 from kaspar.base.metrics import Counter
 from kaspar.client.core import ClientCore
 from kaspar.network import authentication
-from kaspar.network.authentication import AuthenticationCounts, SaslAuthenticator, SaslTerms
+from kaspar.network.authentication import SaslAuthenticator, SaslTerms
+from kaspar.network.authentication_metrics import AuthenticationMetrics
 from kaspar.network.connection import Buffers, Connection, RequestHandler, Slot
 from kaspar.network.gates import ANONYMOUS, Principal, TokenPrincipal
 from kaspar.network.responses import encode_response
@@ -81,7 +82,7 @@ class Peer:
         self.connection = Connection(self.owner, "1.2.3.4:5")
         self.connection.connection_made(self.transport)
         self.transport.when_closed = lambda: self.connection.connection_lost(None)
-        self.counts = AuthenticationCounts(Counter(), Counter(), Counter(), Counter())
+        self.metrics = AuthenticationMetrics()
         terms = SaslTerms(
             mechanisms={
                 "PLAIN": lambda: PlainServer(lambda user, password: (user, password) in USERS),
@@ -92,7 +93,7 @@ class Peer:
             max_reauth_ms={"PLAIN": max_reauth_ms},
             max_receive_bytes=1000,
             failure_delay_ms=failure_delay_ms,
-            counts=self.counts,
+            metrics=self.metrics,
         )
         self.connection.authenticator = SaslAuthenticator(self.connection, terms, lambda: 1_000_000)
         self.core = ClientCore()
@@ -148,7 +149,7 @@ def test_requests_are_handled_after_the_log_in_only() -> None:
         assert peer.connection.principal == ("User", "alice")
         peer.send(MetadataRequest(topics=()), 9)
         assert peer.owner.handled == [(ANONYMOUS, 18), (("User", "alice"), 3)]
-        assert peer.counts.succeeded.value == 1
+        assert peer.metrics.succeeded.total == 1
         assert peer.connection.max_request_bytes == peer.owner.max_request_bytes
 
     run(scenario)
@@ -190,7 +191,7 @@ def test_a_failure_is_reported_late_and_closes_the_connection() -> None:
         assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
         assert response.error_message == "Authentication failed: Invalid username or password"
         assert peer.connection.principal is None
-        assert peer.counts.failed.value == 1
+        assert peer.metrics.failed.total == 1
 
     run(scenario)
 
@@ -298,7 +299,7 @@ def test_the_same_principal_may_authenticate_again(monkeypatch: pytest.MonkeyPat
         assert peer.log_in().session_lifetime_ms == 60_000
         peer.send(MetadataRequest(topics=()), 9)
         assert peer.owner.handled == [(("User", "alice"), 3)]
-        assert peer.counts.reauthenticated.value == 1
+        assert peer.metrics.reauthenticated.total == 1
 
     run(scenario)
 
@@ -332,7 +333,7 @@ def test_an_expired_session_ends_with_the_next_request(monkeypatch: pytest.Monke
         peer.send(MetadataRequest(topics=()), 9)
         assert peer.transport.is_closing()
         assert peer.owner.handled == []
-        assert peer.counts.expired.value == 1
+        assert peer.metrics.expired == 1
 
     run(scenario)
 
@@ -350,6 +351,6 @@ def test_a_mechanism_that_fails_costs_the_client_the_same_delay(monkeypatch: pyt
         failure = await peer.failure(SaslAuthenticateResponse)
         assert failure.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
         assert "a bug" not in (failure.error_message or "")
-        assert peer.counts.failed.value == 1
+        assert peer.metrics.failed.total == 1
 
     run(scenario)

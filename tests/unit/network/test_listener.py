@@ -64,7 +64,7 @@ def test_an_idle_connection_is_closed_whether_or_not_its_client_reads(tmp_path: 
             client = Client(broker)
             client.transport.client_reads = client_reads
             await until(lambda: not broker.listeners[0].connections)
-            assert broker.listeners[0].expired == 1
+            assert broker.listeners[0].idle_closed == 1
 
     run(scenario())
 
@@ -75,7 +75,7 @@ def test_idle_connections_are_looked_for_in_slices(tmp_path: Path, monkeypatch: 
         async with running(tmp_path, connections_max_idle_ms="20") as broker:
             clients = [Client(broker) for _ in range(7)]
             await until(lambda: not broker.listeners[0].connections)
-            assert broker.listeners[0].expired == len(clients)
+            assert broker.listeners[0].idle_closed == len(clients)
 
     run(scenario())
 

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives import serialization
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.security.certificates import CertificateAuthority, Issued
+from kaspar.security.cipher_suites import iana_name
 from kaspar.security.key_stores import load_key_store, load_trust_store
 from kaspar.security.tls import client_context, server_context
 
@@ -196,6 +197,12 @@ def test_settings_that_cannot_be_honoured_are_refused(settings: dict[str, str], 
     with pytest.raises(InvalidSetting) as refused:
         client_context(settings)
     assert part in str(refused.value)
+
+
+def test_suites_have_the_names_of_java() -> None:
+    assert iana_name("ECDHE-RSA-AES128-GCM-SHA256") == "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"
+    assert iana_name("AES256-SHA") == "TLS_RSA_WITH_AES_256_CBC_SHA"
+    assert iana_name("TLS_AES_256_GCM_SHA384") == "TLS_AES_256_GCM_SHA384"
 
 
 def test_suites_of_tls_1_2_are_those_that_are_named() -> None:

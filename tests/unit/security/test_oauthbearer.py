@@ -108,6 +108,20 @@ def test_another_key_and_changed_claims_are_refused() -> None:
             validate(token, KEYS, RULES, NOW_MS)
 
 
+def test_critical_extensions_are_refused() -> None:
+    with pytest.raises(InvalidToken, match="critical"):
+        validate(signed("ES256", crit="b64"), KEYS, RULES, NOW_MS)
+
+
+@pytest.mark.parametrize("part", [0, 1], ids=["header", "claims"])
+def test_a_name_that_comes_twice_is_refused(part: int) -> None:
+    parts = signed("ES256").split(".")
+    again = {0: b'{"alg": "ES256", "alg": "ES256"}', 1: b'{"sub": "alice", "sub": "admin", "exp": 9e9}'}
+    parts[part] = text(again[part])
+    with pytest.raises(InvalidToken, match="no JWT"):
+        validate(".".join(parts), KEYS, RULES, NOW_MS)
+
+
 @pytest.mark.parametrize(
     ("changes", "rules"),
     [

@@ -1,6 +1,8 @@
 """SCRAM: the examples of RFC 7677, both sides against each other, and what an attacker may try."""
 
 import base64
+import contextlib
+import hmac
 import re
 
 import pytest
@@ -105,6 +107,23 @@ def test_a_recorded_exchange_cannot_be_replayed() -> None:
         third.evaluate(stolen)
 
 
+@pytest.mark.parametrize(("header", "binding"), [("n,,", "y,,"), ("n,,", ""), ("n,a=user,", "n,,")])
+def test_the_channel_binding_is_that_of_the_first_message(header: str, binding: str) -> None:
+    """With a right proof: the client said one thing, and what arrived first was another."""
+    for said, is_right in ((header, True), (binding, False)):
+        broker = server()
+        challenge = broker.evaluate(f"{header}n=user,r=abc".encode()).decode()
+        bare = f"c={base64.b64encode(said.encode()).decode()},r=abcserver-nonce"
+        signature = hmac.digest(PENCIL.stored_key, f"n=user,r=abc,{challenge},{bare}".encode(), "sha256")
+        key = hmac.digest(
+            salted_password(SCRAM_SHA_256, "pencil", PENCIL.salt, PENCIL.iterations), b"Client Key", "sha256"
+        )
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(key, signature, strict=True))).decode()
+        with contextlib.nullcontext() if is_right else pytest.raises(InvalidCredentials, match="binding"):
+            broker.evaluate(f"{bare},p={proof}".encode())
+        assert broker.is_complete == is_right
+
+
 def test_another_authorization_id_is_refused() -> None:
     with pytest.raises(AuthenticationRefused):
         server().evaluate(b"n,a=admin,n=user,r=abc")
@@ -127,7 +146,8 @@ def test_a_server_that_does_not_know_the_credential_is_noticed() -> None:
 
 
 def test_a_server_may_not_weaken_the_exchange() -> None:
-    for reply in (b"r=other,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", b"r=mineand,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=1"):
+    for nonce, iterations in (("other", "4096"), ("mineand", "1"), ("mineand", "2147483647"), ("mineand", "9" * 5000)):
+        reply = f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i={iterations}".encode()
         with pytest.raises(InvalidCredentials):
             ScramClient(SCRAM_SHA_256, "user", "pencil", nonce="mine").evaluate(reply)
 

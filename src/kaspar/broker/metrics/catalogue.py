@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kaspar.base.exposition import QUANTILE_LABELS, Kind, render
+from kaspar.broker.metrics.authentication import AUTHENTICATION
 from kaspar.broker.metrics.broker import BrokerMetrics
 from kaspar.broker.metrics.cleaner import CLEANER
 from kaspar.broker.metrics.coordinators import GROUPS, TRANSACTIONS
@@ -18,6 +19,7 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
     "Topics": TOPICS,
     "Requests": REQUESTS,
     "Connections and threads": CONNECTIONS,
+    "Authentication": AUTHENTICATION,
     "Client quotas": QUOTAS,
     "Logs": LOGS,
     "The log cleaner": CLEANER,

@@ -8,6 +8,7 @@ minutes. What only Kaspar has starts with kaspar_, and what every process has wi
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from kaspar.base.exposition import Family, Kind, Sample, escape_label, labels
 from kaspar.broker.metrics.broker import BrokerMetrics
@@ -17,6 +18,7 @@ from kaspar.broker.metrics.view import (
     CleanerView,
     ControllerView,
     GroupsView,
+    ListenerView,
     LogView,
     PartitionView,
     QuotaUsageView,
@@ -105,6 +107,26 @@ def many(
 ) -> BrokerFamily:
     name, kind = prometheus_name(mbean)
     return Family(name, kind, text, read, label_names, mbean)
+
+
+SOCKET_SERVER: Final = "kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*"
+
+
+def listener_family(
+    name: str, kind: Kind, text: str, read: Callable[[ListenerView], float], kafka_name: str = ""
+) -> BrokerFamily:
+    """Kafka has these for each listener and network thread; here one thread serves all listeners."""
+    return Family(
+        name,
+        kind,
+        text,
+        lambda scrape: (
+            (labels(listener=listener.name, networkProcessor=0), read(listener))
+            for listener in scrape.broker.listeners()
+        ),
+        ("listener", "networkProcessor"),
+        f"{SOCKET_SERVER} {kafka_name}" if kafka_name else "",
+    )
 
 
 def own(name: str, kind: Kind, text: str, read: Callable[[Scrape], float]) -> BrokerFamily:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kaspar.base.exposition import Family, Kind, Sample, labels, summary_samples
-from kaspar.broker.metrics.families import BrokerFamily, Scrape, many, one, own, prometheus_name
+from kaspar.broker.metrics.families import BrokerFamily, Scrape, listener_family, many, one, own, prometheus_name
 from kaspar.broker.metrics.topics import TOPIC_COUNTERS
-from kaspar.broker.metrics.view import ListenerView
 from kaspar.network.request_metrics import REQUEST_TIMES, RequestReading
 
 # -- topics ----------------------------------------------------------------------------------------------------------
@@ -103,24 +102,6 @@ REQUESTS: Final = (
 # -- connections -----------------------------------------------------------------------------------------------------
 
 
-def _listener_family(
-    name: str, kind: Kind, text: str, read: Callable[[ListenerView], int], kafka_name: str = ""
-) -> BrokerFamily:
-    """Kafka has these for each listener and network thread; here one thread serves all listeners."""
-    mbean = f"kafka.server:type=socket-server-metrics,listener=*,networkProcessor=* {kafka_name}" if kafka_name else ""
-    return Family(
-        name,
-        kind,
-        text,
-        lambda scrape: (
-            (labels(listener=listener.name, networkProcessor=0), read(listener))
-            for listener in scrape.broker.listeners()
-        ),
-        ("listener", "networkProcessor"),
-        mbean,
-    )
-
-
 def _idle(scrape: Scrape) -> float:
     return scrape.metrics.stalls.idle_fraction()
 
@@ -133,41 +114,40 @@ _NETWORK_IDLE: Final = "kafka.network:type=SocketServer,name=NetworkProcessorAvg
 _HANDLER_IDLE: Final = "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent"
 
 CONNECTIONS: Final = (
-    _listener_family(
+    listener_family(
         "kafka_server_socket_server_metrics_connection_count",
         Kind.GAUGE,
         "Open connections.",
         lambda listener: len(listener.connections),
         "connection-count",
     ),
-    _listener_family(
+    listener_family(
         "kafka_server_socket_server_metrics_connection_creation_total",
         Kind.COUNTER,
         "Connections accepted.",
         lambda listener: listener.accepted,
         "connection-creation-total",
     ),
-    _listener_family(
+    listener_family(
         "kafka_server_socket_server_metrics_connection_close_total",
         Kind.COUNTER,
         "Connections that are closed again.",
         lambda listener: listener.disconnected,
         "connection-close-total",
     ),
-    _listener_family(
-        "kafka_server_socket_server_metrics_expired_connections_killed_count",
+    listener_family(
+        "kaspar_idle_connections_closed_total",
         Kind.COUNTER,
         "Connections closed because they were idle for connections.max.idle.ms.",
-        lambda listener: listener.expired,
-        "expired-connections-killed-count",
+        lambda listener: listener.idle_closed,
     ),
-    _listener_family(
+    listener_family(
         "kaspar_connections_rejected_total",
         Kind.COUNTER,
         "Connections refused because of max.connections.per.ip, or the quota of their address.",
         lambda listener: listener.rejected,
     ),
-    _listener_family(
+    listener_family(
         "kaspar_connections_of_strangers_closed_total",
         Kind.COUNTER,
         "Connections closed because their client did not authenticate or send a request in time, or there were too "

@@ -10,15 +10,16 @@ from typing import Final
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
-from kaspar.base.metrics import Counter
 from kaspar.broker.security.credentials import Credentials
 from kaspar.broker.security.mechanisms import new_servers
 from kaspar.broker.security.tls_files import TlsFiles
 from kaspar.broker.services import CurrentSettings
 from kaspar.config import BrokerConfig, Endpoint
-from kaspar.network.authentication import AuthenticationCounts, SaslAuthenticator, SaslTerms
+from kaspar.network.authentication import SaslAuthenticator, SaslTerms
+from kaspar.network.authentication_metrics import AuthenticationMetrics, TlsKind
 from kaspar.network.connection import Connection
-from kaspar.network.gates import ANONYMOUS, Principal, Rejected
+from kaspar.network.gates import Principal, Rejected
+from kaspar.security.cipher_suites import iana_name
 from kaspar.security.principal_names import NoMatchingRule, PrincipalMapping, subject_of
 from kaspar.security.tls import alert_of, failure_sentence
 
@@ -46,7 +47,7 @@ class SecureListener:
         self._now_ms = now_ms
         self._protocol = endpoint.security_protocol
         self._has_sasl = endpoint.security_protocol.startswith("SASL")
-        self.counts = AuthenticationCounts(Counter(), Counter(), Counter(), Counter())
+        self.metrics = AuthenticationMetrics()
         try:
             values = self._values()
             self._mapping = PrincipalMapping(values.get("ssl.principal.mapping.rules", "DEFAULT"))
@@ -76,17 +77,23 @@ class SecureListener:
 
     def opened(self, connection: Connection) -> None:
         connection.security_protocol = self._protocol
+        session: ssl.SSLObject | None = connection.transport.get_extra_info("ssl_object")
+        if session is not None:
+            self.metrics.encrypted(connection, _kind_of(session))
         if self._terms is not None:
             connection.authenticator = SaslAuthenticator(connection, self._terms, self._now_ms)
         else:
-            connection.principal = self._principal_of(connection)
+            self._authenticate_by_certificate(connection, session)
+
+    def closed(self, connection: Connection) -> None:
+        self.metrics.closed(connection)
 
     def handshake_failed(self, peer: str, listener: str, problem: OSError) -> bytes:
         if isinstance(problem, ConnectionError) and not isinstance(problem, ConnectionAbortedError):
             # Nothing was said: it only wanted to know whether somebody listens here.
             log.debug("a connection was closed before its TLS handshake", peer=peer, listener=listener)
             return b""
-        self.counts.failed.value += 1
+        self.metrics.failed.mark()
         log.info("a TLS handshake failed", peer=peer, listener=listener, reason=failure_sentence(problem))
         return alert_of(problem)
 
@@ -111,15 +118,33 @@ class SecureListener:
             },
             max_receive_bytes=_MAX_RECEIVE.parse(values.get(_MAX_RECEIVE.name, str(_MAX_RECEIVE.default))),
             failure_delay_ms=_FAILURE_DELAY.parse(values.get(_FAILURE_DELAY.name, str(_FAILURE_DELAY.default))),
-            counts=self.counts,
+            metrics=self.metrics,
         )
 
-    def _principal_of(self, connection: Connection) -> Principal:
-        session: ssl.SSLObject = connection.transport.get_extra_info("ssl_object")
+    def _authenticate_by_certificate(self, connection: Connection, session: ssl.SSLObject | None) -> None:
+        if session is None:
+            raise Rejected("the connection is not encrypted")
+        try:
+            connection.principal = self._principal_of(session)
+        except Rejected:
+            self.metrics.failed.mark()
+            raise
+        self.metrics.succeeded.mark()
+        self.metrics.succeeded_without_reauthentication += 1
+
+    def _principal_of(self, session: ssl.SSLObject) -> Principal | None:
+        """None without a certificate: such a client is nobody, and a stranger until its first request, as it is on a
+        listener without TLS.
+        """
         certificate = session.getpeercert(binary_form=True)
         if certificate is None:
-            return ANONYMOUS
+            return None
         try:
             return Principal("User", self._mapping.name_of(subject_of(certificate)))
         except (NoMatchingRule, ValueError) as problem:
             raise Rejected(str(problem)) from None
+
+
+def _kind_of(session: ssl.SSLObject) -> TlsKind:
+    suite = session.cipher()
+    return TlsKind("unknown" if suite is None else iana_name(suite[0]), session.version() or "unknown")

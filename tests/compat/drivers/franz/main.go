@@ -36,6 +36,7 @@ type command struct {
 	BeforeOffset int64             `json:"before_offset"`
 
 	consumerOptions
+	login
 	Consumer             int      `json:"consumer"`
 	Producer             int      `json:"producer"`
 	Transformer          int      `json:"transformer"`
@@ -113,6 +114,9 @@ func respond(bootstrap string, opened *sessions, line []byte) map[string]any {
 }
 
 func callOnce(ctx context.Context, bootstrap string, c *command) (any, error) {
+	if c.Call == "secured_round_trip" {
+		return securedRoundTrip(ctx, c)
+	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ const lz4 = require("lz4js");
 const snappy = require("snappyjs");
 const zstd = require("@bokuweb/zstd-wasm");
 const groups = require("./groups");
+const secured = require("./secured");
 const sessions = require("./sessions");
 
 const ACKS = { 0: 0, 1: 1, all: -1 };
@@ -152,6 +153,7 @@ const CALLS = {
   describe_config: describeConfig,
   alter_config: alterConfig,
   ...groups.calls(admin),
+  ...secured.calls,
   ...sessions.calls(connect, admin),
 };
 
