@@ -55,7 +55,7 @@ class Listeners:
             if endpoint.security_protocol != "PLAINTEXT":
                 from kaspar.broker.security.listener_security import SecureListener
 
-                security = SecureListener(endpoint, self._settings, credentials, now_ms)
+                security = SecureListener(endpoint, self._settings, credentials, now_ms, self._threads)
                 self._secured.append(security)
             self.all.append(
                 Listener(

@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 BLOCKING_THREADS: Final = 8
 SYNC_THREADS: Final = 4
+AUTHENTICATING_THREADS: Final = 4
 
 
 class CurrentSettings:
@@ -43,6 +44,7 @@ class Threads:
         self.sync = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="kaspar-sync")
         # One for all coordinators: more would only take the interpreter from each other, and from the event loop.
         self._loading = ThreadPoolExecutor(1, thread_name_prefix="kaspar-load")
+        self._authenticating = ThreadPoolExecutor(AUTHENTICATING_THREADS, thread_name_prefix="kaspar-authenticate")
 
     async def run_blocking(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run what may wait for a disk in a thread."""
@@ -52,12 +54,16 @@ class Threads:
         """Run what takes seconds of the interpreter's time, in the one thread there is for that."""
         return await self._loop.run_in_executor(self._loading, work, *arguments)
 
+    async def run_authenticating(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run a step of a log-in that may block, apart from all other work: clients that nobody knows ask for it."""
+        return await self._loop.run_in_executor(self._authenticating, work, *arguments)
+
     def call_on_loop(self, work: Callable[..., object], *arguments: Any) -> None:
         """From any thread: have the event loop call this."""
         self._loop.call_soon_threadsafe(work, *arguments)
 
     def shut_down(self) -> None:
-        for pool in (self.blocking, self._loading, self.sync):
+        for pool in (self.blocking, self._loading, self._authenticating, self.sync):
             pool.shutdown(wait=False)
 
 

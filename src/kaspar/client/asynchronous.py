@@ -9,6 +9,7 @@ Rules:
 - A caller that is cancelled affects no other. If its request was sent, the response is dropped when it arrives.
 - A response that does not arrive in time closes the connection, as in Kafka's NetworkClient: those behind it would not
   arrive either. So requests that a broker may hold for long (Fetch with a long max wait) need their own connection.
+- Where the log-in itself has to wait for other machines (a KDC), it does so in a thread.
 - Where the broker limits the life of a session (KIP-368), the client logs in again in time: requests wait until those
   under way have their responses and the log-in is done.
 - However the connection ends, every caller gets an exception with the reason: an OSError, or MalformedBytes if the
@@ -31,14 +32,17 @@ from kaspar.client.core import (
     ClientCore,
     EncodedRequest,
 )
+from kaspar.client.log_in_thread import LogInThread
 from kaspar.protocol.schema import Message
 
 if TYPE_CHECKING:  # connections in the clear do without
     import ssl
 
+    from kaspar.client.authentication import LogIn, LogInRequest
     from kaspar.security.client import ClientSecurity
 
 MAX_IN_FLIGHT: Final = 64
+_LOG_IN_THREAD: Final = LogInThread()
 
 
 @dataclass(slots=True, eq=False)
@@ -53,8 +57,9 @@ class _Request:
 class AsyncConnection(asyncio.BufferedProtocol):
     """Belongs to the event loop that it was made on. `connect` makes one."""
 
-    def __init__(self, peer: str, core: ClientCore, *, timeout_s: float, max_in_flight: int) -> None:
-        self.peer = peer
+    def __init__(self, host: str, port: int, core: ClientCore, *, timeout_s: float, max_in_flight: int) -> None:
+        self.peer = f"{host}:{port}"
+        self._host = host
         self.core = core
         self.timeout_s = timeout_s
         self.max_in_flight = max_in_flight
@@ -88,7 +93,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         HandshakeFailed or Refused if the client is not let in. With `negotiate=False` the caller chooses all versions.
         Without `security` the connection is PLAINTEXT."""
         core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes, records_in_place=records_in_place)
-        connection = cls(f"{host}:{port}", core, timeout_s=timeout_s, max_in_flight=max_in_flight)
+        connection = cls(host, port, core, timeout_s=timeout_s, max_in_flight=max_in_flight)
         connect_timeout_s = min(timeout_s, CONNECT_TIMEOUT_S)
         try:
             async with asyncio.timeout(connect_timeout_s):
@@ -124,19 +129,31 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def _log_in(self, security: "ClientSecurity") -> None:
         from kaspar.client.authentication import log_in, log_in_again_after_s
 
-        steps = log_in(self.core, security)
-        try:
-            message, version = next(steps)
-            while True:
-                response = self._new_request(message, version, None, has_response=True)
-                self._send(self._waiting.pop())
-                received = await response.response
-                assert received is not None
-                message, version = steps.send(received)
-        except StopIteration as done:
-            lifetime_ms: int = done.value
+        steps = log_in(self.core, security, self._host)
+        received: Message | None = None
+        while not isinstance(step := await self._log_in_step(security, steps, received), int):
+            self.check_open()  # it may have been lost while the log-in waited in its thread
+            response = self._new_request(step.message, step.version, None, has_response=True)
+            self._send(self._waiting.pop())
+            received = await response.response
+            assert received is not None
+        lifetime_ms = step
         if lifetime_ms and not self.is_closed:
             self._log_in_timer = self._loop.call_later(log_in_again_after_s(lifetime_ms), self._log_in_is_due, security)
+
+    async def _log_in_step(
+        self, security: "ClientSecurity", steps: "LogIn", received: Message | None
+    ) -> "LogInRequest | int":
+        """The next request, or how long the session lasts."""
+        if not security.log_in_blocks:
+            return _next_step(steps, received)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return await asyncio.wrap_future(_LOG_IN_THREAD.submit(_next_step, steps, received))
+        except TimeoutError:
+            raise TimeoutError(
+                f"no log-in at {self.peer} within {self.timeout_s:g} s: the KDC does not respond"
+            ) from None
 
     def _log_in_is_due(self, security: "ClientSecurity") -> None:
         self._security, self._is_log_in_due = security, True
@@ -316,3 +333,12 @@ class AsyncConnection(asyncio.BufferedProtocol):
                 self._maybe_log_in_again()
             else:
                 self._send_waiting()
+
+
+def _next_step(steps: "LogIn", received: Message | None) -> "LogInRequest | int":
+    """StopIteration, which ends a log-in, cannot leave a thread as an exception."""
+    try:
+        return next(steps) if received is None else steps.send(received)
+    except StopIteration as done:
+        lifetime_ms: int = done.value
+        return lifetime_ms

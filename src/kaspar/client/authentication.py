@@ -1,6 +1,6 @@
 """The log-in on a connection as decisions: what is sent, and what the responses mean. A shell sends and receives.
 
-steps = log_in(core, security)
+steps = log_in(core, security, host)
 request = next(steps)
 while True:
     request = steps.send(response of request)   # StopIteration has the lifetime of the session
@@ -33,18 +33,20 @@ LogIn: TypeAlias = Generator[LogInRequest, Message, int]
 """Returns how long the session lasts, in milliseconds: 0 if for ever."""
 
 
-def log_in(core: ClientCore, security: ClientSecurity) -> LogIn:
-    """Raises Refused (SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM)."""
-    exchange = security.new_login()
+def log_in(core: ClientCore, security: ClientSecurity, host: str) -> LogIn:
+    """Each step blocks if `security.log_in_blocks`. Raises Refused (SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM).
+    """
+    exchange = security.new_login(host)
     if exchange is None:
         return 0
     response = yield LogInRequest(SaslHandshakeRequest(mechanism=security.mechanism), _HANDSHAKE_VERSION)
     assert isinstance(response, SaslHandshakeResponse)
     _check_handshake(response, security.mechanism)
     version = min(_AUTHENTICATE_VERSION, core.version_of(ApiKey.SASL_AUTHENTICATE))
-    token: bytes | None = exchange.first()
     lifetime_ms = 0
     try:
+        token: bytes | None = exchange.first()
         while token is not None:
             answer = yield LogInRequest(SaslAuthenticateRequest(auth_bytes=token), version)
             assert isinstance(answer, SaslAuthenticateResponse)

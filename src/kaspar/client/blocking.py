@@ -50,6 +50,7 @@ class Connection:
         """
         self.timeout_s = timeout_s
         self._security = security
+        self._host = host
         self._log_in_again_at: float | None = None
         self.core = ClientCore(client_id=client_id, max_frame_bytes=max_frame_bytes, records_in_place=records_in_place)
         self._socket = socket.create_connection((host, port), min(timeout_s, CONNECT_TIMEOUT_S))
@@ -74,7 +75,7 @@ class Connection:
     def _log_in(self, security: "ClientSecurity") -> None:
         from kaspar.client.authentication import log_in, log_in_again_after_s
 
-        steps = log_in(self.core, security)
+        steps = log_in(self.core, security, self._host)
         try:
             request = next(steps)
             while True:

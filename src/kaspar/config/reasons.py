@@ -1,6 +1,9 @@
 """Why settings that Kafka knows have no effect here, in sentences for the reference page."""
 
-NO_KERBEROS = "GSSAPI is not served yet."
+KERBEROS_RENEWS = (
+    "The Kerberos library fetches a ticket with the key when a connection needs one, and the next in the middle of its "
+    "life; a ticket cache is renewed by whoever filled it."
+)
 ONE_LOOP = "A broker is one process with one event loop; a machine uses its cores by running several."
 NO_PURGE = "A finished request leaves the purgatory at once."
 OPENSSL_DECIDES = "TLS is OpenSSL's, which has its own."

@@ -10,15 +10,16 @@ The rules are those of Kafka's SaslServerAuthenticator:
   with the same mechanism.
 
 Until a client has authenticated, its requests are at most `sasl.server.max.receive.size` long, and it has
-AUTHENTICATE_WITHIN_S for all of it.
+AUTHENTICATE_WITHIN_S for all of it. A mechanism that blocks is evaluated in a thread; meanwhile nothing more is read.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from kaspar.base.errors import ErrorCode, MalformedBytes
 from kaspar.base.log import get_log
@@ -49,7 +50,8 @@ _HIGHEST: Final = {ApiKey.SASL_HANDSHAKE: 1, ApiKey.SASL_AUTHENTICATE: 2}
 @dataclass(frozen=True, slots=True)
 class SaslTerms:
     """What the clients of a listener have to observe. `mechanisms` creates the broker's side of an exchange;
-    `max_reauth_ms` is `connections.max.reauth.ms` of those mechanisms that have it.
+    `max_reauth_ms` is `connections.max.reauth.ms` of those mechanisms that have it; `run_in_thread` is for those that
+    block.
     """
 
     mechanisms: Mapping[str, Callable[[], SaslServer]]
@@ -57,6 +59,20 @@ class SaslTerms:
     max_receive_bytes: int
     failure_delay_ms: int
     metrics: AuthenticationMetrics
+    run_in_thread: Callable[[Callable[[bytes], bytes | None], bytes], Awaitable[bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Of an attempt to authenticate. `response` None: the connection is closed without one."""
+
+    response: Buffers | None
+    reason: str
+
+
+_Evaluate: TypeAlias = Callable[[], bytes | None]
+_Respond: TypeAlias = Callable[[_Evaluate], Buffers | _Failure | None]
+"""What is sent for the outcome of evaluating a token."""
 
 
 class _State(Enum):
@@ -84,11 +100,14 @@ class SaslAuthenticator:
         self._session_began = 0.0
         self._session_ends: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._evaluating: asyncio.Task[None] | None = None
         connection.max_request_bytes = min(terms.max_receive_bytes, connection.owner.max_request_bytes)
         self._start_timer(AUTHENTICATE_WITHIN_S, self._took_too_long)
 
     def connection_lost(self) -> None:
         self._stop_timer()
+        if self._evaluating is not None:
+            self._evaluating.cancel()
 
     def handle(
         self, connection: Connection, buffer: bytearray, start: int, end: int, received: float
@@ -123,7 +142,9 @@ class SaslAuthenticator:
         names = tuple(mechanisms)
         if mechanism not in mechanisms:
             response = SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=names)
-            return self._fail(_encoded(header, response), f"the SASL mechanism {mechanism[:64]} is not enabled")
+            return self._fail(
+                _Failure(_encoded(header, response), f"the SASL mechanism {mechanism[:64]} is not enabled")
+            )
         self._has_headers = header.api_version >= 1
         if self._authenticated is not None and mechanism != self._mechanism:
             # Kafka accepts the handshake and refuses the first token.
@@ -133,33 +154,65 @@ class SaslAuthenticator:
         self._state = _State.AUTHENTICATE
         return _encoded(header, SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=names))
 
-    def _authenticate(self, header: RequestHeader, request: SaslAuthenticateRequest) -> Buffers | Slot:
+    def _authenticate(self, header: RequestHeader, request: SaslAuthenticateRequest) -> Buffers | Slot | None:
         self._can_reauthenticate = header.api_version > 0
+        return self._evaluate(request.auth_bytes, partial(self._response, header))
+
+    def _bare_token(self, token: bytes) -> Buffers | Slot | None:
+        return self._evaluate(token, self._bare_response)
+
+    def _evaluate(self, token: bytes, respond: _Respond) -> Buffers | Slot | None:
+        server = self._server
+        if server is not None and server.blocks:
+            return self._evaluate_in_thread(server, token, respond)
+        response = respond(lambda: None if server is None else server.evaluate(token))
+        return self._fail(response) if isinstance(response, _Failure) else response
+
+    def _evaluate_in_thread(self, server: SaslServer, token: bytes, respond: _Respond) -> Slot:
+        """Nothing more is read from the connection meanwhile."""
+        slot = self._connection.take_slot()
+        self._connection.hold(memoryview(b""))
+        self._evaluating = asyncio.get_running_loop().create_task(self._fill(slot, server, token, respond))
+        return slot
+
+    async def _fill(self, slot: Slot, server: SaslServer, token: bytes, respond: _Respond) -> None:
         try:
-            token, lifetime_ms = self._evaluate(request.auth_bytes)
+            (outcome,) = await asyncio.gather(self._terms.run_in_thread(server.evaluate, token), return_exceptions=True)
+            response = respond(partial(_token_of, outcome))
+            if isinstance(response, _Failure):
+                self._fail(response, slot)
+                return
+            slot.fill(response)
+            self._connection.resume()
+        except Exception as problem:
+            slot.fail(problem)
+
+    def _response(self, header: RequestHeader, evaluate: _Evaluate) -> Buffers | _Failure:
+        try:
+            token, lifetime_ms = self._evaluated(evaluate)
         except AuthenticationRefused as refused:
-            sentence = str(refused)
+            sentence = reason = str(refused)
         except InvalidCredentials as invalid:
             again = "re-authentication" if self._authenticated is not None else "authentication"
             sentence = f"Authentication failed during {again} due to invalid credentials with SASL mechanism " + (
                 self._mechanism
             )
-            log.debug("credentials are not accepted", peer=self._connection.peer, reason=str(invalid))
+            reason = f"{sentence}: {invalid}"
         else:
-            return _encoded(header, SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
+            return _encoded(header, SaslAuthenticateResponse(auth_bytes=token or b"", session_lifetime_ms=lifetime_ms))
         response = SaslAuthenticateResponse(
             error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sentence, auth_bytes=b""
         )
-        return self._fail(_encoded(header, response), sentence)
+        return _Failure(_encoded(header, response), reason)
 
-    def _bare_token(self, token: bytes) -> Buffers | Slot | None:
+    def _bare_response(self, evaluate: _Evaluate) -> Buffers | _Failure | None:
         try:
-            response, _ = self._evaluate(token)
+            token, _ = self._evaluated(evaluate)
         except (AuthenticationRefused, InvalidCredentials) as problem:
-            return self._fail(None, str(problem))
-        return (frame(response),)
+            return _Failure(None, str(problem))
+        return None if token is None else (frame(token),)
 
-    def _evaluate(self, token: bytes) -> tuple[bytes, int]:
+    def _evaluated(self, evaluate: _Evaluate) -> tuple[bytes | None, int]:
         """The response, and for how long the session lasts in milliseconds: 0 if for ever, or if there is none yet."""
         server = self._server
         if server is None:
@@ -168,7 +221,7 @@ class SaslAuthenticator:
                 f"of mechanism '{self._mechanism}'"
             )
         try:
-            response = server.evaluate(token)
+            response = evaluate()
         except (AuthenticationRefused, InvalidCredentials):
             raise
         except Exception as problem:  # a bug, which must not spare the client what a failed attempt costs
@@ -207,15 +260,21 @@ class SaslAuthenticator:
         self._session_ends = self._session_began + lifetime_ms / 1000
         return lifetime_ms
 
-    def _fail(self, response: Buffers | None, reason: str) -> Slot:
+    def _fail(self, failure: _Failure, slot: Slot | None = None) -> Slot:
+        """`slot`: the place of its response, if it has one."""
         connection = self._connection
         self._count_failure()
         self._state, self._server = _State.FAILED, None
-        log.info("a client failed to authenticate", peer=connection.peer, listener=connection.owner.name, reason=reason)
-        slot = connection.take_slot()
+        log.info(
+            "a client failed to authenticate",
+            peer=connection.peer,
+            listener=connection.owner.name,
+            reason=failure.reason,
+        )
+        slot_of_it = slot or connection.take_slot()
         connection.hold(memoryview(b""))
-        self._start_timer(self._terms.failure_delay_ms / 1000, lambda: self._close(slot, response))
-        return slot
+        self._start_timer(self._terms.failure_delay_ms / 1000, lambda: self._close(slot_of_it, failure.response))
+        return slot_of_it
 
     def _close(self, slot: Slot, response: Buffers | None) -> None:
         self._connection.closing = True
@@ -272,6 +331,12 @@ class SaslAuthenticator:
 
 
 _API_VERSIONS_NEWEST: Final = 4
+
+
+def _token_of(outcome: bytes | BaseException | None) -> bytes | None:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 def _read(kind: type[M], header: RequestHeader, content: memoryview) -> M:

@@ -12,13 +12,26 @@ from urllib.parse import unquote, urlsplit
 
 from kaspar.base.errors import InvalidSetting, KasparError
 from kaspar.security.jaas import LoginModule, parse_jaas
+from kaspar.security.krb5_login_module import MODULE, KerberosLogin, kerberos_login, service_name
 from kaspar.security.oauthbearer import OAuthBearerClient, unsecured_token
 from kaspar.security.plain import PlainClient
-from kaspar.security.sasl import OAUTHBEARER, PLAIN, SaslClient
+from kaspar.security.sasl import GSSAPI, OAUTHBEARER, PLAIN, SaslClient
 from kaspar.security.scram import HASHES, ScramClient
 from kaspar.security.tls import client_context, failure_sentence
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PASSWORD_EXAMPLE: Final = (
+    'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";'
+)
+_KERBEROS_EXAMPLE: Final = f"{MODULE} required useTicketCache=true;"
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosClient:
+    """Who logs in by GSSAPI, and the service that brokers are."""
+
+    login: KerberosLogin
+    service: str
 
 
 class HandshakeFailed(KasparError):
@@ -37,6 +50,7 @@ class ClientSecurity:
     login: LoginModule | None = field(default=None, repr=False)
     token_file: Path | None = None
     """Read for every log-in by OAUTHBEARER: whoever fetches tokens puts the current one there."""
+    kerberos: KerberosClient | None = None
 
     def wrap(self, plain: socket.socket, host: str) -> socket.socket:
         """The socket as requests are sent over it, for blocking connections. Raises HandshakeFailed."""
@@ -54,10 +68,19 @@ class ClientSecurity:
         """
         return handshake_failed(peer, problem) if isinstance(problem, ssl.SSLError) else problem
 
-    def new_login(self) -> SaslClient | None:
-        """The client's side of a log-in; None if there is none to be made."""
+    @property
+    def log_in_blocks(self) -> bool:
+        """Whether the client's side of a log-in waits for other machines, too: the KDC."""
+        return self.kerberos is not None
+
+    def new_login(self, host: str) -> SaslClient | None:
+        """The client's side of a log-in at the broker of this host; None if there is none to be made."""
         if not self.mechanism:
             return None
+        if self.kerberos is not None:
+            from kaspar.security.kerberos import GssapiClient
+
+            return GssapiClient(self.kerberos.login, self.kerberos.service, host)
         login = self.login
         options = {} if login is None else login.options
         username, password = options.get("username", ""), options.get("password", "")
@@ -89,8 +112,10 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity | None:
     tls = client_context(properties) if protocol.endswith("SSL") else None
     if not protocol.startswith("SASL"):
         return ClientSecurity(protocol, tls)
-    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
-    return ClientSecurity(protocol, tls, mechanism, _login(mechanism, properties), _token_file(mechanism, properties))
+    mechanism = properties.get("sasl.mechanism", GSSAPI).strip()
+    login = _login(mechanism, properties)
+    kerberos = _kerberos(login, properties) if mechanism == GSSAPI else None
+    return ClientSecurity(protocol, tls, mechanism, login, _token_file(mechanism, properties), kerberos)
 
 
 def handshake_failed(peer: str, problem: ssl.SSLError) -> HandshakeFailed:
@@ -98,23 +123,30 @@ def handshake_failed(peer: str, problem: ssl.SSLError) -> HandshakeFailed:
 
 
 def _login(mechanism: str, properties: Mapping[str, str]) -> LoginModule:
-    if mechanism not in (PLAIN, OAUTHBEARER, *HASHES):
+    if mechanism not in (PLAIN, OAUTHBEARER, GSSAPI, *HASHES):
         raise InvalidSetting(
             f"Invalid value {mechanism} for configuration sasl.mechanism: "
-            f"{', '.join((PLAIN, *HASHES, OAUTHBEARER))} are supported"
+            f"{', '.join((PLAIN, *HASHES, OAUTHBEARER, GSSAPI))} are supported"
         )
     text = properties.get("sasl.jaas.config")
     if not text:
         raise InvalidSetting(
-            "sasl.jaas.config is required: no login module says who logs in, as in "
-            'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";'
+            f"sasl.jaas.config is required for {mechanism}: no login module says who logs in, as in "
+            + (_KERBEROS_EXAMPLE if mechanism == GSSAPI else _PASSWORD_EXAMPLE)
         )
     login = parse_jaas(text)
-    if mechanism == OAUTHBEARER:
+    if mechanism in (OAUTHBEARER, GSSAPI):
         return login
     if missing := [name for name in ("username", "password") if name not in login.options]:
         raise InvalidSetting(f"the login module of sasl.jaas.config lacks {' and '.join(missing)}")
     return login
+
+
+def _kerberos(login: LoginModule, properties: Mapping[str, str]) -> KerberosClient:
+    client = KerberosClient(kerberos_login(login), service_name(properties, login))
+    import kaspar.security.kerberos  # noqa: F401  # says what is missing before the first connection does
+
+    return client
 
 
 def _token_file(mechanism: str, properties: Mapping[str, str]) -> Path | None:

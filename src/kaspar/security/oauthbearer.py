@@ -26,6 +26,7 @@ _BEARER: Final = re.compile(r"(?P<scheme>[A-Za-z]++) ++(?P<token>[-_.~+/a-zA-Z0-
 
 class OAuthBearerServer:
     is_token = False
+    blocks = False
 
     def __init__(self, validate: Callable[[str], ValidToken]) -> None:
         """`validate` raises InvalidToken."""

@@ -30,6 +30,7 @@ def checker_of(users: Mapping[str, str]) -> Callable[[str, str], bool]:
 
 class PlainServer:
     is_token = False
+    blocks = False
     expires_ms: int | None = None
 
     def __init__(self, check: Callable[[str, str], bool]) -> None:

@@ -10,6 +10,7 @@ from kaspar.base.errors import KasparError
 
 PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"
+GSSAPI: Final = "GSSAPI"
 
 
 class InvalidCredentials(KasparError):
@@ -30,9 +31,13 @@ class SaslServer(Protocol):
     """Whether a delegation token was used."""
     expires_ms: int | None
     """When the credential expires, in milliseconds since the epoch; None if it does not."""
+    blocks: bool
+    """Whether `evaluate` may wait for files or other machines: then it is called in a thread."""
 
-    def evaluate(self, token: bytes) -> bytes:
-        """The response to a message of the client. Raises InvalidCredentials or AuthenticationRefused."""
+    def evaluate(self, token: bytes) -> bytes | None:
+        """The response to a message of the client; None if the last message has none. Raises InvalidCredentials or
+        AuthenticationRefused.
+        """
         ...
 
 
@@ -41,7 +46,9 @@ class SaslClient(Protocol):
 
     is_complete: bool
 
-    def first(self) -> bytes: ...
+    def first(self) -> bytes:
+        """Raises InvalidCredentials."""
+        ...
 
     def evaluate(self, challenge: bytes) -> bytes | None:
         """The next message; None when there is nothing more to say. Raises InvalidCredentials."""

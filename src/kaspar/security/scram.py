@@ -82,6 +82,7 @@ class ScramServer:
     """The broker's side. `identity_of` looks up a user, or a token if its second argument is true."""
 
     expires_ms: int | None = None
+    blocks = False
 
     def __init__(
         self,

@@ -2,8 +2,9 @@
 
 import asyncio
 import math
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import pytest
@@ -24,6 +25,7 @@ from kaspar.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, 
 from kaspar.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kaspar.protocol.schema import Message
 from kaspar.security.plain import PlainServer
+from kaspar.security.sasl import InvalidCredentials, SaslServer
 from kaspar.security.scram import SCRAM_SHA_256, ScramIdentity, ScramServer, new_credential
 from tests.unit.broker.wire import RecordingTransport, frame, receive
 
@@ -75,7 +77,12 @@ class Peer:
     """A client of one connection."""
 
     def __init__(
-        self, *, max_reauth_ms: int = 0, failure_delay_ms: int = 20, token_expires_ms: int | None = None
+        self,
+        *,
+        max_reauth_ms: int = 0,
+        failure_delay_ms: int = 20,
+        token_expires_ms: int | None = None,
+        more: Mapping[str, Callable[[], SaslServer]] | None = None,
     ) -> None:
         self.owner = Owner()
         self.transport = RecordingTransport()
@@ -89,11 +96,13 @@ class Peer:
                 SCRAM_SHA_256: lambda: ScramServer(
                     SCRAM_SHA_256, lambda name, is_token: ScramIdentity(CREDENTIAL, "alice", token_expires_ms)
                 ),
+                **(more or {}),
             },
             max_reauth_ms={"PLAIN": max_reauth_ms},
             max_receive_bytes=1000,
             failure_delay_ms=failure_delay_ms,
             metrics=self.metrics,
+            run_in_thread=asyncio.to_thread,
         )
         self.connection.authenticator = SaslAuthenticator(self.connection, terms, lambda: 1_000_000)
         self.core = ClientCore()
@@ -352,5 +361,105 @@ def test_a_mechanism_that_fails_costs_the_client_the_same_delay(monkeypatch: pyt
         assert failure.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
         assert "a bug" not in (failure.error_message or "")
         assert peer.metrics.failed.total == 1
+
+    run(scenario)
+
+
+class SlowServer:
+    """Blocks until the test lets it go on, and has no last response, as GSSAPI."""
+
+    is_token = False
+    expires_ms: int | None = None
+    blocks = True
+    authorization_id = "alice"
+
+    def __init__(self) -> None:
+        self.is_complete = False
+        self.has_begun = threading.Event()
+        self.goes_on = threading.Event()
+
+    def evaluate(self, token: bytes) -> bytes | None:
+        self.has_begun.set()
+        assert self.goes_on.wait(30)
+        if token == b"wrong":
+            raise InvalidCredentials("the ticket is stale")
+        if token == b"bug":
+            raise TypeError("a bug")
+        self.is_complete = token == b"last"
+        return None if self.is_complete else b"challenge"
+
+
+class Slow(Peer):
+    def __init__(self, handshake_version: int = 1) -> None:
+        self.server = SlowServer()
+        super().__init__(more={"SLOW": lambda: self.server})
+        self.ask(SaslHandshakeRequest(mechanism="SLOW"), SaslHandshakeResponse, handshake_version)
+
+    async def answer(self) -> None:
+        await until(lambda: bool(self.transport.sent))
+
+
+def test_a_mechanism_that_blocks_does_not_stop_the_event_loop() -> None:
+    async def scenario() -> None:
+        peer = Slow()
+        requests = [
+            peer.core.send(SaslAuthenticateRequest(auth_bytes=b"first"), 2),
+            peer.core.send(SaslAuthenticateRequest(auth_bytes=b"last"), 2),
+            peer.core.send(MetadataRequest(topics=()), 9),
+        ]
+        receive(peer.connection, b"".join(requests))  # returns, while nothing is evaluated yet
+        await until(peer.server.has_begun.is_set)
+        assert not peer.transport.sent
+        assert not peer.transport.is_reading()
+        peer.server.goes_on.set()
+        await until(lambda: peer.owner.handled == [(("User", "alice"), 3)])
+        assert peer.transport.is_reading()
+        assert peer.metrics.succeeded.total == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("token", [b"wrong", b"bug"])
+def test_a_failure_in_the_thread_is_reported_as_any_other(token: bytes) -> None:
+    async def scenario() -> None:
+        peer = Slow()
+        peer.server.goes_on.set()
+        peer.send(SaslAuthenticateRequest(auth_bytes=token), 2)
+        response = await peer.failure(SaslAuthenticateResponse)
+        assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert response.error_message == (
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism SLOW"
+        )
+        assert peer.metrics.failed.total == 1
+
+    run(scenario)
+
+
+def test_a_client_that_leaves_meanwhile_is_forgotten() -> None:
+    async def scenario() -> None:
+        peer = Slow()
+        peer.send(SaslAuthenticateRequest(auth_bytes=b"last"), 2)
+        await until(peer.server.has_begun.is_set)
+        peer.connection.close()
+        peer.server.goes_on.set()
+        await until(lambda: peer.server.is_complete)
+        await asyncio.sleep(0.01)
+        assert peer.connection.principal is None
+        assert peer.metrics.succeeded.total == 0
+
+    run(scenario)
+
+
+def test_a_last_token_without_a_response_has_no_frame_either() -> None:
+    async def scenario() -> None:
+        peer = Slow(handshake_version=0)
+        peer.server.goes_on.set()
+        receive(peer.connection, frame(b"first"))
+        await peer.answer()
+        assert bytes(peer.transport.sent) == frame(b"challenge")
+        peer.transport.sent.clear()
+        receive(peer.connection, frame(b"last"))
+        await until(lambda: peer.connection.principal == ("User", "alice"))
+        assert not peer.transport.sent
 
     run(scenario)

@@ -13,7 +13,7 @@ from kaspar.base.log import get_log
 from kaspar.broker.security.credentials import Credentials
 from kaspar.broker.security.mechanisms import new_servers
 from kaspar.broker.security.tls_files import TlsFiles
-from kaspar.broker.services import CurrentSettings
+from kaspar.broker.services import CurrentSettings, Threads
 from kaspar.config import BrokerConfig, Endpoint
 from kaspar.network.authentication import SaslAuthenticator, SaslTerms
 from kaspar.network.authentication_metrics import AuthenticationMetrics, TlsKind
@@ -39,12 +39,14 @@ class SecureListener:
         settings: CurrentSettings,
         credentials: Credentials,
         now_ms: Callable[[], int],
+        threads: Threads,
     ) -> None:
         """Raises InvalidSetting with a sentence."""
         self._name = endpoint.listener
         self._settings = settings
         self._credentials = credentials
         self._now_ms = now_ms
+        self._threads = threads
         self._protocol = endpoint.security_protocol
         self._has_sasl = endpoint.security_protocol.startswith("SASL")
         self.metrics = AuthenticationMetrics()
@@ -119,6 +121,7 @@ class SecureListener:
             max_receive_bytes=_MAX_RECEIVE.parse(values.get(_MAX_RECEIVE.name, str(_MAX_RECEIVE.default))),
             failure_delay_ms=_FAILURE_DELAY.parse(values.get(_FAILURE_DELAY.name, str(_FAILURE_DELAY.default))),
             metrics=self.metrics,
+            run_in_thread=self._threads.run_authenticating,
         )
 
     def _authenticate_by_certificate(self, connection: Connection, session: ssl.SSLObject | None) -> None:

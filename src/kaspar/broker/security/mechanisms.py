@@ -6,19 +6,20 @@ from typing import Final
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.broker.security.credentials import Credentials
-from kaspar.config import BrokerSettings
+from kaspar.config import BrokerConfig, BrokerSettings
 from kaspar.config.kinds import LIST
 from kaspar.security.jaas import LoginModule, parse_jaas
+from kaspar.security.krb5_login_module import kerberos_login
 from kaspar.security.plain import PlainServer, checker_of, users_of
-from kaspar.security.sasl import OAUTHBEARER, PLAIN, SaslServer
+from kaspar.security.sasl import GSSAPI, OAUTHBEARER, PLAIN, SaslServer
 from kaspar.security.scram import HASHES, ScramServer
 
 NewServer = Callable[[], SaslServer]
-_DEFAULT_MECHANISMS: Final = "GSSAPI"
+_RULES: Final = BrokerConfig.declared["sasl.kerberos.principal.to.local.rules"]
 
 
 def enabled_mechanisms(settings: BrokerSettings, listener: str) -> tuple[str, ...]:
-    names = LIST.parse(settings.listener_values(listener).get("sasl.enabled.mechanisms", _DEFAULT_MECHANISMS))
+    names = LIST.parse(settings.listener_values(listener).get("sasl.enabled.mechanisms", GSSAPI))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
@@ -52,6 +53,15 @@ def _new_server(settings: BrokerSettings, listener: str, mechanism: str, credent
         from kaspar.security.oauthbearer import OAuthBearerServer
 
         return partial(OAuthBearerServer, TokenValidator(settings.listener_values(listener, mechanism)))
-    raise InvalidSetting(
-        f"sasl.enabled.mechanisms contains {mechanism}; {', '.join((PLAIN, *HASHES, OAUTHBEARER))} are supported"
-    )
+    if mechanism == GSSAPI:
+        return _new_gssapi_server(settings, listener)
+    supported = ", ".join((PLAIN, *HASHES, OAUTHBEARER, GSSAPI))
+    raise InvalidSetting(f"sasl.enabled.mechanisms contains {mechanism}; {supported} are supported")
+
+
+def _new_gssapi_server(settings: BrokerSettings, listener: str) -> NewServer:
+    login = kerberos_login(login_module(settings, listener, GSSAPI))
+    from kaspar.security.kerberos import Acceptor
+
+    rules = settings.listener_values(listener, GSSAPI).get(_RULES.name)
+    return Acceptor(login, LIST.parse(rules) if rules else _RULES.default).new_server

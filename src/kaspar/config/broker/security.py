@@ -3,7 +3,7 @@
 from kaspar.config.checks import at_least, between, one_of, one_of_in_any_case
 from kaspar.config.declaration import Importance, Scope, Settings, setting
 from kaspar.config.kinds import BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING
-from kaspar.config.reasons import NO_KERBEROS, NO_PLUGINS, NO_QUORUM, NO_TOKEN_REQUESTS, OPENSSL_DECIDES
+from kaspar.config.reasons import KERBEROS_RENEWS, NO_PLUGINS, NO_QUORUM, NO_TOKEN_REQUESTS, OPENSSL_DECIDES
 from kaspar.config.units import DAY_MS, HOUR_MS, KIB
 
 
@@ -206,34 +206,40 @@ class SecuritySettings(Settings):
     )
     sasl_server_max_receive_size: int = setting(INT, 512 * KIB, doc="The largest SASL message that is accepted.")
     sasl_kerberos_service_name: str | None = setting(
-        STRING, None, scope=Scope.PER_BROKER, not_honoured=NO_KERBEROS, doc="The Kerberos name of the service."
+        STRING,
+        None,
+        scope=Scope.PER_BROKER,
+        doc="The first component of the brokers' Kerberos principals: for `kafka/host@REALM` it is `kafka`.",
     )
     sasl_kerberos_kinit_cmd: str = setting(
-        STRING, "/usr/bin/kinit", scope=Scope.PER_BROKER, not_honoured=NO_KERBEROS, doc="The path of the kinit command."
+        STRING,
+        "/usr/bin/kinit",
+        scope=Scope.PER_BROKER,
+        not_honoured=KERBEROS_RENEWS,
+        doc="The path of the kinit command.",
     )
     sasl_kerberos_ticket_renew_window_factor: float = setting(
         DOUBLE,
         0.8,
         scope=Scope.PER_BROKER,
-        not_honoured=NO_KERBEROS,
+        not_honoured=KERBEROS_RENEWS,
         doc="The share of a ticket's life after which it is renewed.",
     )
     sasl_kerberos_ticket_renew_jitter: float = setting(
-        DOUBLE, 0.05, scope=Scope.PER_BROKER, not_honoured=NO_KERBEROS, doc="How much that share varies at random."
+        DOUBLE, 0.05, scope=Scope.PER_BROKER, not_honoured=KERBEROS_RENEWS, doc="How much that share varies at random."
     )
     sasl_kerberos_min_time_before_relogin: int = setting(
         LONG,
         60_000,
         scope=Scope.PER_BROKER,
-        not_honoured=NO_KERBEROS,
+        not_honoured=KERBEROS_RENEWS,
         doc="The least time between two logins, in milliseconds.",
     )
     sasl_kerberos_principal_to_local_rules: tuple[str, ...] = setting(
         LIST,
         ("DEFAULT",),
         scope=Scope.PER_BROKER,
-        not_honoured=NO_KERBEROS,
-        doc="Rules that turn a Kerberos principal into a short name.",
+        doc="Rules that turn a Kerberos principal into a short name. The first that applies decides.",
     )
     sasl_oauthbearer_token_endpoint_url: str | None = setting(
         STRING, None, not_honoured=NO_TOKEN_REQUESTS, doc="Where tokens are fetched."

@@ -1,5 +1,6 @@
 """Which SASL mechanisms a listener serves, and what each needs."""
 
+import sys
 from types import SimpleNamespace
 from typing import cast
 
@@ -61,7 +62,8 @@ def test_the_login_module_of_a_mechanism_wins_over_that_of_the_listener_and_that
 @pytest.mark.parametrize(
     ("mechanisms", "part"),
     [
-        ("GSSAPI", "sasl.enabled.mechanisms contains GSSAPI; PLAIN, SCRAM-SHA-256"),
+        ("DIGEST-MD5", "sasl.enabled.mechanisms contains DIGEST-MD5; PLAIN, SCRAM-SHA-256"),
+        ("GSSAPI", "set listener.name.l.gssapi.sasl.jaas.config"),
         ("", "sasl.enabled.mechanisms is empty"),
         ("PLAIN", "set listener.name.l.plain.sasl.jaas.config"),
         ("OAUTHBEARER", "set sasl.oauthbearer.jwks.endpoint.url"),
@@ -71,3 +73,23 @@ def test_what_cannot_be_served_keeps_the_broker_from_starting(mechanisms: str, p
     with pytest.raises(InvalidSetting) as refused:
         new_servers(BrokerSettings({"sasl.enabled.mechanisms": mechanisms}, {}, {}), "L", NOBODY)
     assert part in str(refused.value)
+
+
+KERBEROS = {
+    "sasl.enabled.mechanisms": "GSSAPI",
+    "listener.name.l.gssapi.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true "
+    'keyTab="/none.keytab" principal="kafka/host@REALM";',
+}
+
+
+def test_gssapi_says_how_to_install_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)  # as if it were not there
+    monkeypatch.delitem(sys.modules, "kaspar.security.kerberos", raising=False)
+    with pytest.raises(InvalidSetting, match=r"pip install 'kaspar\[kerberos\]'.*libkrb5-dev"):
+        new_servers(BrokerSettings(KERBEROS, {}, {}), "L", NOBODY)
+
+
+def test_gssapi_needs_its_own_login_module() -> None:
+    given = {**KERBEROS, "listener.name.l.gssapi.sasl.jaas.config": JAAS.format("secret")}
+    with pytest.raises(InvalidSetting, match=r"GSSAPI needs com\.sun\.security\.auth\.module\.Krb5LoginModule"):
+        new_servers(BrokerSettings(given, {}, {}), "L", NOBODY)
