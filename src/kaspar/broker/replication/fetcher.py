@@ -76,6 +76,8 @@ class ReplicaFetcher:
             leader_epoch=partition.state.leadership.leader_epoch,
             high_watermark=partition.high_watermark,
         )
+        if partition.log.truncation_due:
+            fetch.truncate_to = partition.log.log_end_offset
         self._fetches.add(fetch)
         self._partitions[fetch.key] = partition
         self._changed.set()
@@ -329,7 +331,7 @@ class ReplicaFetcher:
             )
         finally:
             for partition in partitions.values():
-                partition.log.truncating = False
+                partition.log.truncating = partition.log.truncation_due  # until it is repeated
             self._truncation.set_result(None)
             self._truncation = None
             self._in_truncation = frozenset()
