@@ -78,6 +78,8 @@ class Replicas:
         self._high_watermarks: Mapping[TopicPartition, Offset] = {}
         self._half_truncated: set[Partition] = set()
         """Those that this broker leads, and that take no records until their truncation is finished."""
+        self._dropped: set[Partition] = set()
+        """Since the last `lead_or_follow` began."""
 
     async def load(self) -> None:
         """Read the high watermarks that the last broker on these directories knew."""
@@ -114,7 +116,11 @@ class Replicas:
         )
 
     async def lead_or_follow(self, decided: Collection[tuple[Partition, Leadership]]) -> None:
-        """Apply what the controller decided. A fetcher leaves a partition before it has another leader."""
+        """Apply what the controller decided. A fetcher leaves a partition before it has another leader. What is dropped
+        meanwhile, because this broker has lost its registration perhaps, is neither led nor followed. Not to be called
+        again before it has returned.
+        """
+        self._dropped.clear()
         self.fetchers.drop(
             partition
             for partition, leadership in decided
@@ -127,8 +133,9 @@ class Replicas:
             if partition.log.truncation_due and leadership.leader == self._broker_id
         )
         for partition, leadership in decided:
-            partition.lead_or_follow(leadership)
-        self.fetchers.follow(partition for partition, _ in decided)
+            if partition not in self._dropped:
+                partition.lead_or_follow(leadership)
+        self.fetchers.follow(partition for partition, _ in decided if partition not in self._dropped)
 
     @property
     def has_half_truncated(self) -> bool:
@@ -165,6 +172,7 @@ class Replicas:
         after `settled`.
         """
         dropped = tuple(partitions)
+        self._dropped.update(dropped)
         self.fetchers.drop(dropped)
         for partition in dropped:
             partition.retire()

@@ -15,7 +15,7 @@ from kaspar.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kaspar.replication.partition import Partition
-from kaspar.replication.state import Leadership
+from kaspar.replication.state import Leadership, Role
 from kaspar.storage import Log
 from kaspar.storage.directories.log_directory import LogDirectory
 from kaspar.storage.disk.source import NotCached
@@ -286,5 +286,29 @@ def test_a_follower_learns_no_high_watermark_from_one_that_stopped_leading_while
             told = await follower.told()
             assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
             assert not told.records
+
+    run(scenario())
+
+
+def test_a_broker_that_loses_its_registration_while_a_decision_is_applied_leads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decision waits for threads that truncate logs; it is of a time when this broker was registered."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            now = partition.state.leadership
+            decided = Leadership(ME, LeaderEpoch(now.leader_epoch + 1), now.partition_epoch + 1, (ME,), (ME,))
+
+            async def settled() -> None:
+                broker.hosting.resign()
+
+            monkeypatch.setattr(broker.replicas.fetchers, "settled", settled)
+            await broker.replicas.lead_or_follow([(partition, decided)])
+            assert partition.state.role is Role.NONE
+            monkeypatch.undo()
+            await broker.hosting.resume()
+            assert partition.state.role is Role.LEADER
 
     run(scenario())
