@@ -299,6 +299,8 @@ class ReplicaFetcher:
             if one.log_end_offset > one.log_start_offset or not problem.continues_after:
                 raise
             await self._truncate({fetch: problem.first_offset}, fully=True)
+            if one.truncation_due:
+                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "its log could not start there yet") from problem
             return check()
 
     # -- truncation ----------------------------------------------------------------------------------------------------
@@ -354,6 +356,8 @@ class ReplicaFetcher:
                 fetch.has_failed = True
                 services.failures.log_directory_failed(failure)
             elif failure is not None:
+                if partition.log.truncation_due:
+                    fetch.truncate_to = partition.log.log_end_offset
                 self._delay(fetch, failure.message)
             else:
                 fetch.truncated()
