@@ -90,11 +90,14 @@ class Hosting:
             await self._follow(change.new, change.changed_topics)
 
     async def make_missing(self) -> None:
-        """Create the logs, and remove those of deleted topics, for which there was no space before."""
+        """Create the logs, remove those of deleted topics, and truncate those, for which there was no space before."""
         if self._without_space or self._removal_is_due:
             async with self._following:
                 names, self._without_space = self._without_space, set()
                 await self._follow(self._images.current, names)
+        if self._replicas.has_half_truncated:
+            async with self._following:
+                await self._replicas.finish_truncations()
         self._places.report()
 
     async def make_lost(self, topic: str, topic_id: uuid.UUID, lost: Collection[int]) -> None:

@@ -279,7 +279,7 @@ class LogDirMoves:
             await move.pause(SHORT_PAUSE_S)
             return False
         offset, start = future.log_end_offset, current.log_start_offset
-        if offset < start:  # what is to be copied next was deleted
+        if offset < start or future.truncation_due:  # what is to be copied next was deleted
             await self._restart(move, start)
             return False
         future.move_log_start_offset(start)

@@ -160,7 +160,7 @@ class Upkeep:
             # Segments stay until the producer snapshots behind them are written.
             await self._threads.run_blocking(one.write_snapshots)
         segments = 0
-        while partition.is_changeable:  # otherwise it was deleted meanwhile, or is being truncated
+        while partition.may_change(one):
             later = one.segments.base_offsets[MOST_SEGMENTS_AT_ONCE:]
             step = min(start, later[0]) if later else start
             dropped = one.delete_old_segments(step, now_ms=self._clock.now_ms())
@@ -200,7 +200,7 @@ async def drop_old_segments(threads: Threads, partition: Partition) -> int:
     one, segments = partition.log, 0
     if one.waits_for_snapshots:
         await threads.run_blocking(one.write_snapshots)
-    while partition.is_changeable:  # otherwise it was deleted meanwhile, or is being truncated
+    while partition.may_change(one):
         dropped = one.drop_old_segments(MOST_SEGMENTS_AT_ONCE)
         if not dropped:
             break

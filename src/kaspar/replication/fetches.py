@@ -49,7 +49,7 @@ class Verdict(Enum):
 
 
 class PartitionFetch:
-    """One partition that is copied. `truncate_to` and `must_look_up` come before the next fetch."""
+    """One partition that is copied. `truncate_to`, `must_look_up` and `must_sync` come before the next fetch."""
 
     __slots__ = (
         "_failures",
@@ -59,6 +59,7 @@ class PartitionFetch:
         "leader_epoch",
         "log",
         "must_look_up",
+        "must_sync",
         "not_before_ms",
         "topic_id",
         "topic_partition",
@@ -81,6 +82,8 @@ class PartitionFetch:
         has_records = log.log_end_offset > log.log_start_offset
         self.truncate_to = high_watermark if has_records and log.latest_epoch == NO_EPOCH else None
         self.must_look_up = False
+        self.must_sync = False
+        """`flush.messages=1`: the next fetch says that this log has its records, so they have to be synced."""
         self.not_before_ms = 0
         self.has_failed = False
         self.is_caught_up = False
@@ -99,7 +102,8 @@ class PartitionFetch:
         return Position(log.log_end_offset, self.leader_epoch, log.latest_epoch, log.log_start_offset)
 
     def is_due(self, now_ms: int) -> bool:
-        return not (self.has_failed or self.must_look_up or self.truncate_to is not None or self.not_before_ms > now_ms)
+        is_waiting = self.must_look_up or self.must_sync or self.truncate_to is not None
+        return not (self.has_failed or is_waiting or self.not_before_ms > now_ms)
 
     def judge(self, asked: Position, error_code: int, diverging: Diverging | None) -> Verdict:
         """What a response to a fetch from `asked` means now."""
@@ -189,6 +193,9 @@ class LeaderFetches:
 
     def to_look_up(self, now_ms: int) -> list[PartitionFetch]:
         return [each for each in self._ready(now_ms) if each.must_look_up]
+
+    def to_sync(self, now_ms: int) -> list[PartitionFetch]:
+        return [each for each in self._ready(now_ms) if each.must_sync]
 
     def _ready(self, now_ms: int) -> Iterable[PartitionFetch]:
         return (each for each in self._partitions.values() if not each.has_failed and each.not_before_ms <= now_ms)

@@ -117,6 +117,12 @@ class Partition:
         """Whether the event loop may change the log now: it is still hosted here, and no thread truncates it."""
         return self.state.role is not Role.NONE and not self.log.truncating
 
+    def may_change(self, log: Log) -> bool:
+        """The same of a log that was this partition's some time ago: it may have been deleted or truncated meanwhile,
+        or have been moved to another directory, and a thread is renaming its folder.
+        """
+        return log is self.log and self.is_changeable
+
     @property
     def syncs_before_commit(self) -> bool:
         """`flush.messages=1`: a record is committed only when it is synced. One sync covers all records before it."""

@@ -8,6 +8,7 @@ Changed by the log's owner; `persist` and the look-ups may run in any thread.
 
 import bisect
 import os
+import threading
 from typing import NamedTuple
 
 from kaspar.base.ids import NO_EPOCH, LeaderEpoch, Offset
@@ -32,12 +33,13 @@ class EpochEnd(NamedTuple):
 
 
 class LeaderEpochCache:
-    __slots__ = ("_entries", "dirty", "latest_epoch")
+    __slots__ = ("_entries", "_persisting", "dirty", "latest_epoch")
 
     def __init__(self, entries: tuple[EpochEntry, ...] = ()) -> None:
         self._entries = entries
         self.latest_epoch = entries[-1].epoch if entries else -1
         self.dirty = False
+        self._persisting = threading.Lock()
 
     @staticmethod
     def load(files: Files, folder: str) -> "LeaderEpochCache":
@@ -107,8 +109,12 @@ class LeaderEpochCache:
             self._replace(())
 
     def persist(self, files: Files, folder: str) -> None:
-        """Write the file if the cache has changed since. A change meanwhile leaves the cache dirty."""
-        if self.dirty:
+        """Write the file if the cache has changed since. A change meanwhile leaves the cache dirty. A sync and a
+        truncation may want to at the same time: one after the other, since the temporary file has one name.
+        """
+        with self._persisting:
+            if not self.dirty:
+                return
             self.dirty = False
             entries = (f"{entry.epoch} {entry.start_offset}" for entry in self._entries)
             try:

@@ -52,12 +52,14 @@ class LocalLog:
         "directory",
         "folder",
         "index_interval_bytes",
+        "is_starting_anew",
         "log_end_offset",
         "pwrite",
         "recovery_point",
         "segments",
         "swap_count",
         "topic_partition",
+        "truncation_due",
         "truncations",
         "unflushed_since_ms",
         "unsynced",
@@ -84,6 +86,11 @@ class LocalLog:
         self.deleted = False
         self.truncations = 0
         """How often the end of the log was truncated. A sync that ran meanwhile must not move the recovery point."""
+        self.truncation_due = False
+        """Whether a truncation has begun and not finished, for lack of space or of file handles: it has to be repeated
+        before anything is appended."""
+        self.is_starting_anew = False
+        """Whether that one removes every record: some of the files may be gone already."""
         self.swap_count = 0
         """How often a cleaned segment has replaced others."""
         self.pwrite = directory.files.pwrite
@@ -92,7 +99,8 @@ class LocalLog:
         self._admitted = False
         self._flushing = threading.Lock()
         self._recovery_lock = threading.Lock()
-        # Held while a cleaned segment replaces others: file names and the list of segments change together.
+        # Held while a cleaned segment replaces others, and during a truncation: file names and the list of segments
+        # change together.
         self._swap_lock = threading.Lock()
         self._publish(segments)
         self.reconfigure(config)
@@ -158,6 +166,10 @@ class LocalLog:
         if segment.fd != CLOSED:
             return segment
         self.directory.check_online()
+        if self.truncation_due:
+            raise Refused(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the truncation of {self.topic_partition} has to be finished first"
+            )
         files = self.directory.files
         path = segment.path(LOG)
         try:
@@ -344,47 +356,62 @@ class LocalLog:
     # Removing records
 
     def truncate_to(self, offset: int) -> None:
-        """Remove everything from `offset` on, durably. `offset` is not below the first segment."""
-        files = self.directory.files
-        with self._recovery_lock:
-            self.truncations += 1
-            self.recovery_point = min(self.recovery_point, offset)
+        """Remove everything from `offset` on, durably. `offset` is not below the first segment. It may be repeated."""
+        files, readers = self.directory.files, self.directory.readers
+        self._release_writer()
+        self._ends_at(offset, min(self.recovery_point, offset))
         kept = [segment for segment in self.segments.all if segment.base_offset <= offset]
         dropped = self.segments.all[len(kept) :]
-        self.log_end_offset = offset
         if dropped:
-            self.close_writer()
-            self._publish(kept)
-            for segment in dropped:
-                self._delete_files(segment)
-            files.fsync_dir(self.folder)
-        segment = self.open_active()
-        readers = self.directory.readers
-        handle = readers.acquire(segment, segment.path(LOG))
+            with self._swap_lock:
+                for segment in dropped:
+                    self._delete_files(segment)
+                files.fsync_dir(self.folder)
+                self._publish(kept)  # last: a repetition deletes what this one could not
+        segment = self.active
+        path = segment.path(LOG)
+        handle = readers.acquire(segment, path)
         try:
             position = locate(readers, segment, handle, offset, segment.size, self.directory.waiting)
         finally:
             readers.release(handle)
-        if position is not None:
-            segment.cut(files, segment.fd, offset, position)
-            readers.forget(segment)
+        fd = files.open(path, write=True)
+        try:
+            segment.cut(files, fd, offset, segment.size if position is None else position)
+        finally:
+            files.close(fd)
+        readers.forget(segment)
+        self.cold = False
         if segment.size == 0:
             segment.rolling_timestamp = NOT_LOADED
         segment.byte_limit = -1
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Replace all segments by an empty one at `offset`, durably."""
-        with self._recovery_lock:
-            self.truncations += 1
-            self.recovery_point = offset
+        """Replace all segments by an empty one at `offset`, durably. It may be repeated."""
+        self.is_starting_anew = True
+        self._release_writer()
+        self._ends_at(offset, offset)
+        with self._swap_lock:
+            for segment in self.segments.all:
+                self._delete_files(segment)
+            empty = self._new_segment(offset, now_ms)
+            empty.close(self.directory.files)
+            self.directory.files.fsync_dir(self.folder)
+            self._publish([empty])
+        self.is_starting_anew = False
+
+    def _release_writer(self) -> None:
+        """For a thread that has the log to itself: it uses a descriptor of its own, which the event loop cannot close
+        in favour of another log's, and closes no other log's, to which the event loop may be appending.
+        """
+        self.directory.writers.remove(self)
         self.close_writer()
-        for segment in self.segments.all:
-            self._delete_files(segment)
-        empty = self._new_segment(offset, now_ms)
-        empty.close(self.directory.files)
-        self._publish([empty])
-        self.log_end_offset = offset
-        self.directory.files.fsync_dir(self.folder)
+
+    def _ends_at(self, offset: int, recovery_point: int) -> None:
+        with self._recovery_lock:
+            self.log_end_offset = offset  # before it is counted: a sync that knows of this truncation sees this end
+            self.truncations += 1
+            self.recovery_point = recovery_point
 
     def delete_segments_below(self, offset: int) -> None:
         """Delete the segments that hold nothing from `offset` on."""

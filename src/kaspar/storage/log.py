@@ -111,6 +111,11 @@ class Log:
         return self.local.deleted
 
     @property
+    def truncation_due(self) -> bool:
+        """Whether a truncation did not finish, for lack of space perhaps: nothing is appended until it is repeated."""
+        return self.local.truncation_due
+
+    @property
     def segments(self) -> Segments:
         return self.local.segments
 
@@ -501,6 +506,8 @@ class Log:
         """A clean shutdown: indexes complete, a producer snapshot written, everything synced."""
         self.directory.check_online()
         local = self.local
+        if local.truncation_due:  # the next start finds the records that are still there, and their producers
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic_partition} is truncated only in part")
         try:
             local.active.complete_indexes(self.directory.files)
             end = local.log_end_offset

@@ -457,7 +457,8 @@ class LogManager:
 
         Checkpoints that no longer count these offsets as synced are written before the call returns: a start would
         otherwise trust what is appended there next. A partition that fails does not keep the others from being
-        truncated. The failures are returned: these partitions have to be truncated again before anything is appended.
+        truncated. The failures are returned: these partitions take no appends until they are truncated again
+        (`Log.truncation_due`).
         """
         return self._truncate(offsets, functools.partial(truncation.truncate_to, now_ms=now_ms))
 
@@ -496,6 +497,7 @@ class LogManager:
             try:
                 self._check_written(one)
             except (StorageFailure, Refused) as failure:
+                one.local.truncation_due = True
                 failures.setdefault(one.topic_partition, failure)
         return failures
 

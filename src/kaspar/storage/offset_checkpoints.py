@@ -134,6 +134,10 @@ class OffsetCheckpoints:
     def write_high_watermarks(
         self, directories: Iterable[LogDirectory], logs: Collection[Log], offsets: Mapping[TopicPartition, int]
     ) -> None:
+        """One that fails, because it is full perhaps, does not keep the others from being written; the first failure is
+        raised at the end.
+        """
+        failure: StorageFailure | Refused | None = None
         with self._writing:
             for directory in self._writable(directories):
                 here = {
@@ -144,7 +148,10 @@ class OffsetCheckpoints:
                 try:
                     checkpoints.write_offsets(directory.files, directory.path, REPLICATION_OFFSET_CHECKPOINT, here)
                 except OSError as error:
-                    raise directory.fail(error, "writing high watermarks") from error
+                    problem = directory.fail(error, "writing high watermarks")
+                    failure = failure or problem
+        if failure is not None:
+            raise failure
 
 
 def _logs_in(directory: LogDirectory, logs: Collection[Log]) -> list[Log]:

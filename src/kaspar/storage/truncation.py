@@ -4,37 +4,49 @@ For LogManager only: before anything is appended, it writes checkpoints that no 
 synced. A log is truncated by a thread that has it to itself.
 """
 
+import contextlib
+from collections.abc import Iterator
+
 from kaspar.storage.log import Log
 
 
 def truncate_to(log: Log, offset: int, *, now_ms: int) -> bool:
     """Remove every record at or above `offset`. False if there is none: then only a leader epoch is forgotten that
     began at the end of the log, and in which no record was written here before another leader was elected.
+
+    A truncation that did not finish is repeated, also to an offset that is not below the log's end.
     """
     local = log.local
-    if offset >= local.log_end_offset:
+    if offset >= local.log_end_offset and not local.truncation_due:
         log.leader_epochs.truncate_from_end(local.log_end_offset)
         return False
-    if offset < local.segments.base_offsets[0]:
+    offset = min(offset, local.log_end_offset)
+    if local.is_starting_anew or offset < local.segments.base_offsets[0]:
         truncate_fully_and_start_at(log, offset, now_ms=now_ms)
         return True
-    try:
-        _give_up_swap(log)
+    with _truncation(log):
         local.truncate_to(offset)
         _restore_state(log, min(log.log_start_offset, offset))
-    except OSError as error:
-        raise _failed(log, error) from error
     return True
 
 
 def truncate_fully_and_start_at(log: Log, offset: int, *, now_ms: int) -> None:
     """Remove every record; the log continues, empty, at `offset`."""
-    try:
-        _give_up_swap(log)
+    with _truncation(log):
         log.local.truncate_fully_and_start_at(offset, now_ms)
         _restore_state(log, offset)
+
+
+@contextlib.contextmanager
+def _truncation(log: Log) -> Iterator[None]:
+    """One that fails half-way, because the disk is full perhaps, is due until it is repeated."""
+    log.local.truncation_due = True
+    try:
+        _give_up_swap(log)
+        yield
     except OSError as error:
-        raise _failed(log, error) from error
+        raise log.directory.fail(error, f"truncating {log.topic_partition}") from error
+    log.local.truncation_due = False
 
 
 def _give_up_swap(log: Log) -> None:
@@ -45,7 +57,3 @@ def _give_up_swap(log: Log) -> None:
 def _restore_state(log: Log, log_start_offset: int) -> None:
     log.log_start_offset = log_start_offset
     log.state.truncate_to(log.local.log_end_offset, log.local.segments.all)
-
-
-def _failed(log: Log, error: OSError) -> Exception:
-    return log.directory.fail(error, f"truncating {log.topic_partition}")

@@ -1,16 +1,19 @@
 """AlterReplicaLogDirs on a whole broker: replicas move between its log directories while clients read and write."""
 
 import asyncio
+import errno
 import os
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.base.ids import Offset
+from kaspar.broker import log_dir_moves
 from kaspar.broker.server import Broker
 from kaspar.controller.events import DeleteTopics, TopicReference
 from kaspar.protocol.messages.alter_replica_log_dirs import (
@@ -32,6 +35,7 @@ from kaspar.protocol.messages.describe_log_dirs import (
 )
 from kaspar.replication.partition import Partition
 from kaspar.storage import Log
+from kaspar.storage.segments.segment import Segment
 from tests.unit.broker.running import Client, create_topic, run, running, until
 from tests.unit.broker.test_directories import change_setting
 from tests.unit.replication.partitions import append
@@ -259,6 +263,36 @@ def test_a_log_that_starts_within_a_batch_moves(tmp_path: Path) -> None:
         async with running(a, b) as broker:
             (partition,) = broker.partitions
             assert read_values(partition.log) == [(2, b"2"), (3, b"3"), (4, b"4")]
+
+    run(scenario())
+
+
+def test_a_copy_that_cannot_start_anew_for_lack_of_space_does_so_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+
+    async def scenario() -> None:
+        async with running(one, two) as broker:
+            (partition,) = await create_topic(broker, "t")
+            for _ in range(3):
+                append(partition)
+            partition.log.move_log_start_offset(2)
+            full = [True]
+            real = Segment.create
+
+            def create(*arguments: Any, **named: Any) -> Segment:
+                if full and Path(arguments[1]).name.endswith("-future") and arguments[2] == 2:
+                    full.pop()
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                return real(*arguments, **named)
+
+            monkeypatch.setattr(Segment, "create", create)
+            monkeypatch.setattr(log_dir_moves, "RETRY_PAUSE_S", 0.01)
+            assert await alter(Client(broker), other(partition, one, two), "t", 0) == {0: ErrorCode.NONE}
+            await until(lambda: len(broker.moves) == 0)
+            assert not full
+            assert [offset for offset, _ in read_values(partition.log)] == [2]
 
     run(scenario())
 

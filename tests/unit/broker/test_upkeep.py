@@ -88,6 +88,33 @@ def test_retention_leaves_a_partition_alone_that_is_being_deleted(
     run(scenario())
 
 
+def test_retention_leaves_a_log_alone_that_has_moved_to_another_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with one that is being deleted: the folder that it has left is renamed in a thread."""
+
+    async def scenario() -> None:
+        async with running(tmp_path, **OFTEN) as broker:
+            (partition,) = await create_topic(broker, "t")
+            (other,) = await create_topic(broker, "other")
+            old, new = partition.log, other.log
+            looks: list[Log] = []
+
+            def start(log: Log, now_ms: int, high_watermark: int) -> Offset:
+                looks.append(log)
+                if log is old:
+                    broker.threads.call_on_loop(partition.log_moved, new)
+                return Offset(1 if log is old else 0)
+
+            append(partition)
+            monkeypatch.setattr(Log, "retention_start_offset", start)
+            await until(lambda: old in looks and looks[-1] is new)  # one partition after the other
+            assert (old.log_start_offset, old.segment_count) == (0, 1)
+            partition.log_moved(old)
+
+    run(scenario())
+
+
 def test_a_clock_that_jumps_ahead_deletes_nothing_before_the_new_time_has_lasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

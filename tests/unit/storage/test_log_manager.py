@@ -406,6 +406,23 @@ def test_checkpoints_hold_what_the_next_start_needs(tmp_path: Path) -> None:
     manager.close()
 
 
+def test_a_full_directory_does_not_keep_the_high_watermarks_of_others_from_being_written(tmp_path: Path) -> None:
+    class Full(FaultyFiles):
+        def rename(self, old: str, new: str) -> None:
+            if new.startswith(str(tmp_path / "full")) and new.endswith("replication-offset-checkpoint"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super().rename(old, new)
+
+    manager = open_manager(broker_config(tmp_path / "full", tmp_path / "other"), CONFIG, Full())
+    logs = [manager.create(partition(number), random_uuid(), CONFIG) for number in range(2)]
+    for log in logs:
+        append_values(log, b"a")
+    with pytest.raises(Refused):
+        manager.write_high_watermarks({log.topic_partition: 1 for log in logs})
+    (other,) = (log.topic_partition for log in logs if log.directory.path == str(tmp_path / "other"))
+    assert manager.read_high_watermarks() == {other: 1}
+
+
 def test_a_checkpoint_that_comes_while_the_logs_are_closed_does_not_empty_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,8 +234,7 @@ class Cleaning:
         partition = self._partitions.get(one.topic_partition)
         return (
             partition is not None
-            and partition.log is one
-            and partition.is_changeable
+            and partition.may_change(one)
             and not partition.offline
             and is_compacted(one)
             and one.topic_partition not in self._paused

@@ -44,9 +44,9 @@ class ProducerIds:
             try:
                 await self._refill()
             except Refused as refusal:
-                if refusal.code is ErrorCode.NOT_CONTROLLER:  # producers look for no controller: Kafka's choice
-                    raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, refusal.message) from refusal
-                raise
+                # Whatever the reason is, as in Kafka's RPCProducerIdManager: producers retry on this code, and some
+                # give up on those of a controller that is away, has not responded, or has no space.
+                raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, refusal.message) from refusal
 
     def take(self) -> ProducerId:
         """Refused (COORDINATOR_LOAD_IN_PROGRESS, as in Kafka) if none is available."""

@@ -253,6 +253,9 @@ class Reading:
                     )
                     limit = min(wanted.max_bytes, room)
                     read = await self._services.run_blocking(reading, wanted.fetch_offset, limit, upper)
+                    # Another broker may lead by now. What this one then knows as high watermark says nothing about the
+                    # log of a follower that has not heard of it.
+                    self._check(partition, wanted)
             except (Refused, StorageFailure) as problem:
                 self._refused(position, problem)
                 continue

@@ -3,6 +3,7 @@
 Without a transactional id: an id that the cluster has never given out before. With one, its coordinator decides.
 """
 
+import contextlib
 from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -43,10 +44,17 @@ class InitProducerIdHandler:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
     async def _initialize_with_ids(self, context: RequestContext, request: InitProducerIdRequest) -> Message:
+        """As in Kafka, a broker that does not coordinate says so, whether it has ids or not, and an id that is known
+        needs no other: neither waits for a controller.
+        """
+        assert request.transactional_id is not None
         try:
-            await self._producer_ids.reserve()
+            shard = self._coordinators.transactions.runtime.shard_of(request.transactional_id)
         except Refused as refusal:
             return _refused(refusal.code)
+        if request.transactional_id not in shard.transactions:
+            with contextlib.suppress(Refused):  # then the coordinator refuses it
+                await self._producer_ids.reserve()
         response = self._initialize(context, request)
         return response if isinstance(response, Message) else await response
 

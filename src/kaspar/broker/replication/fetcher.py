@@ -6,6 +6,7 @@ where its log is for partitions that are out of range, then fetches, and appends
 Rules:
 - A partition that was removed is not touched any more, once `settled` has returned: a thread may be truncating its log.
 - With `flush.messages=1` a follower asks for more only when what it has is synced, because that says that it has it.
+  That also holds for what it had before it followed this leader, and after a sync that had to be repeated.
 - Large responses are checked in threads, and appended in several turns of the loop.
 """
 
@@ -76,6 +77,9 @@ class ReplicaFetcher:
             leader_epoch=partition.state.leadership.leader_epoch,
             high_watermark=partition.high_watermark,
         )
+        if partition.log.truncation_due:
+            fetch.truncate_to = partition.log.log_end_offset
+        fetch.must_sync = partition.syncs_before_commit and partition.log.unflushed_messages > 0
         self._fetches.add(fetch)
         self._partitions[fetch.key] = partition
         self._changed.set()
@@ -136,12 +140,14 @@ class ReplicaFetcher:
         now_ms = self._services.steady_ms()
         if to_truncate := self._fetches.to_truncate(now_ms):
             await self._truncate({fetch: fetch.truncate_to or 0 for fetch in to_truncate})
+        if to_sync := self._fetches.to_sync(now_ms):
+            await self._sync(to_sync)
         if to_look_up := self._fetches.to_look_up(now_ms):
             await self._look_up(to_look_up)
         due = self._fetches.due(now_ms, self._is_throttled)
         if due:
             await self._fetch(due)
-        elif not to_truncate and not to_look_up:
+        elif not to_truncate and not to_sync and not to_look_up:
             next_due_ms = self._fetches.next_due_ms(now_ms)
             backoff_ms = self._services.settings.config.replica_fetch_backoff_ms
             is_idle = not len(self._fetches)
@@ -204,7 +210,7 @@ class ReplicaFetcher:
         self, asked: Mapping[PartitionKey, Position], fetched: Iterable[tuple[PartitionKey, FetchedPartition]]
     ) -> None:
         bytes_in_turn = partitions_in_turn = 0
-        to_sync: list[Partition] = []
+        to_sync: list[PartitionFetch] = []
         for key, result in fetched:
             if bytes_in_turn > APPENDED_AT_ONCE_BYTES or partitions_in_turn >= PARTITIONS_AT_ONCE:
                 bytes_in_turn = partitions_in_turn = 0
@@ -219,7 +225,8 @@ class ReplicaFetcher:
                     partitions_in_turn += 1
                     await self._append(fetch, partition, result)
                     if result.records and partition.syncs_before_commit and fetch in self._fetches:
-                        to_sync.append(partition)
+                        fetch.must_sync = True
+                        to_sync.append(fetch)
                 case Verdict.DELAY:
                     self._delay(fetch, ErrorCode(result.error_code).name)
                 case Verdict.FAIL:
@@ -234,13 +241,19 @@ class ReplicaFetcher:
         fetch.delay(self._services.steady_ms(), backoff_ms)
         log.debug("a partition is fetched again later", partition=fetch.topic_partition, reason=reason)
 
-    async def _sync(self, partitions: list[Partition]) -> None:
-        flushes = [self._services.threads.run_blocking(each.log.flush) for each in partitions]
-        for problem in await asyncio.gather(*flushes, return_exceptions=True):
+    async def _sync(self, fetches: list[PartitionFetch]) -> None:
+        partitions = {fetch: self._partitions[fetch.key] for fetch in fetches if fetch in self._fetches}
+        flushes = [self._services.threads.run_blocking(each.log.flush) for each in partitions.values()]
+        outcomes = await asyncio.gather(*flushes, return_exceptions=True)
+        for fetch, problem in zip(partitions, outcomes, strict=True):
             if isinstance(problem, StorageFailure):
                 self._services.failures.log_directory_failed(problem)
-            elif isinstance(problem, BaseException) and not isinstance(problem, Refused):
+            elif isinstance(problem, Refused):  # no space, or no file handle: it is synced later, and only then fetched
+                self._delay(fetch, problem.message)
+            elif isinstance(problem, BaseException):
                 raise problem
+            else:
+                fetch.must_sync = False
 
     # -- appending -----------------------------------------------------------------------------------------------------
 
@@ -286,6 +299,8 @@ class ReplicaFetcher:
             if one.log_end_offset > one.log_start_offset or not problem.continues_after:
                 raise
             await self._truncate({fetch: problem.first_offset}, fully=True)
+            if one.truncation_due:
+                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "its log could not start there yet") from problem
             return check()
 
     # -- truncation ----------------------------------------------------------------------------------------------------
@@ -329,7 +344,7 @@ class ReplicaFetcher:
             )
         finally:
             for partition in partitions.values():
-                partition.log.truncating = False
+                partition.log.truncating = partition.log.truncation_due  # until it is repeated
             self._truncation.set_result(None)
             self._truncation = None
             self._in_truncation = frozenset()
@@ -341,6 +356,8 @@ class ReplicaFetcher:
                 fetch.has_failed = True
                 services.failures.log_directory_failed(failure)
             elif failure is not None:
+                if partition.log.truncation_due:
+                    fetch.truncate_to = partition.log.log_end_offset
                 self._delay(fetch, failure.message)
             else:
                 fetch.truncated()

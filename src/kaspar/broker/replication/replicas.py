@@ -1,10 +1,13 @@
 """Replication as the rest of a broker uses it: partitions are created here, and led or followed as the image says."""
 
+import functools
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kaspar.base.clock import Clock
+from kaspar.base.errors import StorageFailure
 from kaspar.base.ids import BrokerId, Offset, TopicPartition
+from kaspar.base.log import get_log
 from kaspar.broker.partitions import Partitions
 from kaspar.broker.replication.cluster import BrokerConnector, ImageClusterView
 from kaspar.broker.replication.fetcher_manager import ReplicaFetcherManager
@@ -16,8 +19,10 @@ from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads
 from kaspar.controller.channel import ControllerChannel
 from kaspar.metadata.images import ImageChange, ImageSource
 from kaspar.replication.partition import Partition
-from kaspar.replication.state import Leadership
+from kaspar.replication.state import Leadership, Role
 from kaspar.storage import Log, LogManager
+
+log = get_log(__name__)
 
 
 class Replicas:
@@ -67,8 +72,14 @@ class Replicas:
         self._broker_id = broker_id
         self._cluster = ImageClusterView(images, settings)
         self._logs = logs
+        self._clock = clock
         self._threads = threads
+        self._failures = failures
         self._high_watermarks: Mapping[TopicPartition, Offset] = {}
+        self._half_truncated: set[Partition] = set()
+        """Those that this broker leads, and that take no records until their truncation is finished."""
+        self._dropped: set[Partition] = set()
+        """Since the last `lead_or_follow` began."""
 
     async def load(self) -> None:
         """Read the high watermarks that the last broker on these directories knew."""
@@ -105,22 +116,63 @@ class Replicas:
         )
 
     async def lead_or_follow(self, decided: Collection[tuple[Partition, Leadership]]) -> None:
-        """Apply what the controller decided. A fetcher leaves a partition before it has another leader."""
+        """Apply what the controller decided. A fetcher leaves a partition before it has another leader. What is dropped
+        meanwhile, because this broker has lost its registration perhaps, is neither led nor followed. Not to be called
+        again before it has returned.
+        """
+        self._dropped.clear()
         self.fetchers.drop(
             partition
             for partition, leadership in decided
             if leadership.leader_epoch > partition.state.leadership.leader_epoch
         )
         await self.fetchers.settled()
+        await self._finish_truncations(
+            partition
+            for partition, leadership in decided
+            if partition.log.truncation_due and leadership.leader == self._broker_id
+        )
         for partition, leadership in decided:
-            partition.lead_or_follow(leadership)
-        self.fetchers.follow(partition for partition, _ in decided)
+            if partition not in self._dropped:
+                partition.lead_or_follow(leadership)
+        self.fetchers.follow(partition for partition, _ in decided if partition not in self._dropped)
+
+    @property
+    def has_half_truncated(self) -> bool:
+        """Whether this broker leads partitions whose truncation is not finished."""
+        return bool(self._half_truncated)
+
+    async def finish_truncations(self) -> None:
+        """Try again what the disk had no space for. Of partitions that this broker follows, the fetchers do. Not while
+        it begins to lead or follow others.
+        """
+        waiting, self._half_truncated = self._half_truncated, set()
+        await self._finish_truncations(each for each in waiting if each.state.role is Role.LEADER)
+
+    async def _finish_truncations(self, partitions: Iterable[Partition]) -> None:
+        due = {each.topic_partition: each for each in partitions if each.log.truncation_due and not each.offline}
+        if not due:
+            return
+        for partition in due.values():
+            partition.log.truncating = True
+        offsets = {topic_partition: each.log.log_end_offset for topic_partition, each in due.items()}
+        truncate = functools.partial(self._logs.truncate_to, offsets, now_ms=self._clock.now_ms())
+        failures = await self._threads.run_blocking(truncate)
+        for topic_partition, partition in due.items():
+            partition.log.truncating = partition.log.truncation_due
+            failure = failures.get(topic_partition)
+            if isinstance(failure, StorageFailure):
+                self._failures.log_directory_failed(failure)
+            elif failure is not None:
+                log.warning("a leader cannot take records yet", partition=topic_partition, reason=failure.message)
+                self._half_truncated.add(partition)
 
     def drop(self, partitions: Iterable[Partition]) -> None:
         """These are neither led nor followed here any more, from now on. Their logs may be used otherwise, or removed,
         after `settled`.
         """
         dropped = tuple(partitions)
+        self._dropped.update(dropped)
         self.fetchers.drop(dropped)
         for partition in dropped:
             partition.retire()

@@ -263,11 +263,13 @@ class Segment:
                 files.close(fd)
 
     def cut(self, files: Files, fd: int, offset: int, position: int) -> None:
-        """Truncate the segment to `offset`, which begins at `position`; synced, so that nothing comes back."""
+        """Truncate the segment to `offset`, which begins at `position`; synced, so that nothing comes back. It may be
+        repeated if it fails.
+        """
         files.truncate(fd, position)
+        self.size = position
         files.fsync(fd)
         relative = offset - self.base_offset
-        self.size = position
         index = self.index if self.index is not None else OffsetIndex.load(files, self.path(OFFSET_INDEX))
         index.write(files, self.path(OFFSET_INDEX), everything=True)
         self.index = index.kept_below(relative)

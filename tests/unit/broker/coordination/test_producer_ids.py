@@ -17,14 +17,14 @@ BLOCK = 1000
 class Controller:
     def __init__(self) -> None:
         self.blocks = 0
-        self.refuses = False
+        self.refuses: ErrorCode | None = None
         self.may_respond = asyncio.Event()
         self.may_respond.set()
 
     async def allocate(self) -> ProducerIdBlock:
         await self.may_respond.wait()
-        if self.refuses:
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "the store is full")
+        if self.refuses is not None:
+            raise Refused(self.refuses, "not now")
         self.blocks += 1
         return ProducerIdBlock(ProducerId((self.blocks - 1) * BLOCK), BLOCK)
 
@@ -87,17 +87,23 @@ def test_a_caller_that_cannot_wait_has_to_retry() -> None:
     play(scene())
 
 
-def test_a_controller_that_refuses_is_asked_again_by_the_next() -> None:
+@pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR])
+def test_a_controller_that_refuses_is_asked_again_by_the_next(code: ErrorCode) -> None:
+    """Producers retry, whatever the controller's code was: some give up on REQUEST_TIMED_OUT, which is what a broker
+    hears when the controller is lost before it responds.
+    """
+
     async def scene() -> None:
         controller = Controller()
-        controller.refuses = True
+        controller.refuses = code
         ids = ProducerIds(controller.allocate)
-        with pytest.raises(Refused):
+        with pytest.raises(Refused) as refusal:
             await ids.next()
+        assert refusal.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         with pytest.raises(Refused):
             ids.take()
         await asyncio.sleep(0)
-        controller.refuses = False
+        controller.refuses = None
         assert await ids.next() == 0
 
     play(scene())

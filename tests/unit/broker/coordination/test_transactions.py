@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-from kaspar.base.errors import ErrorCode, StorageFailure
+import pytest
+
+from kaspar.base.errors import ErrorCode, Refused, StorageFailure
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.broker.coordination.markers import Marker
 from kaspar.broker.server import Broker
-from kaspar.controller.events import DeleteTopics, TopicReference
+from kaspar.controller.events import DeleteTopics, ProducerIdBlock, TopicReference
 from kaspar.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kaspar.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kaspar.transactions.state import Transaction, TransactionState
@@ -214,5 +216,34 @@ def test_an_unknown_id_is_reported_to_the_caller(tmp_path: Path) -> None:
             for add in (True, False):
                 codes = await broker.transactions.verify("unknown", ProducerIdAndEpoch(1, 0), [A, B], add=add)
                 assert codes == dict.fromkeys((A, B), ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+
+    run(scenario())
+
+
+def test_only_a_new_transactional_id_needs_a_producer_id_from_the_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While there is none: known ids go on, and who asks a broker that does not coordinate is sent elsewhere."""
+
+    async def scenario() -> None:
+        async with coordinating(tmp_path) as broker:
+            client = Client(broker)
+            first = await new_producer(client, "known")
+
+            async def away() -> ProducerIdBlock:
+                raise Refused(ErrorCode.REQUEST_TIMED_OUT, "the controller was lost before it replied")
+
+            monkeypatch.setattr(broker.producer_ids, "_allocate", away)
+            while broker.producer_ids.available:
+                broker.producer_ids.take()
+            again = await new_producer(client, "known")
+            assert again == ProducerIdAndEpoch(first.producer_id, first.producer_epoch + 1)
+            assert await refusal_of(client, "new") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            await broker.transactions.runtime.stop()
+            assert await refusal_of(client, "new") is ErrorCode.NOT_COORDINATOR
+
+    async def refusal_of(client: Client, transactional_id: str) -> ErrorCode:
+        client.send(InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000), version=5)
+        return ErrorCode((await client.response(InitProducerIdResponse)).error_code)
 
     run(scenario())

@@ -15,8 +15,12 @@ from kaspar.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kaspar.replication.partition import Partition
-from kaspar.replication.state import Leadership
+from kaspar.replication.state import Leadership, Role
+from kaspar.storage import Log
+from kaspar.storage.directories.log_directory import LogDirectory
+from kaspar.storage.disk.source import NotCached
 from tests.unit.broker.running import Client, create_topic, run, running
+from tests.unit.replication.partitions import append
 from tests.unit.storage.logs import make_batch
 
 ME, OTHER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
@@ -250,5 +254,61 @@ def test_kip_392_what_a_follower_truncates_cannot_be_read_meanwhile(tmp_path: Pa
             code = (await client.fetched()).responses[0].partitions[0].error_code
             assert code == ErrorCode.OFFSET_NOT_AVAILABLE
             partition.log.truncating = False
+
+    run(scenario())
+
+
+def test_a_follower_learns_no_high_watermark_from_one_that_stopped_leading_while_it_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read from the disk, and meanwhile another leads, whose records it has taken over. What of them is
+    committed says nothing about the records that a follower, who has not heard of that leader, has at these offsets.
+    """
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            decide(partition, ME, OTHER, epoch=5)
+            append(partition)
+            real = Log.read
+
+            def read(log: Log, *arguments: int, whole_first_batch: bool) -> bytes | bytearray:
+                broker.threads.call_on_loop(lambda: decide(partition, ME, THIRD, leader=THIRD, epoch=6))
+                return real(log, *arguments, whole_first_batch=whole_first_batch)
+
+            def pread_now(directory: LogDirectory, fd: int, length: int, position: int) -> bytes:
+                raise NotCached
+
+            monkeypatch.setattr(LogDirectory, "pread_now", pread_now)
+            monkeypatch.setattr(Log, "read", read)
+            follower = Follower(broker)
+            follower.ask(partition, 0, leader_epoch=5)
+            told = await follower.told()
+            assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
+            assert not told.records
+
+    run(scenario())
+
+
+def test_a_broker_that_loses_its_registration_while_a_decision_is_applied_leads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decision waits for threads that truncate logs; it is of a time when this broker was registered."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as broker:
+            (partition,) = await create_topic(broker, "t")
+            now = partition.state.leadership
+            decided = Leadership(ME, LeaderEpoch(now.leader_epoch + 1), now.partition_epoch + 1, (ME,), (ME,))
+
+            async def settled() -> None:
+                broker.hosting.resign()
+
+            monkeypatch.setattr(broker.replicas.fetchers, "settled", settled)
+            await broker.replicas.lead_or_follow([(partition, decided)])
+            assert partition.state.role is Role.NONE
+            monkeypatch.undo()
+            await broker.hosting.resume()
+            partition.state.check_leader()
 
     run(scenario())
