@@ -2,8 +2,8 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
 
-The syntax is that of Kafka's JaasConfig. No error says anything of the text but the names of options: values are
-secrets.
+The syntax is that of Kafka's JaasConfig. Errors repeat nothing of the text but well-known words: a password that is not
+quoted as it should be may stand where another word is expected.
 """
 
 import re
@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b", "a": "\a", "v": "\v"}
+_KNOWN_OPTIONS = ("username", "password", "tokenauth", "serviceName", "keyTab", "principal")
 _CONTROL_FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 
 
@@ -56,14 +57,15 @@ def _entry(name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:
     if kind == "end":
         raise InvalidSetting("Login module control flag not specified in JAAS config")
     if flag.upper() not in _CONTROL_FLAGS:
-        raise InvalidSetting(f"Invalid login module control flag '{flag}' in JAAS config")
+        shown = f" '{flag}'" if flag in _KNOWN_OPTIONS else ""
+        raise InvalidSetting(f"Invalid login module control flag{shown} in JAAS config")
     options: dict[str, str] = {}
     for kind, key in tokens:
         if kind == "mark" and key == ";":
             return LoginModule(name, options)
         equals, value = next(tokens, ("end", "")), next(tokens, ("end", ""))
         if kind == "mark" or equals != ("mark", "=") or value[0] not in ("quoted", "word"):
-            shown = f" for key '{key}'" if kind == "word" else ""
+            shown = f" for key '{key}'" if key in _KNOWN_OPTIONS else ""
             raise InvalidSetting(f"Value not specified{shown} in JAAS config")
         options[key] = value[1]
     raise InvalidSetting("JAAS config entry not terminated by semi-colon")
