@@ -144,6 +144,10 @@ def _supervisor_file(folder: Folder) -> Path:
     return folder.security / "supervisor.pem"
 
 
+def _created_file(folder: Folder) -> Path:
+    return folder.security / "users.created"
+
+
 def _passwords_file(folder: Folder) -> Path:
     return folder.security / "passwords.json"
 
@@ -155,6 +159,12 @@ def create_users(folder: Folder, contacts: Mapping[int, Contact]) -> None:
     addresses = ",".join(contact.address for contact in contacts.values())
     security = next(iter(contacts.values())).security
     create_missing_users(Contact(addresses, security), MECHANISM, passwords(folder), client=CLIENT)
+    _created_file(folder).touch(mode=0o600)
+
+
+def clients_can_log_in(folder: Folder, plan: ClusterPlan) -> bool:
+    """Whether the first users were created, once. Until then a secured cluster is not ready."""
+    return not plan.is_secured or _created_file(folder).exists()
 
 
 def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> list[str]:

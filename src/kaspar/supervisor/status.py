@@ -12,7 +12,7 @@ from enum import StrEnum
 from kaspar.supervisor.folder import Folder, Running, RunningMember
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
 from kaspar.supervisor.readiness import ClusterView, first_view, page_problem, zookeeper_problem
-from kaspar.supervisor.security import contacts_of
+from kaspar.supervisor.security import clients_can_log_in, contacts_of
 
 
 class MemberState(StrEnum):
@@ -44,7 +44,7 @@ class ZooKeeperStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """`ready`: all members are, and a broker names all brokers and the controller."""
+    """`ready`: all members are, a broker names all brokers and the controller, and users of a secured cluster exist."""
 
     ready: bool
     brokers: tuple[BrokerStatus, ...]
@@ -79,7 +79,8 @@ def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
         )
         for broker, (pid, state) in zip(plan.brokers, states, strict=True)
     )
-    status = ClusterStatus(view is not None and view.is_complete(plan), statuses, zookeepers)
+    is_complete = view is not None and view.is_complete(plan) and clients_can_log_in(folder, plan)
+    status = ClusterStatus(is_complete, statuses, zookeepers)
     return status if set(status.states) == {MemberState.READY} else replace(status, ready=False)
 
 
