@@ -24,6 +24,7 @@ from kaspar.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from kaspar.security.client import ClientSecurity
 from tests.chaos.actors.feeder import FeederSettings
 from tests.chaos.actors.processor import FENCED, ProcessorSettings
 from tests.chaos.history import OFFSETS_TOPIC, Fate, History, Logs, Pipeline, read_journals, read_logs
@@ -68,10 +69,12 @@ class PipelineRun:
         feeders: int = 2,
         configs: dict[str, str] | None = None,
         client: dict[str, str | int] | None = None,
+        security: ClientSecurity | None = None,
         leaders_change: bool = False,
         pause_seconds: float = PAUSE_SECONDS,
     ) -> None:
-        """`client`: more settings of the stock clients. `leaders_change`: it is a cluster, whose brokers may fail."""
+        """`client`: more settings of the stock clients; `security`: of those that look on. `leaders_change`: it is a
+        cluster, whose brokers may fail."""
         self.bootstrap = bootstrap
         self.lives = Lives(folder)
         self.partitions = partitions
@@ -79,12 +82,13 @@ class PipelineRun:
         self._strategy = strategy
         self._configs = configs or {}
         self._client = client or {}
+        self._security = security
         self._pause_seconds = pause_seconds
         self.feeders = [f"feeder-{number}" for number in range(feeders)]
         self.processors = [f"processor-{number}" for number in range(processors)]
         where = (folder, bootstrap, PIPELINE.target, partitions)
         self.stock_reader = StockReader("stock-reader", *where, client=self._client)
-        self.raw_reader = RawReader("raw-reader", *where, leaders_change=leaders_change)
+        self.raw_reader = RawReader("raw-reader", *where, security=security, leaders_change=leaders_change)
 
     def __enter__(self) -> Self:
         topics = [NewTopic(name, self.partitions, config=self._configs) for name in (PIPELINE.source, PIPELINE.target)]
@@ -152,7 +156,7 @@ class PipelineRun:
                 for record in log.records
             )
 
-        with Client(self.bootstrap) as client:
+        with Client(self.bootstrap, security=self._security) as client:
             self.lives.wait_until(are_read, "aborted records are read")
 
     @property
@@ -165,7 +169,7 @@ class PipelineRun:
             self.lives.stop(name)
         for name in self.processors:
             self.lives.resume(name)
-        with Client(self.bootstrap) as client:
+        with Client(self.bootstrap, security=self._security) as client:
             where = range(self.partitions)
             ends = {number: client.offset_at(PIPELINE.source, number, LATEST) for number in where}
             self.lives.wait_until(

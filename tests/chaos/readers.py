@@ -16,6 +16,7 @@ from kaspar.client import Client
 from kaspar.protocol.isolation_level import READ_COMMITTED
 from kaspar.protocol.messages.fetch import PartitionData
 from kaspar.records import ControlType, Record, control_type, iter_batch, iter_headers
+from kaspar.security.client import ClientSecurity
 from tests.chaos.actors.launch import IMPATIENT
 from tests.chaos.history import Journal, Read
 from tests.peers.background import Background
@@ -35,10 +36,11 @@ class _Reader(Background):
         partitions: int,
         *,
         client: Mapping[str, str | int] | None = None,
+        security: ClientSecurity | None = None,
         leaders_change: bool = False,
     ) -> None:
-        """`client`: more settings of a stock client. `leaders_change`: a new leader knows the high watermark, and the
-        last stable offset, a moment later."""
+        """`client`: more settings of a stock client; `security`: of a raw one. `leaders_change`: a new leader knows the
+        high watermark, and the last stable offset, a moment later."""
         super().__init__()
         self.problems: list[str] = []
         self.count = 0
@@ -48,6 +50,7 @@ class _Reader(Background):
         self._topic = topic
         self._partitions = partitions
         self._client = dict(client or {})
+        self._security = security
         self._leaders_change = leaders_change
 
     def __exit__(
@@ -125,7 +128,7 @@ class RawReader(_Reader):
         stable = dict.fromkeys(range(self._partitions), 0)
         while not self._stop.is_set():
             try:
-                with Client(self._bootstrap, timeout_s=2) as client:
+                with Client(self._bootstrap, timeout_s=2, security=self._security) as client:
                     while not self._stop.is_set():
                         for partition, position in positions.items():
                             found = client.fetch(

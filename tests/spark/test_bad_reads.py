@@ -22,7 +22,7 @@ from tests.spark.topics import Topics
         ({"startingOffsets": '{"other":{"0":1}}'}, "must name every partition that is read"),
         ({"startingTimestamp": "99999999999999"}, "has timestamp 99999999999999 or a later one"),
         ({"failOnDataLoss": "perhaps"}, "'failOnDataLoss' must be true or false, and 'perhaps' is not"),
-        ({"kafka.security.protocol": "SSL"}, "this client speaks PLAINTEXT only"),
+        ({"kafka.ssl.truststore.location": "/x"}, "has no effect with kafka.security.protocol = PLAINTEXT"),
         ({"value.format": "xml"}, "xml"),
     ],
 )

@@ -1,7 +1,6 @@
 """`kaspar certs`: a certificate authority, and certificates for brokers and clients, in one command."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import KasparError
 
 if TYPE_CHECKING:
-    from kaspar.security.certificates import CertificateAuthority, Issued
+    from kaspar.security.certificates import Issued
 
 _EXAMPLES: Final = """\
 examples:
@@ -63,11 +62,13 @@ def run_certs(arguments: argparse.Namespace) -> int:
 
 
 def _make(folder: Path, server: str, hosts: list[str], clients: list[str], password: str | None) -> None:
+    from kaspar.security.certificate_files import load_or_make_authority
+
     for name in (server, *clients):
         if not name or "/" in name or name == "ca" or (name in clients and name in ("broker", server)):
             raise KasparError(f"{name!r} cannot be the name of a certificate's files")
     folder.mkdir(parents=True, exist_ok=True)
-    authority = _authority(folder)
+    authority = load_or_make_authority(folder, print)
     if not (folder / f"{server}.pem").exists():
         _write_issued(folder, authority.issue(server, hosts=hosts), password)
     for name in clients:
@@ -79,34 +80,12 @@ def _make(folder: Path, server: str, hosts: list[str], clients: list[str], passw
         _explain_server(folder.absolute(), server)
 
 
-def _authority(folder: Path) -> "CertificateAuthority":
-    from kaspar.security.certificates import CertificateAuthority
-
-    certificate, key = folder / "ca.pem", folder / "ca.key"
-    if certificate.exists() and key.exists():
-        try:
-            return CertificateAuthority.load(certificate.read_bytes(), key.read_bytes())
-        except ValueError as problem:
-            raise KasparError(f"{certificate} and {key} cannot be used: {problem}") from None
-    if certificate.exists():
-        raise KasparError(f"{key} is missing: nothing can be signed by the authority of {certificate}")
-    authority = CertificateAuthority.new()
-    _write(key, authority.key)
-    _write(certificate, authority.certificate, mode=0o644)
-    return authority
-
-
 def _write_issued(folder: Path, issued: "Issued", password: str | None) -> None:
-    _write(folder / f"{issued.name}.pem", issued.key_and_chain)
+    from kaspar.security.certificate_files import write_new
+
+    write_new(folder / f"{issued.name}.pem", issued.key_and_chain, say=print)
     if password is not None:
-        _write(folder / f"{issued.name}.p12", issued.pkcs12(password))
-
-
-def _write(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """A private key is readable by its owner only, from its first byte."""
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
-        opened.write(content)
-    print(f"wrote {file}")
+        write_new(folder / f"{issued.name}.p12", issued.pkcs12(password), say=print)
 
 
 def _explain_server(folder: Path, server: str) -> None:

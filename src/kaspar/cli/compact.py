@@ -19,6 +19,7 @@ from kaspar.protocol.messages.compact_topics import (
     CompactTopicsResponse,
     CompactTopicsTopic,
 )
+from kaspar.tools.command_line import open_client
 
 VERSION = 0
 POLL_INTERVAL_S = 0.1
@@ -29,16 +30,23 @@ INTERRUPTED = 130
 Progress = dict[int, CompactTopicsPartitionResult]
 
 
-def run_compact(topic: str, *, servers: str, only: Sequence[int] | None, timeout_s: float | None) -> int:
+def run_compact(
+    topic: str,
+    *,
+    servers: str,
+    only: Sequence[int] | None,
+    timeout_s: float | None,
+    config_file: str | None = None,
+) -> int:
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     view = _View(topic)
     try:
-        with Client(servers, client_id="kaspar-compact", timeout_s=REQUEST_TIMEOUT_S) as client:
+        with open_client(servers, config_file, client_id="kaspar-compact", timeout_s=REQUEST_TIMEOUT_S) as client:
             begun, now = _Compaction(client, topic, only).run(deadline, view.show)
     except KeyboardInterrupt:
         print("\nThe broker continues compacting.", file=sys.stderr)
         return INTERRUPTED
-    except (KasparError, OSError, ValueError) as problem:
+    except (KasparError, OSError) as problem:
         view.clear()
         print(f"kaspar: {_sentence(problem, servers)}", file=sys.stderr)
         return 1
@@ -55,8 +63,6 @@ def _sentence(problem: Exception, servers: str) -> str:
     """The problem as a sentence; a KasparError is one already."""
     if isinstance(problem, KasparError):
         return str(problem)
-    if isinstance(problem, ValueError):
-        return f"{servers} is not a list of host:port"
     if isinstance(problem, TimeoutError):
         return f"no broker of {servers} responded within {REQUEST_TIMEOUT_S:.0f} s"
     return f"no broker can be reached at {servers}: {problem}"

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import ErrorCode, KasparError
+from kaspar.tools.client_config import add_command_config
 
 if TYPE_CHECKING:
     from kaspar.client import Client
@@ -30,24 +31,23 @@ def add_controller(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         metavar="HOST:PORT",
         help="one or more brokers of the cluster, comma-separated (default: %(default)s)",
     )
+    add_command_config(controller)
     controller.add_argument("--move", action="store_true", help="have another broker control")
     controller.add_argument("--to", type=int, metavar="ID", help="with --move: which one (default: any other)")
 
 
 def run_controller(arguments: argparse.Namespace) -> int:
-    from kaspar.client import Client
+    from kaspar.tools.command_line import open_client
 
     servers = arguments.bootstrap_server
     try:
         if arguments.to is not None and not arguments.move:
             raise KasparError("--to is for --move")
-        with Client(servers, client_id="kaspar-controller", timeout_s=REQUEST_TIMEOUT_S) as client:
+        config = arguments.command_config
+        with open_client(servers, config, client_id="kaspar-controller", timeout_s=REQUEST_TIMEOUT_S) as client:
             print(_move(client, arguments.to) if arguments.move else f"Broker {_controller(client)} is the controller.")
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    except ValueError:
-        print(f"kaspar: {servers} is not a list of host:port", file=sys.stderr)
         return 1
     except OSError as problem:
         print(f"kaspar: no broker can be reached at {servers}: {problem}", file=sys.stderr)

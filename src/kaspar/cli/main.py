@@ -14,6 +14,7 @@ from kaspar.cli.stop import add_stop, run_stop
 from kaspar.cli.up import add_up, run_up
 from kaspar.cli.zookeeper import add_zookeeper, run_zookeeper
 from kaspar.tools import server_start
+from kaspar.tools.client_config import add_command_config
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +72,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from kaspar.cli.compact import run_compact
 
         return run_compact(
-            arguments.topic, servers=arguments.bootstrap_server, only=arguments.partitions, timeout_s=arguments.timeout
+            arguments.topic,
+            servers=arguments.bootstrap_server,
+            only=arguments.partitions,
+            timeout_s=arguments.timeout,
+            config_file=arguments.command_config,
         )
     if arguments.command == "spark":
         return run_spark(arguments)
@@ -105,6 +110,7 @@ def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="HOST:PORT",
         help="one or more brokers of the cluster, comma-separated (default: %(default)s)",
     )
+    add_command_config(compact)
     compact.add_argument(
         "--partitions", type=_numbers, metavar="N,N", help="compact only these partitions (default: all)"
     )

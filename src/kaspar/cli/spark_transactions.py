@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
+from kaspar.tools.client_config import add_command_config
 
 if TYPE_CHECKING:
     from kaspar.client import Client
@@ -23,6 +24,7 @@ def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentP
         "Example: kaspar spark transactions --bootstrap-server localhost:9092 --end --query orders",
     )
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="one or more brokers")
+    add_command_config(parser)
     parser.add_argument("--query", action="append", metavar="ID", help="only this query; may be repeated")
     parser.add_argument(
         "--finish", action="store_true", help="commit what was decided, for all queries; running queries go on"
@@ -46,9 +48,10 @@ def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentP
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from kaspar.client import Client
+    from kaspar.client.core import REQUEST_TIMEOUT_S
     from kaspar.exactly_once.decision_log import DecisionLog
     from kaspar.exactly_once.leftovers import find_leftovers, is_known
+    from kaspar.tools.command_line import open_client
 
     if arguments.finish and (arguments.query or arguments.end):
         raise KasparError("--finish is for all queries and cannot be combined with --query or --end")
@@ -58,12 +61,9 @@ def _run(arguments: argparse.Namespace) -> int:
         raise KasparError("--release requires --query ID, the name to be freed")
     if arguments.end and not (arguments.query or arguments.all):
         raise KasparError("--end requires --query ID or --all; queries that are still running will stop")
+    servers = arguments.bootstrap_server
     try:
-        client = Client(arguments.bootstrap_server)
-    except ValueError:
-        raise KasparError(f"{arguments.bootstrap_server} is not a list of host:port") from None
-    try:
-        with client:
+        with open_client(servers, arguments.command_config, client_id="kaspar", timeout_s=REQUEST_TIMEOUT_S) as client:
             log = DecisionLog(client)
             found = find_leftovers(client, log)
             wanted = [each for each in found if not arguments.query or each.query in arguments.query]
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
             if not wanted:
                 print(f"{', '.join(sorted(named))} left nothing open." if named else "No query left anything open.")
     except OSError as problem:
-        raise KasparError(f"{arguments.bootstrap_server} cannot be reached: {problem}") from problem
+        raise KasparError(f"{servers} cannot be reached: {problem}") from problem
     return 0
 
 

@@ -71,10 +71,16 @@ def _status(folder: "Folder", *, wait_s: float) -> "ClusterStatus":
 
     until = time.monotonic() + wait_s
     while True:
-        plan = folder.plan() if folder.path.exists() else None
-        status = NOTHING if plan is None else status_of(folder, plan)
-        if status.ready or time.monotonic() >= until:
-            return status
+        is_late = time.monotonic() >= until
+        try:
+            plan = folder.plan() if folder.path.exists() else None
+            status = NOTHING if plan is None else status_of(folder, plan)
+        except KasparError:  # it may only just have been started, and write its files
+            if is_late:
+                raise
+        else:
+            if status.ready or is_late:
+                return status
         time.sleep(_PAUSE_S)
 
 
@@ -86,6 +92,8 @@ def _lines(folder: "Folder", status: "ClusterStatus") -> list[str]:
     if status.ready:
         servers = ",".join(f"127.0.0.1:{broker.port}" for broker in status.brokers)
         head = f"{folder.path} is ready: bootstrap servers {servers}"
+        if folder.clients.exists():
+            head += f"; settings for clients are in {folder.clients}"
     elif set(status.states) == {MemberState.STOPPED}:
         head = f"{folder.path} is stopped: 'kaspar up --dir {folder.path}' starts it"
     else:

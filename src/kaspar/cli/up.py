@@ -12,6 +12,7 @@ from kaspar.base.errors import KasparError
 if TYPE_CHECKING:
     from kaspar.supervisor.folder import Folder
     from kaspar.supervisor.members import Members
+    from kaspar.supervisor.plan import ClusterPlan
 
 DEFAULT_FOLDER: Final = Path("kaspar-data")
 
@@ -19,6 +20,7 @@ _DESCRIPTION: Final = """\
 Run brokers on this machine until Ctrl-C or SIGTERM. One broker keeps its metadata itself. Several are a
 cluster, with up to three replicas of each topic; ZooKeeper, which is started too, keeps its metadata.
 A process that ends by itself is started again. Everything listens on 127.0.0.1 only.
+With --secure clients have to log in, over TLS, and ACLs say what they may do.
 """
 _EXAMPLES: Final = """\
 examples:
@@ -27,6 +29,7 @@ examples:
   kaspar up --brokers 3 --zookeepers 3        that also survives the end of a ZooKeeper server
   kaspar up --brokers 3 --dir /data/c1 --port 19092 --override num.partitions=6
   kaspar up --dir /data/c1                    again, with the data, the number of brokers and the ports of before
+  kaspar up --secure                          TLS, passwords and ACLs; settings for clients are in FOLDER/clients
 
 While it runs, in another terminal:
   kaspar status [--json] [--wait SECONDS]     what runs, and which broker is the controller
@@ -75,6 +78,12 @@ def add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="number of ZooKeeper servers of a new cluster: 1 (default), or 3, of which one may fail",
     )
     up.add_argument(
+        "--secure",
+        action="store_true",
+        help="clients log in over TLS, as one of two users that are made at the first start: 'admin', who may do "
+        "everything, and 'client', who may create, read and write topics. A folder that was secured stays so",
+    )
+    up.add_argument(
         "--override",
         action="append",
         default=[],
@@ -93,11 +102,36 @@ def run_up(arguments: argparse.Namespace) -> int:
             earlier = folder.plan()
             members = _prepare(folder, arguments)
             has_grown = earlier is not None and len(earlier.brokers) < len(members.brokers)
-            when_complete = partial(_keep_settings, members, arguments) if has_grown else lambda: None
-            return Supervisor(folder, members, _say, when_complete=when_complete).run()
+            return Supervisor(
+                folder,
+                members,
+                _say,
+                when_complete=partial(_complete, folder, members, arguments, has_grown=has_grown),
+                when_ready=partial(_tell_clients, folder, members.plan),
+            ).run()
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
+
+
+def _complete(folder: "Folder", members: "Members", arguments: argparse.Namespace, *, has_grown: bool) -> None:
+    """What can be done only when all brokers are there, and before clients are told that they are."""
+    if has_grown:
+        _keep_settings(members, arguments)
+    if members.plan.is_secured:
+        from kaspar.supervisor.security import create_users
+
+        create_users(folder, members.contacts)
+
+
+def _tell_clients(folder: "Folder", plan: "ClusterPlan") -> None:
+    """Passwords are shown on a terminal only: other output may be kept, and read by others."""
+    if not plan.is_secured:
+        return
+    from kaspar.supervisor.security import client_lines
+
+    for line in client_lines(folder, plan, with_passwords=sys.stdout.isatty()):
+        _say(line)
 
 
 def _keep_settings(members: "Members", arguments: argparse.Namespace) -> None:
@@ -109,7 +143,7 @@ def _keep_settings(members: "Members", arguments: argparse.Namespace) -> None:
     plan = members.plan
     values = {**replication_settings(len(plan.brokers)), **load_settings(None, arguments.override)}
     try:
-        keep_min_insync_replicas(plan.bootstrap_servers, values[MIN_INSYNC_REPLICAS])
+        keep_min_insync_replicas(members.contacts[1], values[MIN_INSYNC_REPLICAS])
     except (KasparError, OSError) as problem:
         _say(f"{MIN_INSYNC_REPLICAS} stays as it was before the cluster has grown: {problem}")
 
@@ -132,7 +166,12 @@ def _prepare(folder: "Folder", arguments: argparse.Namespace) -> "Members":
     check_overrides(overrides)
     earlier = folder.plan()
     size = size_of(
-        folder.path, earlier, brokers=arguments.brokers, port=arguments.port, zookeepers=arguments.zookeepers
+        folder.path,
+        earlier,
+        brokers=arguments.brokers,
+        port=arguments.port,
+        zookeepers=arguments.zookeepers,
+        secure=arguments.secure,
     )
     if size.zookeepers:
         check_java()

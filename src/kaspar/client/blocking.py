@@ -65,9 +65,13 @@ class Connection:
                 self._log_in(security)
         except OSError as problem:
             self.close()
-            if security is None:
-                raise
-            raise security.explain(problem, f"{host}:{port}") from None
+            if security is not None:
+                raise security.explain(problem, f"{host}:{port}") from None
+            if isinstance(problem, ConnectionResetError):  # what a broker does that expects TLS
+                raise ConnectionResetError(
+                    "the peer closed the connection at once: it may require TLS or a log-in (security.protocol)"
+                ) from None
+            raise
         except BaseException:
             self.close()
             raise

@@ -42,10 +42,11 @@ def describe_transactions(coordinator: BrokerCoordinator) -> str:
     if coordinator.prepares:
         return "with prepared transactions, which wait for their decision without a timeout"
     timeout_ms = coordinator.timeout_ms
+    limit = "" if coordinator.max_timeout_ms is None else f" of {coordinator.max_timeout_ms}"
     return (
         f"with transactions that have a timeout of {timeout_ms} ms: these brokers do not prepare transactions. A batch "
         f"fails if it is not decided within {latest_age_ms(timeout_ms)} ms of its first record, and if its driver dies "
         "after that, the query must be running again before the timeout expires. kafka.transaction.timeout.ms changes "
-        f"it, up to the brokers' transaction.max.timeout.ms of {coordinator.max_timeout_ms}. A Kaspar broker prepares "
+        f"it, up to the brokers' transaction.max.timeout.ms{limit}. A Kaspar broker prepares "
         "transactions, unless its transaction.two.phase.commit.enable is false"
     )

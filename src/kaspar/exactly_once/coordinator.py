@@ -8,7 +8,7 @@ publisher, long before that. If brokers prepare transactions (KIP-939) the timeo
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import ProducerIdAndEpoch
 from kaspar.client.cluster import Client
 from kaspar.client.core import UnsupportedByPeer
@@ -44,13 +44,18 @@ class BrokerCoordinator:
         return transaction_support(self._client)
 
     @cached_property
-    def max_timeout_ms(self) -> int:
-        """The brokers' transaction.max.timeout.ms."""
-        return max_timeout_ms(self._client)
+    def max_timeout_ms(self) -> int | None:
+        """The brokers' transaction.max.timeout.ms; None if this principal may not read it."""
+        try:
+            return max_timeout_ms(self._client)
+        except Refused as refused:
+            if refused.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                raise
+            return None
 
     @cached_property
     def timeout_ms(self) -> int:
-        return self._given_timeout_ms or min(self.max_timeout_ms, _LONGEST_TIMEOUT_MS)
+        return self._given_timeout_ms or min(self.max_timeout_ms or _LONGEST_TIMEOUT_MS, _LONGEST_TIMEOUT_MS)
 
     @property
     def prepares(self) -> bool:
@@ -62,7 +67,16 @@ class BrokerCoordinator:
         return self.support.version < TRANSACTIONS_V2
 
     def begin(self, transactional_id: str) -> ProducerIdAndEpoch:
-        return init_producer_id(self._client, transactional_id, timeout_ms=self.timeout_ms).producer
+        try:
+            return init_producer_id(self._client, transactional_id, timeout_ms=self.timeout_ms).producer
+        except Refused as refused:
+            if refused.code is not ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+                raise
+            raise KasparError(
+                f"a transaction timeout of {self.timeout_ms} ms is more than the brokers' transaction.max.timeout.ms "
+                "allows: set kafka.transaction.timeout.ms, or allow this principal to read it (DescribeConfigs on the "
+                "cluster)"
+            ) from None
 
     def prepare(self, transactional_id: str, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
         if not self.prepares:

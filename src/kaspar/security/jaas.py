@@ -4,8 +4,8 @@
 
 A JAAS file has such modules in sections with names: `Client { ...; };`.
 
-The syntax is that of Kafka's JaasConfig. No error says anything of the text but the names of options: values are
-secrets.
+The syntax is that of Kafka's JaasConfig. Errors repeat nothing of the text but well-known words: a password that is not
+quoted as it should be may stand where another word is expected.
 """
 
 import re
@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b", "a": "\a", "v": "\v"}
+_KNOWN_OPTIONS = ("username", "password", "tokenauth", "serviceName", "keyTab", "principal")
 _CONTROL_FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 
 
@@ -68,7 +69,7 @@ def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
                 raise InvalidSetting("Login module not specified in JAAS config")
             modules.append(_entry(name, tokens))
         if next(tokens, None) != ("mark", ";"):
-            raise InvalidSetting(f"section {section} of the JAAS file does not end with '}};'")
+            raise InvalidSetting("a section of the JAAS file does not end with '};'")
     return sections
 
 
@@ -77,14 +78,15 @@ def _entry(name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:
     if kind == "end":
         raise InvalidSetting("Login module control flag not specified in JAAS config")
     if flag.upper() not in _CONTROL_FLAGS:
-        raise InvalidSetting(f"Invalid login module control flag '{flag}' in JAAS config")
+        shown = f" '{flag}'" if flag in _KNOWN_OPTIONS else ""
+        raise InvalidSetting(f"Invalid login module control flag{shown} in JAAS config")
     options: dict[str, str] = {}
     for kind, key in tokens:
         if kind == "mark" and key == ";":
             return LoginModule(name, options)
         equals, value = next(tokens, ("end", "")), next(tokens, ("end", ""))
         if kind == "mark" or equals != ("mark", "=") or value[0] not in ("quoted", "word"):
-            shown = f" for key '{key}'" if kind == "word" else ""
+            shown = f" for key '{key}'" if key in _KNOWN_OPTIONS else ""
             raise InvalidSetting(f"Value not specified{shown} in JAAS config")
         options[key] = value[1]
     raise InvalidSetting("JAAS config entry not terminated by semi-colon")

@@ -8,9 +8,22 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kaspar.base.errors import KasparError
+from kaspar.base.errors import ErrorCode, KasparError, Refused
 
 _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
+_MISSING_ACLS = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Reading needs Read on the topic; writing needs Write, and Create if it does "
+    "not exist yet",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Committing offsets needs Read on the group",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "guarantee = exactly-once needs Write and TwoPhaseCommit on all "
+    "transactional ids that start with 'kaspar-spark:'",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "An idempotent producer needs Write on a topic, or IdempotentWrite on the "
+    "cluster",
+}
+
+
+class NotAuthorized(KasparError):
+    """The principal of the query lacks an ACL."""
 
 
 @contextmanager
@@ -18,8 +31,13 @@ def without_traceback() -> Iterator[None]:
     """Around what Spark calls in a worker process; also as a decorator."""
     try:
         yield
-    except KasparError:
+    except KasparError as error:
         os.environ[_HIDE_TRACEBACK] = "1"
+        if isinstance(error, Refused) and error.code in _MISSING_ACLS:
+            raise NotAuthorized(
+                f"The user of the query is not authorized ({error}). {_MISSING_ACLS[error.code]}: "
+                "docs/spark/security.md has the list of ACLs"
+            ) from None
         raise
 
 

@@ -1,29 +1,22 @@
 """Options that begin with `kafka.`: how to connect to the cluster, for reading and for writing.
 
-This module has what both directions share, and is the one place that knows which security protocols the client
-supports: only PLAINTEXT yet, so every other security setting is refused rather than ignored.
+This module has what both directions share; security_options.py has what protects the connections.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kaspar.base.errors import KasparError
+from kaspar.spark.security_options import PREFIX, InvalidOption, SecurityOptions
 
 if TYPE_CHECKING:
     from kaspar.client import Client
 
-PREFIX = "kafka."
+__all__ = ["PREFIX", "ConnectionSettings", "InvalidOption", "connection_settings", "kafka_settings", "whole_number"]
 
-_SECURITY_PREFIXES = ("sasl.", "ssl.", "security.")
-_PLAINTEXT = "plaintext"
 _HIGHEST_PORT = 65_535
 _CLIENT_ID = "kaspar-spark"
 _REQUEST_TIMEOUT_MS = 30_000  # as Kafka's clients have it
-
-
-class InvalidOption(KasparError):
-    """An option of the data source that cannot be used. The text is for the author of the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +26,18 @@ class ConnectionSettings:
     bootstrap_servers: str
     client_id: str = _CLIENT_ID
     request_timeout_ms: int = _REQUEST_TIMEOUT_MS
+    security: SecurityOptions = field(default_factory=SecurityOptions)
 
     def client(self) -> "Client":
+        """Raises InvalidOption if the files of the security options cannot be used here."""
         from kaspar.client import Client  # a process that only parses options does not load it
 
-        return Client(self.bootstrap_servers, client_id=self.client_id, timeout_s=self.request_timeout_ms / 1000)
+        return Client(
+            self.bootstrap_servers,
+            client_id=self.client_id,
+            timeout_s=self.request_timeout_ms / 1000,
+            security=self.security.load(),
+        )
 
 
 def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +49,7 @@ def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
     """From what kafka_settings() returns. Raises InvalidOption."""
-    refuse_security(settings)
+    security = SecurityOptions.of(settings)
     servers = settings.get("bootstrap.servers", "").strip()
     if not servers:
         raise InvalidOption("Option 'kafka.bootstrap.servers' must be given: host:port of one or more brokers.")
@@ -61,18 +61,8 @@ def connection_settings(settings: Mapping[str, str]) -> ConnectionSettings:
         bootstrap_servers=servers,
         client_id=settings.get("client.id", _CLIENT_ID),
         request_timeout_ms=whole_number(settings, "request.timeout.ms", _REQUEST_TIMEOUT_MS, at_least=1, prefix=PREFIX),
+        security=security,
     )
-
-
-def refuse_security(settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        if not name.startswith(_SECURITY_PREFIXES):
-            continue
-        if name == "security.protocol" and value.lower() == _PLAINTEXT:
-            continue
-        raise InvalidOption(
-            f"Option '{PREFIX}{name}' is not supported: this client speaks PLAINTEXT only, without TLS and SASL."
-        )
 
 
 def whole_number(options: Mapping[str, str], name: str, default: int, *, at_least: int = 0, prefix: str = "") -> int:

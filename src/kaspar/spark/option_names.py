@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 from typing import Final
 
-from kaspar.spark.kafka_settings import PREFIX, InvalidOption
+from kaspar.spark.security_options import PREFIX, REFUSED, SECURITY_OPTIONS, InvalidOption
 
-_CONNECTION: Final = ("kafka.bootstrap.servers", "kafka.client.id", "kafka.request.timeout.ms")
+_CONNECTION: Final = ("kafka.bootstrap.servers", "kafka.client.id", "kafka.request.timeout.ms", *SECURITY_OPTIONS)
 
 READ_OPTIONS: Final = (
     *_CONNECTION,
@@ -100,6 +100,8 @@ _OTHERS: Final = frozenset(
         "kafka.group.instance.id",
         "kafka.group.protocol",
         "kafka.group.remote.assignor",
+        # Those that are refused, with a reason of their own.
+        *(f"{PREFIX}{name}" for name in REFUSED),
     }
 )
 """Valid options of others that resemble ours."""

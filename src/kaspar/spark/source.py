@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 
 class KasparDataSource(DataSource):
+    @without_traceback()
+    def __init__(self, options: dict[str, str]) -> None:
+        from kaspar.spark.security_options import refuse_readable_key
+
+        super().__init__(options)
+        # Here, before there is a plan that would show it. All other options are read later.
+        for name, value in options.items():
+            if name.lower() == "kafka.ssl.keystore.key":
+                refuse_readable_key(value)
+
     @classmethod
     def name(cls) -> str:
         return "kaspar"

@@ -16,14 +16,15 @@ from kaspar.client.admin.configs import (
     describe_configs,
     incremental_alter_configs,
 )
+from kaspar.supervisor.readiness import Contact
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 _ALL_BROKERS: Final = ConfigResource(ResourceType.BROKER, "")
 
 
-def keep_min_insync_replicas(bootstrap_servers: str, value: str) -> None:
+def keep_min_insync_replicas(contact: Contact, value: str) -> None:
     """Have the cluster use this value, if it keeps one of its own. Raises Refused."""
-    with Admin(bootstrap_servers) as admin:
+    with Admin(contact.address, security=contact.security) as admin:
         found = describe_configs(admin, [_ALL_BROKERS])[_ALL_BROKERS]
         if isinstance(found, Refused):
             raise found

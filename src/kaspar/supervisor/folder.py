@@ -5,6 +5,8 @@ supervisor.json    what runs: for `kaspar status` and `kaspar stop`; not there w
 lock               held by the supervisor while it runs
 broker-1/          server.properties, broker.log, data/
 zookeeper-1/       zoo.cfg, output.log, data/ (with zookeeper.log)
+security/          of a secured cluster: certificates, keys and passwords
+clients/           of a secured cluster: settings for clients
 """
 
 import contextlib
@@ -60,6 +62,14 @@ class Folder:
 
     def zookeeper(self, server_id: int) -> Path:
         return self.path / f"zookeeper-{server_id}"
+
+    @property
+    def security(self) -> Path:
+        return self.path / "security"
+
+    @property
+    def clients(self) -> Path:
+        return self.path / "clients"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

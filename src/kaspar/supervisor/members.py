@@ -11,7 +11,8 @@ from kaspar.base.errors import KasparError
 from kaspar.supervisor.child import Child
 from kaspar.supervisor.folder import Folder
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
-from kaspar.supervisor.readiness import metadata_problem, page_problem, zookeeper_problem
+from kaspar.supervisor.readiness import Contact, metadata_problem, page_problem, zookeeper_problem
+from kaspar.supervisor.security import contacts_of, security_settings, write_security
 from kaspar.supervisor.settings import broker_settings, check_settings, properties_text
 
 JVM_FLAGS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -44,6 +45,8 @@ class Members:
     plan: ClusterPlan
     brokers: tuple[Member, ...]
     zookeepers: tuple[Member, ...] = ()
+    contacts: Mapping[int, Contact] = field(default_factory=dict)
+    """Where and how brokers are reached, by their ids."""
 
     @property
     def all(self) -> tuple[Member, ...]:
@@ -67,14 +70,27 @@ def make_members(
 ) -> Members:
     """Writes their files. Raises KasparError with a sentence, before anything is written, if they could not start."""
     settings = {
-        broker: broker_settings(plan, broker, folder.broker_data(broker.id), overrides, with_metrics=with_metrics)
+        broker: broker_settings(
+            plan,
+            broker,
+            folder.broker_data(broker.id),
+            overrides,
+            with_metrics=with_metrics,
+            security=security_settings(folder, broker),
+        )
         for broker in plan.brokers
     }
     for values in settings.values():
         check_settings(values)
+    if plan.is_secured:
+        write_security(folder, plan)
+    contacts = contacts_of(folder, plan)
     servers = [_zookeeper(folder, plan, server, options or ServerOptions()) for server in plan.zookeepers]
-    brokers = [_broker(folder, broker, values, with_metrics) for broker, values in settings.items()]
-    return Members(plan, tuple(brokers), tuple(servers))
+    brokers = [
+        _broker(folder, broker, values, None if with_metrics else contacts[broker.id])
+        for broker, values in settings.items()
+    ]
+    return Members(plan, tuple(brokers), tuple(servers), contacts)
 
 
 def check_java() -> None:
@@ -89,15 +105,14 @@ def check_java() -> None:
         raise KasparError(f"{problem}. A single broker needs neither: leave out --brokers") from None
 
 
-def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], with_metrics: bool) -> Member:
+def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], contact: Contact | None) -> Member:
+    """Whether it is ready is asked at `contact`, or of its page if that is None."""
     own = folder.broker(broker.id)
     file = own / "server.properties"
     _write(file, properties_text(values))
     child = Child([sys.executable, "-m", "kaspar.cli.main", "broker", str(file)], output=own / "broker.log")
     problem = (
-        partial(page_problem, broker.metrics_port)
-        if with_metrics
-        else partial(metadata_problem, broker.id, broker.address)
+        partial(page_problem, broker.metrics_port) if contact is None else partial(metadata_problem, broker.id, contact)
     )
     return Member(f"broker {broker.id}", broker.id, child, problem)
 

@@ -21,6 +21,8 @@ class BrokerPlan:
     id: int
     port: int
     metrics_port: int
+    inside_port: int | None = None
+    """Where brokers and the supervisor reach it, if the cluster is secured. Clients use `port`."""
 
     @property
     def address(self) -> str:
@@ -51,6 +53,10 @@ class ClusterPlan:
         return ",".join(broker.address for broker in self.brokers)
 
     @property
+    def is_secured(self) -> bool:
+        return any(broker.inside_port is not None for broker in self.brokers)
+
+    @property
     def zookeeper_connect(self) -> str:
         return ",".join(f"{HOST}:{server.port}" for server in self.zookeepers)
 
@@ -62,6 +68,7 @@ class Size:
     brokers: int
     port: int
     zookeepers: int
+    is_secured: bool = False
 
     @property
     def broker_ports(self) -> range:
@@ -75,19 +82,21 @@ def size_of(
     brokers: int | None = None,
     port: int | None = None,
     zookeepers: int | None = None,
+    secure: bool = False,
 ) -> Size:
-    """What to start in a folder. What is not given (None) stays as it was at the `earlier` start there.
+    """What to start in a folder. What is not given (None) stays as it was at the `earlier` start there, and what was
+    secured stays so.
 
     Raises KasparError with a sentence where the folder's data do not allow it.
     """
     _check_given(brokers, port, zookeepers)
     if earlier is None:
         count = brokers or 1
-        size = Size(count, port or DEFAULT_PORT, 0 if count == 1 else zookeepers or 1)
+        size = Size(count, port or DEFAULT_PORT, 0 if count == 1 else zookeepers or 1, secure)
     else:
         _check_change(folder, earlier, brokers, zookeepers)
         count = brokers or len(earlier.brokers)
-        size = Size(count, port or earlier.brokers[0].port, len(earlier.zookeepers))
+        size = Size(count, port or earlier.brokers[0].port, len(earlier.zookeepers), secure or earlier.is_secured)
     if size.zookeepers == 0 and zookeepers is not None:
         raise KasparError("--zookeepers is for a cluster, and one broker keeps its metadata itself: add --brokers 3")
     if size.broker_ports[-1] > LAST_PORT:
@@ -132,11 +141,15 @@ def plan_of(size: Size, earlier: ClusterPlan | None, free_ports: Callable[[list[
     zookeepers = tuple(
         ZooKeeperPlan(number, next(ports), next(ports), next(ports)) for number in range(1, size.zookeepers + 1)
     )
-    brokers = tuple(BrokerPlan(number, port, next(ports)) for number, port in enumerate(size.broker_ports, 1))
+    brokers = tuple(
+        BrokerPlan(number, port, next(ports), next(ports) if size.is_secured else None)
+        for number, port in enumerate(size.broker_ports, 1)
+    )
     return ClusterPlan(brokers, zookeepers)
 
 
 def _other_ports(plan: ClusterPlan) -> list[int]:
     """In the order of `plan_of`: first those of the ZooKeeper servers, whose number does not change."""
     of_zookeeper = [port for each in plan.zookeepers for port in (each.port, each.peer_port, each.election_port)]
-    return of_zookeeper + [broker.metrics_port for broker in plan.brokers]
+    of_brokers = [port for each in plan.brokers for port in (each.metrics_port, each.inside_port)]
+    return of_zookeeper + [port for port in of_brokers if port is not None]

@@ -5,10 +5,13 @@ network, with a time limit.
 import http.client
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.supervisor.plan import HOST, ClusterPlan
+
+if TYPE_CHECKING:
+    from kaspar.security.client import ClientSecurity
 
 ASK_TIMEOUT_S: Final = 2.0
 
@@ -26,6 +29,14 @@ class ClusterView:
         return self.broker_ids >= ids and self.controller_id in ids
 
 
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """Where a broker is reached, and how: without `security` by PLAINTEXT."""
+
+    address: str
+    security: "ClientSecurity | None" = None
+
+
 def page_problem(metrics_port: int) -> str | None:
     """Why a broker's page /readyz says that it is not ready, as a sentence; None if it is."""
     connection = http.client.HTTPConnection(HOST, metrics_port, timeout=ASK_TIMEOUT_S)
@@ -40,9 +51,9 @@ def page_problem(metrics_port: int) -> str | None:
     return None if response.status == http.client.OK else sentence
 
 
-def metadata_problem(broker_id: int, address: str) -> str | None:
+def metadata_problem(broker_id: int, contact: Contact) -> str | None:
     """Why a broker does not serve its clients yet; None if it responds and knows itself as a broker of its cluster."""
-    view = view_of(address)
+    view = view_of(contact)
     if view is None:
         return "It does not respond."
     return None if broker_id in view.broker_ids else "It has not joined its cluster."
@@ -60,12 +71,14 @@ def zookeeper_problem(port: int) -> str | None:
             return "It does not respond."
 
 
-def view_of(address: str, timeout_s: float = ASK_TIMEOUT_S) -> ClusterView | None:
-    """What the broker at this address says; None if it does not respond."""
+def view_of(contact: Contact, timeout_s: float = ASK_TIMEOUT_S) -> ClusterView | None:
+    """What this broker says; None if it does not respond."""
     from kaspar.client import Client
 
     try:
-        with Client(address, client_id="kaspar-supervisor", timeout_s=timeout_s) as client:
+        with Client(
+            contact.address, client_id="kaspar-supervisor", timeout_s=timeout_s, security=contact.security
+        ) as client:
             response = client.refresh_metadata([])
     except (KasparError, OSError):
         return None
@@ -73,6 +86,6 @@ def view_of(address: str, timeout_s: float = ASK_TIMEOUT_S) -> ClusterView | Non
     return ClusterView(frozenset(broker.node_id for broker in response.brokers), controller_id)
 
 
-def first_view(addresses: Sequence[str]) -> ClusterView | None:
+def first_view(contacts: Sequence[Contact]) -> ClusterView | None:
     """What the first broker that responds says of its cluster."""
-    return next((view for address in addresses if (view := view_of(address)) is not None), None)
+    return next((view for contact in contacts if (view := view_of(contact)) is not None), None)

@@ -33,9 +33,15 @@ _HEAD: Final = "# Written at every start by 'kaspar up'. To change a setting, st
 
 
 def broker_settings(
-    plan: ClusterPlan, broker: BrokerPlan, data_dir: Path, overrides: Mapping[str, str], *, with_metrics: bool = True
+    plan: ClusterPlan,
+    broker: BrokerPlan,
+    data_dir: Path,
+    overrides: Mapping[str, str],
+    *,
+    with_metrics: bool = True,
+    security: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The settings of one broker."""
+    """The settings of one broker. `security`: those that make it a secured one."""
     values = {
         "node.id": str(broker.id),
         "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
@@ -49,7 +55,10 @@ def broker_settings(
             "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
             "zookeeper.connection.timeout.ms": str(CONNECTION_TIMEOUT_MS),
         }
-    return {**values, **overrides}
+    for name in security or {}:
+        if name in overrides:
+            raise InvalidSetting(f"--override {name} would undo what --secure sets")
+    return {**values, **(security or {}), **overrides}
 
 
 def replication_settings(brokers: int) -> dict[str, str]:

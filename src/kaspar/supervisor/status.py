@@ -12,6 +12,7 @@ from enum import StrEnum
 from kaspar.supervisor.folder import Folder, Running, RunningMember
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
 from kaspar.supervisor.readiness import ClusterView, first_view, page_problem, zookeeper_problem
+from kaspar.supervisor.security import clients_can_log_in, contacts_of
 
 
 class MemberState(StrEnum):
@@ -43,7 +44,7 @@ class ZooKeeperStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """`ready`: all members are, and a broker names all brokers and the controller."""
+    """`ready`: all members are, a broker names all brokers and the controller, and users of a secured cluster exist."""
 
     ready: bool
     brokers: tuple[BrokerStatus, ...]
@@ -65,7 +66,7 @@ def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
         brokers = [threads.submit(_broker, broker, running) for broker in plan.brokers]
         zookeepers = tuple(each.result() for each in servers)
         states = [each.result() for each in brokers]
-    view = _view(plan, states)
+    view = _view(folder, plan, states)
     statuses = tuple(
         BrokerStatus(
             id=broker.id,
@@ -78,16 +79,16 @@ def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
         )
         for broker, (pid, state) in zip(plan.brokers, states, strict=True)
     )
-    status = ClusterStatus(view is not None and view.is_complete(plan), statuses, zookeepers)
+    is_complete = view is not None and view.is_complete(plan) and clients_can_log_in(folder, plan)
+    status = ClusterStatus(is_complete, statuses, zookeepers)
     return status if set(status.states) == {MemberState.READY} else replace(status, ready=False)
 
 
-def _view(plan: ClusterPlan, states: list[tuple[int | None, MemberState]]) -> ClusterView | None:
+def _view(folder: Folder, plan: ClusterPlan, states: list[tuple[int | None, MemberState]]) -> ClusterView | None:
     """From a broker that is ready: another one's metadata may be old."""
-    ready = [
-        broker.address for broker, (_, state) in zip(plan.brokers, states, strict=True) if state is MemberState.READY
-    ]
-    return first_view(ready)
+    ready = [broker.id for broker, (_, state) in zip(plan.brokers, states, strict=True) if state is MemberState.READY]
+    contacts = contacts_of(folder, plan) if ready else {}
+    return first_view([contacts[broker_id] for broker_id in ready])
 
 
 def _broker(broker: BrokerPlan, running: Running | None) -> tuple[int | None, MemberState]:

@@ -34,8 +34,7 @@ def stopping_order(members: Members) -> list[Member]:
     """The brokers, the controller last."""
     if len(members.brokers) == 1:
         return list(members.brokers)
-    plans = {broker.id: broker for broker in members.plan.brokers}
-    view = first_view([plans[broker.id].address for broker in members.brokers if broker.child.is_running])
+    view = first_view([members.contacts[broker.id] for broker in members.brokers if broker.child.is_running])
     controller_id = None if view is None else view.controller_id
     return sorted(members.brokers, key=lambda broker: (broker.id == controller_id, broker.id))
 

@@ -55,9 +55,12 @@ class Supervisor:
         say: Callable[[str], None],
         *,
         when_complete: Callable[[], None] = lambda: None,
+        when_ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """`when_complete` is called, in a thread, when all brokers see each other for the first time."""
+        """`when_complete` is called, in a thread, when all brokers see each other for the first time; `when_ready`
+        after that, when it was said that they are ready."""
         self._when_complete = when_complete
+        self._when_ready = when_ready
         self._folder = folder
         self._members = members
         self._say = say
@@ -135,6 +138,7 @@ class Supervisor:
         if not waiting and self._is_complete():
             self._was_ready = True
             self._say(self._ready_line())
+            self._when_ready()
         elif now >= self._progress_at:
             self._progress_at = now + _PROGRESS_EVERY_S
             for member in waiting:
@@ -152,7 +156,7 @@ class Supervisor:
 
     def _sees_all(self) -> bool:
         plan = self._members.plan
-        view = first_view([broker.address for broker in plan.brokers])
+        view = first_view([self._members.contacts[broker.id] for broker in plan.brokers])
         if view is None or not view.is_complete(plan):
             return False
         self._when_complete()

@@ -26,6 +26,7 @@ from kaspar.supervisor.plan import plan_of, size_of
 from kaspar.supervisor.ports import consecutive_free_ports, free_ports, refuse_used_ports
 from kaspar.supervisor.probes import wait_ready
 from kaspar.supervisor.readiness import first_view, view_of
+from kaspar.supervisor.security import CLIENT, client_access, create_users
 from kaspar.supervisor.stopping import stop_members
 
 START_TIMEOUT_S: Final = 60.0
@@ -60,14 +61,17 @@ class Cluster:
         port: int | None = None,
         overrides: Mapping[str, str] | None = None,
         metrics: bool = False,
+        secure: bool = False,
     ) -> None:
-        """`port` is that of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`)."""
+        """`port` is that of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`).
+        `secure`: as `kaspar up --secure`; `client_settings()` has what librdkafka needs."""
         self._removes_data = data_dir is None
         self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
         self._folder = Folder(self.data_dir)
         self._overrides = dict(overrides or {})
         self._wanted = (brokers, zookeepers, port)
         self._metrics = metrics
+        self._secure = secure
         self._members: Members | None = None
         self._locked = contextlib.ExitStack()
 
@@ -102,13 +106,17 @@ class Cluster:
             member.child.start()
         wait_ready(members.all, START_TIMEOUT_S)
         self.wait_complete()
+        if members.plan.is_secured:
+            create_users(self._folder, members.contacts)
 
     def _prepare(self) -> Members:
         brokers, zookeepers, port = self._wanted
         earlier = self._folder.plan()
         if port is None and earlier is None:
             port = consecutive_free_ports(brokers)[0]
-        size = size_of(self._folder.path, earlier, brokers=brokers, port=port, zookeepers=zookeepers)
+        size = size_of(
+            self._folder.path, earlier, brokers=brokers, port=port, zookeepers=zookeepers, secure=self._secure
+        )
         if size.zookeepers:
             check_java()
         refuse_used_ports(size.broker_ports)
@@ -121,7 +129,8 @@ class Cluster:
         """Return when every broker sees all brokers, and the controller among them."""
         until = time.monotonic() + timeout_s
         for broker in self._started.plan.brokers:
-            while (view := view_of(broker.address)) is None or not view.is_complete(self._started.plan):
+            contact = self._started.contacts[broker.id]
+            while (view := view_of(contact)) is None or not view.is_complete(self._started.plan):
                 if time.monotonic() > until:
                     raise KasparError(f"broker {broker.id} did not see all brokers within {timeout_s:.0f} s: {view}")
                 time.sleep(_PAUSE_S)
@@ -165,6 +174,14 @@ class Cluster:
         """Of all brokers, also of those that are down."""
         return self._started.plan.bootstrap_servers
 
+    def client_settings(self, user: str = CLIENT) -> dict[str, str]:
+        """For librdkafka: the bootstrap servers and, of a secured cluster, how `admin` or `client` logs in."""
+        plan = self._started.plan
+        if not plan.is_secured:
+            return {"bootstrap.servers": plan.bootstrap_servers}
+        (access,) = [each for each in client_access(self._folder, plan) if each.user == user]
+        return access.librdkafka
+
     @property
     def zookeeper_connect(self) -> str:
         return self._started.plan.zookeeper_connect
@@ -200,7 +217,7 @@ class Cluster:
         until = time.monotonic() + timeout_s
         while True:
             running = [each for each in self._started.plan.brokers if self._broker(each.id).child.is_running]
-            view = first_view([broker.address for broker in running])
+            view = first_view([self._started.contacts[broker.id] for broker in running])
             if view is not None and view.controller_id in {broker.id for broker in running}:
                 assert view.controller_id is not None  # it is in the set
                 return view.controller_id

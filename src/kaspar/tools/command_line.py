@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from kaspar import __version__
 from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.client import Client
 from kaspar.client.admin import Admin
 from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S
 
@@ -99,15 +100,6 @@ def integer(text: str) -> int:
         raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}'") from None
 
 
-def add_command_config(options: KafkaOptions) -> None:
-    options.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="a properties file with settings of the client: request.timeout.ms, default.api.timeout.ms, client.id, "
-        "security.protocol, sasl.* and ssl.*",
-    )
-
-
 def open_admin(
     servers: str,
     config_file: str | None = None,
@@ -135,6 +127,20 @@ def open_admin(
         )
     except ValueError:
         raise CommandFailed(f"Invalid url in bootstrap servers: {servers} is not a list of host:port") from None
+
+
+def open_client(servers: str, config_file: str | None = None, *, client_id: str, timeout_s: float) -> Client:
+    """A wire client; settings of the file win. Nothing is sent yet. Raises CommandFailed with a sentence."""
+    settings = _read(config_file) if config_file is not None else {}
+    try:
+        return Client(
+            servers,
+            client_id=settings.get("client.id") or client_id,
+            timeout_s=_seconds(settings, "request.timeout.ms", timeout_s),
+            security=_security(config_file, settings),
+        )
+    except ValueError:
+        raise CommandFailed(f"{servers} is not a list of host:port") from None
 
 
 def _security(config_file: str | None, settings: dict[str, str]) -> "ClientSecurity | None":

@@ -10,10 +10,10 @@ from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin import Admin, ElectionType, elect_leaders
 from kaspar.tools import json_fields
+from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import (
     CommandFailed,
     KafkaOptions,
-    add_command_config,
     integer,
     open_admin,
     read_file,

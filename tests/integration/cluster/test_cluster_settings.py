@@ -6,6 +6,7 @@ from kaspar.base.errors import Refused
 from kaspar.client.admin import Admin
 from kaspar.client.admin.configs import ConfigResource, ResourceType, describe_configs
 from kaspar.supervisor.cluster_settings import MIN_INSYNC_REPLICAS, keep_min_insync_replicas
+from kaspar.supervisor.readiness import Contact
 from tests.peers.kaspar import KasparProcess
 
 ALL_BROKERS = ConfigResource(ResourceType.BROKER, "")
@@ -22,7 +23,7 @@ def kept(broker: KasparProcess) -> str | None:
 def test_min_insync_replicas_is_kept_by_the_cluster_and_raised_when_it_grows(tmp_path: Path) -> None:
     with KasparProcess(tmp_path, overrides={MIN_INSYNC_REPLICAS: "1"}) as broker:
         assert kept(broker) == "1"
-        keep_min_insync_replicas(broker.bootstrap, "2")
+        keep_min_insync_replicas(Contact(broker.bootstrap), "2")
         assert kept(broker) == "2"
         broker.restart()
         assert kept(broker) == "2", "whatever its file says"

@@ -30,7 +30,10 @@ def test_a_quoted_value_is_read_back(value: str) -> None:
     [
         ("", "Login module not specified in JAAS config"),
         (f"{PLAIN}", "Login module control flag not specified in JAAS config"),
-        (f"{PLAIN} sometimes;", "Invalid login module control flag 'sometimes' in JAAS config"),
+        (f"{PLAIN} hunter2;", "Invalid login module control flag in JAAS config"),
+        (f"{PLAIN} username=u;", "Invalid login module control flag 'username' in JAAS config"),
+        (f"{PLAIN} required password=my;hunter2 ;", "Invalid login module control flag in JAAS config"),
+        (f"{PLAIN} required password=my hunter2 ;", "Value not specified in JAAS config"),
         (f'{PLAIN} required password="hunter2"', "JAAS config entry not terminated by semi-colon"),
         (f"{PLAIN} required password;", "Value not specified for key 'password' in JAAS config"),
         (f'{PLAIN} required "hunter2" = ;', "Value not specified in JAAS config"),

@@ -22,8 +22,21 @@ metadata.max.age.ms metadata.max.idle.ms metadata.recovery.rebootstrap.trigger.m
 metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms partition.assignment.strategy
 partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys
 receive.buffer.bytes reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retries retry.backoff.max.ms
-retry.backoff.ms sasl.mechanism security.protocol send.buffer.bytes session.timeout.ms share.acknowledgement.mode
-socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms ssl.truststore.location
+retry.backoff.ms sasl.client.callback.handler.class sasl.jaas.config sasl.kerberos.kinit.cmd
+sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+sasl.kerberos.ticket.renew.window.factor sasl.login.callback.handler.class sasl.login.class
+sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds
+sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism sasl.oauthbearer.assertion.algorithm
+sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
+sasl.oauthbearer.header.urlencode sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope.claim.name
+sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url security.protocol security.providers
+send.buffer.bytes session.timeout.ms share.acknowledgement.mode socket.connection.setup.timeout.max.ms
+socket.connection.setup.timeout.ms ssl.cipher.suites ssl.enabled.protocols ssl.endpoint.identification.algorithm
+ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key
+ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.protocol ssl.provider
+ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location
+ssl.truststore.password ssl.truststore.type
 transaction.timeout.ms transaction.two.phase.commit.enable transactional.id value.deserializer value.serializer
 """
 """Every setting of Kafka's consumer and producer: what has no meaning here is ignored."""
@@ -52,7 +65,7 @@ def test_a_read_and_a_write_may_have_the_same_options() -> None:
     refuse_misspelled([name.upper() for name in (*READ_OPTIONS, *WRITE_OPTIONS)], WRITE_OPTIONS)
 
 
-@pytest.mark.parametrize("page", ["reading.md", "writing.md", "formats.md", "exactly-once.md"])
+@pytest.mark.parametrize("page", ["reading.md", "writing.md", "formats.md", "exactly-once.md", "security.md"])
 def test_options_that_a_page_names_are_known(page: str) -> None:
     rows = re.findall(r"^\| (`[a-zA-Z].*?) \|", (DOCS / page).read_text(), re.M)
     named = [name for row in rows for name in re.findall(r"`([a-zA-Z][\w.]*)`", row)]
@@ -81,6 +94,9 @@ def test_options_that_a_page_names_are_known(page: str) -> None:
         ("includeHeader", "includeHeaders"),
         ("valueFormat", "value.format"),
         ("failOnDataLos", "failOnDataLoss"),
+        ("kafka.sasl.mechanisms", "kafka.sasl.mechanism"),
+        ("sasl.jaas.config", "kafka.sasl.jaas.config"),
+        ("kafka.truststore.location", "kafka.ssl.truststore.location"),
     ],
 )
 def test_option_of_a_read_that_is_nearly_right(given: str, right: str) -> None:

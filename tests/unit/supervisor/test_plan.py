@@ -22,9 +22,15 @@ def _ports(wanted: list[int]) -> Iterator[int]:
     return chain(wanted, count(20_000))
 
 
-def _refusal(earlier: ClusterPlan | None = None, **wanted: int | None) -> str:
+def _refusal(
+    earlier: ClusterPlan | None = None,
+    *,
+    brokers: int | None = None,
+    port: int | None = None,
+    zookeepers: int | None = None,
+) -> str:
     with pytest.raises(KasparError) as refused:
-        size_of(FOLDER, earlier, **wanted)
+        size_of(FOLDER, earlier, brokers=brokers, port=port, zookeepers=zookeepers)
     return str(refused.value)
 
 
@@ -100,3 +106,23 @@ def test_ensemble_names_all_its_servers() -> None:
     plan = plan_of(Size(3, 9092, 3), None, _ports)
     assert plan.zookeeper_connect == "127.0.0.1:20000,127.0.0.1:20003,127.0.0.1:20006"
     assert len({port for each in plan.zookeepers for port in (each.port, each.peer_port, each.election_port)}) == 9
+
+
+def test_secured_brokers_have_a_port_for_each_other_which_stays() -> None:
+    size = size_of(FOLDER, None, brokers=2, secure=True)
+    plan = plan_of(size, None, _ports)
+    assert plan.is_secured
+    assert (
+        len({port for broker in plan.brokers for port in (broker.port, broker.metrics_port, broker.inside_port)}) == 6
+    )
+    again = plan_of(size_of(FOLDER, plan, brokers=3), plan, _ports)
+    assert again.brokers[:2] == plan.brokers
+    assert again.brokers[2].inside_port is not None
+
+
+def test_folder_that_was_not_secured_can_be() -> None:
+    assert not plan_of(size_of(FOLDER, THREE), THREE, _ports).is_secured
+    plan = plan_of(size_of(FOLDER, THREE, secure=True), THREE, _ports)
+    assert plan.is_secured
+    assert [broker.port for broker in plan.brokers] == [broker.port for broker in THREE.brokers]
+    assert plan.zookeepers == THREE.zookeepers

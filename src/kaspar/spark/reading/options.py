@@ -19,7 +19,6 @@ from kaspar.spark.kafka_settings import (
     InvalidOption,
     connection_settings,
     kafka_settings,
-    refuse_security,
     whole_number,
 )
 from kaspar.spark.offsets import (
@@ -33,7 +32,7 @@ from kaspar.spark.offsets import (
 from kaspar.spark.option_names import READ_OPTIONS, refuse_misspelled
 from kaspar.spark.reading.java_patterns import python_pattern
 
-__all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscription", "refuse_security"]
+__all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscription"]
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """In the order of Spark's own source; `headers` only on request."""

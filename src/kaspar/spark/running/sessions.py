@@ -23,6 +23,8 @@ LOOPBACK_MASTERS: Final = re.compile(r"spark://(localhost|127\.[\d.]+)(:\d+)?")
 UNDER_SPARK_SUBMIT: Final = "PYSPARK_GATEWAY_PORT"  # set in the environment of programs that spark-submit runs
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 WORKER_PYTHON: Final = Path(__file__).with_name("worker_python.sh")
+REDACTION: Final = "spark.sql.redaction.options.regex"
+SPARKS_REDACTION: Final = "(?i)url"
 WRAPPED_PYTHON: Final = "KASPAR_SPARK_PYTHON"  # environment variable: the Python that the script above runs
 
 
@@ -126,10 +128,15 @@ def _worker_python(python: str) -> str:
 
 
 def register(session: "SparkSession") -> None:
-    """Register the format "kaspar". Spark finds it by itself, unless another pyspark_* package fails to import."""
+    """Register the format "kaspar", and have Spark redact its secrets. Spark finds the format by itself, unless another
+    pyspark_* package fails to import.
+    """
+    from kaspar.spark.security_options import REDACTED
     from kaspar.spark.source import KasparDataSource
 
     session.dataSource.register(KasparDataSource)
+    if session.conf.get(REDACTION, SPARKS_REDACTION) == SPARKS_REDACTION:  # not if the program has set its own
+        session.conf.set(REDACTION, REDACTED)
 
 
 def _given_to_spark_submit() -> dict[str, str]:

@@ -105,8 +105,6 @@ class WriteOptions:
     """txnAppId: the name under which batches of this writer are counted."""
     version: int | None
     """txnVersion: the number of the batch."""
-    given: Mapping[str, str]
-    """All options, by lower-case name."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "WriteOptions":
@@ -147,7 +145,6 @@ class WriteOptions:
             producer=producer,
             query=query,
             version=version,
-            given=given,
         )
 
 

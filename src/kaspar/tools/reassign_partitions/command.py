@@ -7,9 +7,9 @@ from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin import Admin
+from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import (
     KafkaOptions,
-    add_command_config,
     integer,
     open_admin,
     read_file,

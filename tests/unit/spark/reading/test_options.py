@@ -219,14 +219,10 @@ def test_settings_of_the_consumer_that_spark_decides_itself_are_refused(setting:
         options(**{f"kafka__{setting.replace('.', '__')}": "x"})
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("security.protocol", "SASL_SSL"), ("sasl.mechanism", "PLAIN"), ("ssl.truststore.location", "/x")],
-)
-def test_security_is_refused_rather_than_ignored(setting: str, value: str) -> None:
-    with pytest.raises(InvalidOption, match="PLAINTEXT"):
-        options(**{f"kafka__{setting.replace('.', '__')}": value})
-    options(kafka__security__protocol="plaintext")
+def test_security_options_are_part_of_the_connection() -> None:
+    security = options(kafka__security__protocol="ssl", kafka__ssl__truststore__location="/x").connection.security
+    assert (security.protocol, dict(security.properties)["ssl.truststore.location"]) == ("SSL", "/x")
+    assert options(kafka__security__protocol="plaintext").connection == options().connection
 
 
 @pytest.mark.parametrize("servers", ["", "localhost", "localhost:", ":9092", "localhost:kafka", "localhost:65536"])

@@ -74,7 +74,7 @@ def test_more_requests_in_flight_rule_idempotence_out() -> None:
         ({"kafka__key__serializer": "x"}, r"'kafka\.key\.serializer' is not supported"),
         ({"kafka__value__serializer": "x"}, r"'kafka\.value\.serializer' is not supported"),
         ({"kafka__transactional__id": "x"}, r"'kafka\.transactional\.id' is not supported: use guarantee"),
-        ({"kafka__sasl__mechanism": "PLAIN"}, "PLAINTEXT only"),
+        ({"kafka__sasl__mechanism": "PLAIN"}, "has no effect with kafka.security.protocol = PLAINTEXT"),
         ({"kafka__compression": "zstd"}, "no option 'kafka.compression'. Did you mean 'kafka.compression.type'"),
         ({"kafka__acks": "2"}, r"'kafka\.acks' must be one of all, -1, 0, 1, and '2' is not"),
         ({"kafka__compression__type": "rar"}, r"must be one of none, gzip, snappy, lz4, zstd, and 'rar' is not"),

@@ -1,0 +1,139 @@
+"""SASL_SSL for the brokers and clients of tests: certificates, a SCRAM user, and the settings of each client.
+
+Brokers keep PLAINTEXT beside it, on which everybody is a super user: tests prepare and look at topics there.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from kaspar.acls.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from kaspar.base.errors import ErrorCode
+from kaspar.client import Client
+from kaspar.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from kaspar.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from kaspar.security.certificates import CertificateAuthority
+
+LISTENER = "OUTSIDE"
+MECHANISM = "SCRAM-SHA-512"
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    name: str
+    password: str
+
+    @property
+    def jaas(self) -> str:
+        return (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            f'username="{self.name}" password="{self.password}";'
+        )
+
+
+def write_certificates(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    authority = CertificateAuthority.new()
+    (folder / "ca.pem").write_bytes(authority.certificate)
+    (folder / "broker.pem").write_bytes(authority.issue("broker", hosts=["localhost", "127.0.0.1"]).key_and_chain)
+    (folder / "client.pem").write_bytes(authority.issue("client").key_and_chain)
+
+
+def broker_settings(folder: Path, *, plain_port: int, secure_port: int) -> dict[str, str]:
+    listeners = f"PLAINTEXT://127.0.0.1:{plain_port},{LISTENER}://127.0.0.1:{secure_port}"
+    return {
+        "listeners": listeners,
+        "advertised.listeners": listeners,
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,{LISTENER}:SASL_SSL",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "ca.pem"),
+        "sasl.enabled.mechanisms": MECHANISM,
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": "User:ANONYMOUS",
+    }
+
+
+def java_settings(folder: Path, user: User) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "ca.pem"),
+        "sasl.mechanism": MECHANISM,
+        "sasl.jaas.config": user.jaas,
+    }
+
+
+def librdkafka_settings(folder: Path, user: User) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(folder / "ca.pem"),
+        "sasl.mechanism": MECHANISM,
+        "sasl.username": user.name,
+        "sasl.password": user.password,
+    }
+
+
+def add_user(admin: AdminClient, user: User) -> None:
+    credential = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    upsertion = UserScramCredentialUpsertion(user.name, credential, user.password.encode())
+    for done in admin.alter_user_scram_credentials([upsertion]).values():
+        done.result(30)
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """One that allows something. A name that ends with * is a prefix."""
+
+    resource: ResourceType
+    name: str
+    operation: AclOperation
+
+    @property
+    def pattern(self) -> tuple[str, PatternType]:
+        is_prefix = self.name.endswith("*")
+        return self.name.removesuffix("*"), PatternType.PREFIXED if is_prefix else PatternType.LITERAL
+
+
+def allow(bootstrap: str, user: User, acls: Iterable[Acl]) -> None:
+    creations = tuple(
+        AclCreation(
+            resource_type=each.resource,
+            resource_name=each.pattern[0],
+            resource_pattern_type=each.pattern[1],
+            principal=f"User:{user.name}",
+            host="*",
+            operation=each.operation,
+            permission_type=AclPermissionType.ALLOW,
+        )
+        for each in acls
+    )
+    with Client(bootstrap) as client:
+        created = client.request_controller(CreateAclsRequest(creations=creations), CreateAclsResponse)
+    assert all(result.error_code == ErrorCode.NONE for result in created.results), created
+
+
+def disallow(bootstrap: str, user: User, acl: Acl) -> None:
+    name, pattern = acl.pattern
+    wanted = DeleteAclsFilter(
+        resource_type_filter=acl.resource,
+        resource_name_filter=name,
+        pattern_type_filter=pattern,
+        principal_filter=f"User:{user.name}",
+        host_filter="*",
+        operation=acl.operation,
+        permission_type=AclPermissionType.ALLOW,
+    )
+    with Client(bootstrap) as client:
+        deleted = client.request_controller(DeleteAclsRequest(filters=(wanted,)), DeleteAclsResponse)
+    assert [len(result.matching_acls) for result in deleted.filter_results] == [1], deleted
