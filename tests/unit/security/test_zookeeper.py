@@ -127,7 +127,7 @@ def test_login_is_that_of_kafkas_jaas_file(tmp_path: Path) -> None:
     ("text", "options", "sentence"),
     [
         (None, "", "login.conf, which KAFKA_OPTS names, cannot be read: No such file"),
-        ("Client {", "", "section Client of the JAAS file does not end"),
+        ("Client {", "", "a section of the JAAS file does not end"),
         ("Client", "", "a section of a JAAS file has the form"),
         (f"Client {{ {LOGIN} {LOGIN} }};", "", "must have one login module, and has 2"),
         ("Other { };", "-Dzookeeper.sasl.clientconfig=Mine", "has no section Mine"),
