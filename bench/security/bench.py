@@ -1,5 +1,6 @@
 """What every case of security is handed, beside what all are (bench/bench.py): certificates, users, ACLs and quotas."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,19 @@ _SALT = b"the salt of a benchmark"
 class SecurityBench(Bench):
     tools: TlsPrograms
     certificates: Certificates = field(kw_only=True)
+
+    def new_broker(self, side: Side) -> BrokerProcess:
+        """The side's broker, started on first use. It has not taken any load: the case that wants it warms it up."""
+        if side.name not in self._warm:
+            self._warm[side.name] = side.make(self.folder / side.name)
+            self._warm[side.name].start()
+        return self._warm[side.name]
+
+    def drop_broker(self, side: Side) -> None:
+        broker = self._warm.pop(side.name, None)
+        if broker is not None:
+            broker.kill()
+            shutil.rmtree(broker.folder, ignore_errors=True)
 
     @property
     def tls_settings(self) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ _IN_FLIGHT = 5
 _RECORD_BYTES = 100
 _ACKS = "1"
 _TURNS = 4
-_TURN_SECONDS = 2.5
-_WARM_UP_SECONDS = 2.0
+_TURN_SECONDS = 2.0
+_WARM_UP_SECONDS = 10.0
 _RESPONSES_MISSING = 3  # the load's exit code when responses were missing at the end
 
 _RATE_GOAL = 0.95
@@ -93,7 +93,7 @@ class _Cost(SecurityCase):
 
     def warm_up(self, bench: SecurityBench, side: Side) -> None:
         for broker_of in (self.with_it, self.without_it):
-            self._send(bench, broker_of(bench, side), _WARM_UP_SECONDS)
+            self._send(bench, broker_of(bench, side), max(2.0, _WARM_UP_SECONDS * bench.scale))
 
     def measure(self, bench: SecurityBench, side: Side) -> Mapping[str, float]:
         with_it, without_it = Sum(), Sum()
@@ -132,10 +132,10 @@ class Acls(_Cost):
         create_acls(guarded, [*handful(), *self._others()])
 
     def with_it(self, bench: SecurityBench, side: Side) -> BrokerProcess:
-        return bench.warm_broker(authorizing(side, self.name))
+        return bench.new_broker(authorizing(side, self.name))
 
     def tear_down(self, bench: SecurityBench, side: Side) -> None:
-        self.with_it(bench, side).kill()
+        bench.drop_broker(authorizing(side, self.name))
         Topics(self.without_it(bench, side)).delete(_TOPIC)
 
 
