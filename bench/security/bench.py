@@ -38,12 +38,8 @@ class SecurityBench(Bench):
     tools: TlsPrograms
     certificates: Certificates = field(kw_only=True)
 
-    def new_broker(self, side: Side) -> BrokerProcess:
-        """The side's broker, started on first use. It has not taken any load: the case that wants it warms it up."""
-        if side.name not in self._warm:
-            self._warm[side.name] = side.make(self.folder / side.name)
-            self._warm[side.name].start()
-        return self._warm[side.name]
+    def _warm_up(self, broker: BrokerProcess) -> None:
+        """Every case warms up what it measures: most of these brokers see one kind of load only."""
 
     def drop_broker(self, side: Side) -> None:
         broker = self._warm.pop(side.name, None)

@@ -132,7 +132,7 @@ class Acls(_Cost):
         create_acls(guarded, [*handful(), *self._others()])
 
     def with_it(self, bench: SecurityBench, side: Side) -> BrokerProcess:
-        return bench.new_broker(authorizing(side, self.name))
+        return bench.warm_broker(authorizing(side, self.name))
 
     def tear_down(self, bench: SecurityBench, side: Side) -> None:
         bench.drop_broker(authorizing(side, self.name))
