@@ -28,7 +28,7 @@ from kaspar.security.scram import MECHANISM_TYPES, MIN_ITERATIONS, salted_passwo
 from tests.peers.process import BrokerProcess
 from tests.peers.raw_client import RawClient
 
-ACLS_OF_A_REQUEST = 1000
+ACLS_OF_A_REQUEST = 5000
 _ADMIN_TIMEOUT_SECONDS = 120.0
 _SALT = b"the salt of a benchmark"
 

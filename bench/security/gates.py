@@ -21,9 +21,9 @@ _CONNECTIONS = 10
 _IN_FLIGHT = 5
 _RECORD_BYTES = 100
 _ACKS = "1"
-_TURNS = 4
+_TURNS = 6
 _TURN_SECONDS = 2.0
-_WARM_UP_SECONDS = 10.0
+_WARM_UP_SECONDS = 10.0  # also of a quick run: a JVM that is not warm takes ten times as much CPU
 _RESPONSES_MISSING = 3  # the load's exit code when responses were missing at the end
 
 _RATE_GOAL = 0.95
@@ -93,7 +93,7 @@ class _Cost(SecurityCase):
 
     def warm_up(self, bench: SecurityBench, side: Side) -> None:
         for broker_of in (self.with_it, self.without_it):
-            self._send(bench, broker_of(bench, side), max(2.0, _WARM_UP_SECONDS * bench.scale))
+            self._send(bench, broker_of(bench, side), _WARM_UP_SECONDS)
 
     def measure(self, bench: SecurityBench, side: Side) -> Mapping[str, float]:
         with_it, without_it = Sum(), Sum()
