@@ -1,11 +1,12 @@
 """What ACLs and quotas cost a broker, as a share of its own rate without them.
 
 The load is requests of one record: nothing else is as little work, so nothing else shows the cost as much. A round of
-one broker alternates between with and without several times, for a few seconds each, and compares the sums: so what
-other processes do hits both alike.
+one broker alternates between with and without many times, for a second each, and takes the median of the ratios of
+turns that followed each other: so what other processes do hits both alike.
 """
 
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 
 from bench.acl_checks import acls as many_acls
 from bench.bench import Load
@@ -21,8 +22,8 @@ _CONNECTIONS = 10
 _IN_FLIGHT = 5
 _RECORD_BYTES = 100
 _ACKS = "1"
-_TURNS = 6
-_TURN_SECONDS = 2.0
+_TURNS = 12
+_TURN_SECONDS = 1.0
 _WARM_UP_SECONDS = 10.0  # also of a quick run: a JVM that is not warm takes ten times as much CPU
 _RESPONSES_MISSING = 3  # the load's exit code when responses were missing at the end
 
@@ -33,26 +34,21 @@ _TOPIC = "bench-requests"
 _USER = "User:ANONYMOUS"
 
 
-class Sum:
-    """Of the loads of one round."""
+class Turns:
+    """The loads of one kind, with or without, in the order in which they ran."""
 
     def __init__(self) -> None:
-        self._rates: list[float] = []
-        self._requests = self._cpu_seconds = 0.0
+        self.rates: list[float] = []
+        self.cpu_us: list[float] = []  # per request
 
     def add(self, load: Load) -> None:
-        self._rates.append(load["rate"])
-        self._requests += load["requests"]
-        self._cpu_seconds += load.broker_cpu_seconds
+        self.rates.append(load["rate"])
+        self.cpu_us.append(load.broker_cpu_seconds / load["requests"] * 1e6)
 
-    @property
-    def rate(self) -> float:
-        return sum(self._rates) / len(self._rates)
 
-    @property
-    def cpu_us(self) -> float:
-        """Per request."""
-        return self._cpu_seconds / self._requests * 1e6
+def _median_ratio(these: Sequence[float], those: Sequence[float]) -> float:
+    """Of turns that followed each other."""
+    return statistics.median(this / that for this, that in zip(these, those, strict=True))
 
 
 class _Cost(SecurityCase):
@@ -96,18 +92,18 @@ class _Cost(SecurityCase):
             self._send(bench, broker_of(bench, side), _WARM_UP_SECONDS)
 
     def measure(self, bench: SecurityBench, side: Side) -> Mapping[str, float]:
-        with_it, without_it = Sum(), Sum()
-        seconds = max(1.0, _TURN_SECONDS * bench.scale)
-        pair: list[tuple[Callable[[SecurityBench, Side], BrokerProcess], Sum]]
+        with_it, without_it = Turns(), Turns()
+        seconds = max(0.5, _TURN_SECONDS * bench.scale)
+        pair: list[tuple[Callable[[SecurityBench, Side], BrokerProcess], Turns]]
         pair = [(self.with_it, with_it), (self.without_it, without_it)]
         for turn in range(_TURNS):
             for broker_of, into in pair if turn % 2 == 0 else reversed(pair):
                 into.add(self._send(bench, broker_of(bench, side), seconds))
         return {
-            f"{self.name}_rate": with_it.rate,
-            f"{self.name}_cpu": with_it.cpu_us,
-            f"{self.name}_share": with_it.rate / without_it.rate,
-            f"{self.name}_cpu_share": with_it.cpu_us / without_it.cpu_us,
+            f"{self.name}_rate": statistics.median(with_it.rates),
+            f"{self.name}_cpu": statistics.median(with_it.cpu_us),
+            f"{self.name}_share": _median_ratio(with_it.rates, without_it.rates),
+            f"{self.name}_cpu_share": _median_ratio(with_it.cpu_us, without_it.cpu_us),
         }
 
     def _send(self, bench: SecurityBench, broker: BrokerProcess, seconds: float) -> Load:
