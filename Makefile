@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-spark bench bench-cluster bench-scale bench-spark wheel docs lock generate clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-spark bench bench-cluster bench-scale bench-security bench-spark wheel docs lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -69,6 +69,9 @@ bench-cluster: install ## The same load against three brokers of Kaspar and of A
 
 bench-scale: install ## The controller with 100 brokers and 200,000 partitions: a few minutes
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.scale $(BENCH_ARGUMENTS)
+
+bench-security: install ## The same load over TLS, with log-ins, ACLs and quotas, against Kaspar and Apache Kafka
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.security $(BENCH_ARGUMENTS)
 
 bench-spark: install ## Our data source beside Spark's own connector, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.spark $(BENCH_ARGUMENTS)

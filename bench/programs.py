@@ -1,26 +1,31 @@
 """The load programs, in C: built at first use and kept in the cache.
 
 librdkafka comes as source inside an npm package, of a pinned version and hash. It is built with what the load needs and
-no more, so that nothing but a C compiler and make must be on the machine.
+no more, so that nothing but a C compiler and make must be on the machine. Loads that encrypt also need the headers of
+OpenSSL.
 """
 
 import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tests.peers.downloads import StepError, cached, require_tool, run_step
+from tests.peers.downloads import StepError, ToolMissingError, cached, require_tool, run_step
 
 _SOURCES = Path(__file__).parent / "load"
 _MANIFEST = _SOURCES / "librdkafka.json"
 _COMPILE = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
-_CONFIGURE = ("gssapi", "ssl", "curl", "zstd", "zlib", "lz4-ext")
+_NOT_NEEDED = ("gssapi", "curl", "zstd", "zlib", "lz4-ext")
+_OPENSSL = ("-lssl", "-lcrypto")
+_LIBRARIES = ("-lm", "-ldl", "-lpthread", "-lrt")
 _PROGRAM_TIMEOUT_SECONDS = 600.0
 _WIRE_PROGRAMS = ("requests", "probe")
+_WIRE = (_SOURCES / "wire.c",)
+_COORDINATION = (*_WIRE, _SOURCES / "loop.c", _SOURCES / "coordination.c")
 _COORDINATION_PROGRAMS = ("classic_group", "consumer_group", "commits", "transactions")
 
 # What a load program printed: names and numbers.
@@ -47,9 +52,24 @@ class Programs:
 
     @classmethod
     def build(cls) -> "Programs":
-        sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))
-        folder = cached("bench-load", [_MANIFEST, *sources], _compile)
+        folder = cached("bench-load", _manifests(), _compile)
         return cls(*(folder / field.name for field in fields(cls)))
+
+
+@dataclass(frozen=True, slots=True)
+class TlsPrograms(Programs):
+    """The same with a client that encrypts, and a program that makes connections."""
+
+    connections: Path
+
+    @classmethod
+    def build(cls) -> "TlsPrograms":
+        folder = cached("bench-load-tls", _manifests(), _compile_with_tls)
+        return cls(*(folder / field.name for field in fields(cls)))
+
+
+def _manifests() -> list[Path]:
+    return [_MANIFEST, *sorted(path for path in _SOURCES.iterdir() if path.suffix in (".c", ".h"))]
 
 
 def librdkafka_version() -> str:
@@ -88,20 +108,49 @@ def run(program: Path, *arguments: object, accept: tuple[int, ...] = (0,)) -> Me
 
 
 def _compile(folder: Path, _attempt: int) -> None:
-    library = cached("librdkafka", [_MANIFEST], _fetch_and_build_librdkafka)
-    compiler = [require_tool("cc"), *_COMPILE]
-    libraries = ["-lm", "-ldl", "-lpthread", "-lrt"]
-    client = [_SOURCES / "client.c", library / "librdkafka.a"]
-    _build_step([*compiler, "-isystem", library, *client, *libraries, "-o", folder / "client"], folder)
-    wire = [_SOURCES / "wire.c"]
-    coordination = [*wire, _SOURCES / "loop.c", _SOURCES / "coordination.c"]
+    _compile_all(folder, cached("librdkafka", [_MANIFEST], _fetch_and_build_librdkafka))
+
+
+def _compile_with_tls(folder: Path, _attempt: int) -> None:
+    _require_openssl(folder)
+    library = cached("librdkafka-tls", [_MANIFEST], _fetch_and_build_librdkafka_with_tls)
+    _compile_all(folder, library, *_OPENSSL)
+    _compile_program("connections", _WIRE, folder, *_OPENSSL, "-lpthread")
+
+
+def _compile_all(folder: Path, library: Path, *more_libraries: str) -> None:
+    client = [library / "librdkafka.a"]
+    _compile_program("client", client, folder, *more_libraries, *_LIBRARIES, headers=library)
     for name in _WIRE_PROGRAMS:
-        _build_step([*compiler, _SOURCES / f"{name}.c", *wire, "-o", folder / name], folder)
+        _compile_program(name, _WIRE, folder)
     for name in _COORDINATION_PROGRAMS:
-        _build_step([*compiler, _SOURCES / f"{name}.c", *coordination, "-o", folder / name], folder)
+        _compile_program(name, _COORDINATION, folder)
+
+
+def _compile_program(
+    name: str, parts: Sequence[Path], folder: Path, *libraries: str, headers: Path | None = None
+) -> None:
+    include: list[str | Path] = [] if headers is None else ["-isystem", headers]
+    sources = [_SOURCES / f"{name}.c", *parts]
+    _build_step([require_tool("cc"), *_COMPILE, *include, *sources, *libraries, "-o", folder / name], folder)
+
+
+def _require_openssl(folder: Path) -> None:
+    try:
+        run_step([require_tool("cc"), "-fsyntax-only", "-include", "openssl/ssl.h", "-xc", "/dev/null"], folder=folder)
+    except StepError:
+        raise ToolMissingError("the headers of OpenSSL are not on this machine (package libssl-dev)") from None
 
 
 def _fetch_and_build_librdkafka(folder: Path, _attempt: int) -> None:
+    _fetch_and_build(folder, (*_NOT_NEEDED, "ssl"))
+
+
+def _fetch_and_build_librdkafka_with_tls(folder: Path, _attempt: int) -> None:
+    _fetch_and_build(folder, _NOT_NEEDED)
+
+
+def _fetch_and_build(folder: Path, without: Sequence[str]) -> None:
     manifest = json.loads(_MANIFEST.read_text())
     # npm is only asked for the archive: nothing of the package is installed or run.
     run_step([require_tool("npm"), "pack", "--silent", f"{manifest['package']}@{manifest['version']}"], folder=folder)
@@ -110,7 +159,7 @@ def _fetch_and_build_librdkafka(folder: Path, _attempt: int) -> None:
         raise StepError(f"{archive.name} does not have the hash that {_MANIFEST.name} names")
     run_step(["tar", "xzf", archive, "package/deps/librdkafka"], folder=folder)
     source = folder / "package" / "deps" / "librdkafka"
-    _build_step(["./configure", *(f"--disable-{part}" for part in _CONFIGURE)], source)
+    _build_step(["./configure", *(f"--disable-{part}" for part in without)], source)
     _build_step([require_tool("make"), "-C", "src", f"-j{os.cpu_count() or 1}", "librdkafka.a"], source)
     (source / "src" / "librdkafka.a").rename(folder / "librdkafka.a")
     (source / "src" / "rdkafka.h").rename(folder / "rdkafka.h")

@@ -4,11 +4,12 @@
  *   client consume BOOTSTRAP TOPIC PARTITIONS RECORDS [FETCH_BYTES_OF_A_PARTITION]
  *   client produce-in-transactions BOOTSTRAP TOPIC PARTITIONS RECORDS RECORD_BYTES RECORDS_OF_A_TRANSACTION ABORT_ONE_IN
  *   client outage BOOTSTRAP TOPIC PARTITIONS RATE PROCESS SIGNAL
+ *   client -X NAME=VALUE [-X ...] produce|consume ...
  *
  * It prints one JSON object. Rules:
  * - The clock starts once the client is connected and knows the topic, and stops at the last delivery report or the
  *   last record. An undelivered or missing record is a failure, never a faster run.
- * - The client runs with its defaults, but for what is set below. A consumer's default is read_committed.
+ * - The client runs with its defaults, but for what is set below and by -X. A consumer's default is read_committed.
  * - Record values are words of a made-up language, taken in turn from a text longer than any compressor's window here,
  *   so that lz4 gains about what it gains on real text (it leaves 0.44). Records go to the partitions in turn.
  * - With KEYS, each record has one of so many keys, drawn at random, the same in every run.
@@ -27,7 +28,7 @@
 #include "rdkafka.h"
 
 enum { OUTAGE_PARTITIONS = 64, OUTAGE_RECORD_BYTES = 100, OUTAGE_LIMIT_SECONDS = 120 };
-enum { TEXT_BYTES = 1 << 20, WORDS = 1024, LONGEST_WORD = 12, KEY_BYTES = 14, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60 };
+enum { TEXT_BYTES = 1 << 20, WORDS = 1024, LONGEST_WORD = 12, KEY_BYTES = 14, METADATA_TIMEOUT_MS = 30000, STALL_SECONDS = 60, SETTINGS_LIMIT = 16 };
 
 static char text[TEXT_BYTES];
 
@@ -76,9 +77,29 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
         fail(name, error);
 }
 
+/* What -X says: names and values in turn. */
+static char *settings[2 * SETTINGS_LIMIT];
+static int setting_count;
+
+/* Takes the -X options from the front of the arguments, and returns how many words they were. */
+static int take_settings(char **arguments) {
+    int taken = 0;
+    for (; arguments[taken] != NULL && strcmp(arguments[taken], "-X") == 0; taken += 2) {
+        char *name = arguments[taken + 1], *value = name == NULL ? NULL : strchr(name, '=');
+        if (value == NULL || setting_count == SETTINGS_LIMIT)
+            fail("usage", "-X NAME=VALUE, a few times at most");
+        *value = '\0';
+        settings[2 * setting_count] = name;
+        settings[2 * setting_count++ + 1] = value + 1;
+    }
+    return taken;
+}
+
 static rd_kafka_t *new_client(rd_kafka_type_t type, rd_kafka_conf_t *conf, const char *bootstrap) {
     char error[256];
     set(conf, "bootstrap.servers", bootstrap);
+    for (int i = 0; i < setting_count; i++)
+        set(conf, settings[2 * i], settings[2 * i + 1]);
     rd_kafka_t *client = rd_kafka_new(type, conf, error, sizeof error);
     if (client == NULL)
         fail("cannot make a client", error);
@@ -345,6 +366,9 @@ static void consume(char **arguments, const char *fetch_bytes) {
 }
 
 int main(int count, char **arguments) {
+    int taken = take_settings(arguments + 1);
+    count -= taken;
+    arguments += taken;
     if ((count == 9 || count == 10) && strcmp(arguments[1], "produce") == 0)
         produce(arguments + 2, count == 10 ? (uint32_t)atol(arguments[9]) : 0);
     else if ((count == 6 || count == 7) && strcmp(arguments[1], "consume") == 0)

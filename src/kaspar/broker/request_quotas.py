@@ -15,6 +15,7 @@ from typing import Final
 
 from kaspar.broker.services import CurrentSettings
 from kaspar.metadata.images import ImageChange
+from kaspar.network.connection import Connection
 from kaspar.network.gates import Principal
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.quotas.clients import MutationUsage, Usage, UsageReading, client_quotas, mutation_quotas
@@ -60,7 +61,10 @@ class RequestQuotas:
         self.at_arrival = False
         """Whether requests are throttled when they arrive: because of a quota for Produce, or for time."""
         self._at_fetch = self._has_produce = self._has_time = False
-        self._producers = self.produce.by_client
+        self._producers, self._timed_clients = self.produce.by_client, self.request_time.by_client
+        self._timed: tuple[str, str | None] | None = None
+        """Whose time the request takes that has passed the gate last. None: it is exempt."""
+        self._times_fetch = False
         self._max_time_throttle_ms = 0
 
     # -- what is set ---------------------------------------------------------------------------------------------------
@@ -91,33 +95,39 @@ class RequestQuotas:
 
     def throttle_time_ms(self, principal: Principal, client_id: str | None, api_key: int, request_bytes: int) -> int:
         """Called while `at_arrival`. Fetches are throttled when they are responded to, by `fetched`."""
-        if api_key == FETCH:
-            return 0
-        now_ms = int(perf_counter() * 1000)
+        now_ms = perf_counter() * 1000
         client = principal[1], client_id  # its name: an index is faster
         usage: Usage | None = None
         throttle_time_ms = 0
         if api_key == PRODUCE and self._has_produce:
-            usage = self._producers.get(client) or self.produce.find(*client, now_ms)
+            usage = self._producers.get(client) or self.produce.find(*client, int(now_ms))
             throttle_time_ms = usage.use(request_bytes, now_ms)
-        if self._has_time and api_key not in EXEMPT:
-            time_usage, for_time_ms = self._time_throttle(client, now_ms)
-            if for_time_ms > throttle_time_ms:
-                usage, throttle_time_ms = time_usage, for_time_ms
+        if self._has_time:
+            self._timed = client if api_key not in EXEMPT else None
+            self._times_fetch = api_key == FETCH
+            if self._times_fetch or self._timed is None:
+                return 0
+            time_usage = self._timed_clients.get(client) or self.request_time.find(*client, int(now_ms))
+            if for_time_ms := time_usage.throttle_time_ms(now_ms):
+                usage, throttle_time_ms = self._longer(usage, throttle_time_ms, time_usage, for_time_ms)
         if throttle_time_ms and usage is not None:
-            usage.throttled(throttle_time_ms, now_ms)
+            usage.throttled(throttle_time_ms, int(now_ms))
         return throttle_time_ms
 
-    def _time_throttle(self, client: tuple[str, str | None], now_ms: int) -> tuple[Usage, int]:
-        usage = self.request_time.by_client.get(client) or self.request_time.find(*client, now_ms)
-        throttle_time_ms = usage.throttle_time_ms(now_ms)
-        return usage, min(throttle_time_ms, self._max_time_throttle_ms) if throttle_time_ms else 0
+    def _longer(
+        self, usage: Usage | None, throttle_time_ms: int, time_usage: Usage, for_time_ms: int
+    ) -> tuple[Usage | None, int]:
+        """For time, nobody is throttled for longer than a window."""
+        for_time_ms = min(for_time_ms, self._max_time_throttle_ms)
+        return (time_usage, for_time_ms) if for_time_ms > throttle_time_ms else (usage, throttle_time_ms)
 
-    def count_time(self, principal: Principal, client_id: str | None, started: float, ended: float) -> None:
-        """A request was handled from then to then, in seconds of `perf_counter`."""
-        if self._has_time:
-            now_ms = int(ended * 1000)
-            self.request_time.usage(principal[1], client_id, now_ms).rate.record((ended - started) * 100, now_ms)
+    def count_time(self, connection: Connection, started: float) -> None:
+        """The request that has passed the gate last, of this connection, was handled from then until now."""
+        client = self._timed
+        if client is not None and not (self._times_fetch and connection.is_follower):
+            ended = perf_counter()
+            usage = self._timed_clients.get(client) or self.request_time.find(*client, int(ended * 1000))
+            usage.use((ended - started) * 100, ended * 1000)
 
     # -- fetches of consumers ------------------------------------------------------------------------------------------
 
@@ -145,9 +155,9 @@ class RequestQuotas:
                 throttle_time_ms = 0  # a batch of more than all windows allow: after a silence it is sent
         throttled = usage
         if self.request_time.enabled:
-            time_usage, for_time_ms = self._time_throttle((principal.name, client_id), now_ms)
-            if for_time_ms > throttle_time_ms:
-                throttled, throttle_time_ms = time_usage, for_time_ms
+            time_usage = self.request_time.usage(principal.name, client_id, now_ms)
+            for_time_ms = time_usage.throttle_time_ms(now_ms)
+            throttled, throttle_time_ms = self._longer(usage, throttle_time_ms, time_usage, for_time_ms)
         if throttle_time_ms:
             if usage is not None:
                 usage.rate.record(-size, now_ms)

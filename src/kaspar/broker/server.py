@@ -42,7 +42,7 @@ from kaspar.broker.produce.markers import LeaderMarkers
 from kaspar.broker.produce.verification import TransactionVerifier
 from kaspar.broker.registration import Registration
 from kaspar.broker.replication.replicas import Replicas
-from kaspar.broker.request_quotas import EXEMPT, RequestQuotas
+from kaspar.broker.request_quotas import RequestQuotas
 from kaspar.broker.security.between_brokers import BetweenBrokers
 from kaspar.broker.security.credentials import Credentials
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads, now_of
@@ -139,7 +139,7 @@ class Broker:
         self.upkeep = self._new_upkeep()
 
         self.pipeline = request_pipeline(self)
-        self.timed_requests = TimedRequests(self.pipeline, self.quotas.count_time, EXEMPT)
+        self.timed_requests = TimedRequests(self.pipeline, self.quotas.count_time)
         self._registration = Registration(self.broker_id, self.current_settings, listeners=self.network, logs=self.logs)
         self._monitor = LoopMonitor(self.metrics.stalls, on_window=self.metrics.rotate)
         self._metadata: SqliteMetadata | ZooKeeperMetadata | None = None

@@ -15,6 +15,7 @@ EXPIRY_MS: Final = 60 * 60 * 1000
 """The usage of clients that sent nothing for so long is forgotten (INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS)."""
 MAX_CLIENTS: Final = 20_000
 """Client ids are chosen by clients. Beyond so many, those that were silent for longest are forgotten."""
+RECORD_EVERY_MS: Final = 10
 _EXPIRE_EVERY_MS: Final = 10 * 60 * 1000
 _AVERAGE_WINDOWS: Final = Windows(2, 30_000)  # metrics.num.samples and metrics.sample.window.ms
 
@@ -76,36 +77,58 @@ class _Shared:
 
 
 class Usage(_Shared):
-    """Bytes or time per second."""
+    """Bytes or time per second.
 
-    __slots__ = ("_always_allowed",)
+    Every request counts, so counting one must cost next to nothing. As long as the limit cannot be reached, whatever
+    the time, amounts are only added up, and recorded every RECORD_EVERY_MS at most and with the end of a sample.
+    """
+
+    __slots__ = ("_always_allowed", "_record_at_ms", "_room", "_unrecorded")
 
     def __init__(self, applied: Applied, windows: Windows, now_ms: int) -> None:
         super().__init__(applied, windows, now_ms)
+        self._unrecorded = 0.0
+        self._record_at_ms = now_ms
         self.set_limit(applied.limit)
 
     def set_limit(self, limit: float | None) -> None:
         self.limit = limit
         self._always_allowed = math.inf if limit is None else self.rate.always_allowed(limit)
+        self._room = self._always_allowed - self.rate.counted
+        """How much may be unrecorded."""
 
-    def use(self, amount: float, now_ms: int) -> int:
-        """Its clients use so much: for how long they are throttled. Rate.record() is inlined, for every request."""
-        rate = self.rate
-        sample = rate.current
-        if now_ms - sample.start_ms >= rate.size_ms:
-            sample = rate.advance(now_ms)
-        sample.value += amount
-        sample.last_ms = now_ms
-        rate.counted = counted = rate.counted + amount
-        if counted <= self._always_allowed or self.limit is None:
+    def use(self, amount: float, now_ms: float) -> int:
+        """Its clients use so much: for how long they are throttled."""
+        unrecorded = self._unrecorded + amount
+        if unrecorded <= self._room and now_ms < self._record_at_ms:
+            self._unrecorded = unrecorded
             return 0
-        return rate.throttle_time_ms(self.limit, now_ms)
+        return self._record(amount, int(now_ms))
 
-    def throttle_time_ms(self, now_ms: int) -> int:
+    def _record(self, amount: float, now_ms: int) -> int:
         rate = self.rate
-        if rate.counted <= self._always_allowed or self.limit is None:
+        self._record_rest(now_ms)
+        rate.record(amount, now_ms)
+        self._record_at_ms = min(now_ms + RECORD_EVERY_MS, rate.current.start_ms + rate.size_ms)
+        self._room = self._always_allowed - rate.counted
+        return 0 if self._room >= 0 or self.limit is None else rate.throttle_time_ms(self.limit, now_ms)
+
+    def _record_rest(self, now_ms: int) -> None:
+        """What is unrecorded was used in the current sample."""
+        if self._unrecorded:
+            self.rate.record(self._unrecorded, min(now_ms, self._record_at_ms - 1))
+            self._room -= self._unrecorded
+            self._unrecorded = 0.0
+
+    def throttle_time_ms(self, now_ms: float) -> int:
+        if self._unrecorded <= self._room or self.limit is None:
             return 0
-        return rate.throttle_time_ms(self.limit, now_ms)
+        self._record_rest(int(now_ms))
+        return self.rate.throttle_time_ms(self.limit, int(now_ms))
+
+    def reading(self, now_ms: int) -> UsageReading:
+        rate = self.rate.observed(now_ms, self._unrecorded, self._record_at_ms)
+        return super().reading(now_ms)._replace(rate=rate)
 
 
 class MutationUsage(_Shared):

@@ -106,12 +106,17 @@ class Rate:
         elapsed_ms = self.elapsed_ms(now_ms)  # first, since it drops what is obsolete
         return self.counted * 1000 / elapsed_ms
 
-    def observed(self, now_ms: int) -> float:
-        """What `per_second` says. It changes nothing, so that the metrics page may ask from another thread."""
+    def observed(self, now_ms: int, unrecorded: float = 0.0, used_ms: int = 0) -> float:
+        """What `per_second` says. It changes nothing, so that the metrics page may ask from another thread.
+        `unrecorded` was used at `used_ms`, in addition.
+        """
         samples, size_ms = self._windows
         recent = [each for each in tuple(self._samples) if now_ms - each.last_ms < samples * size_ms]
         elapsed_ms = now_ms - min((each.start_ms for each in recent), default=now_ms)
-        return sum(each.value for each in recent) * 1000 / self._at_least_all_but_one(elapsed_ms)
+        counted = sum(each.value for each in recent)
+        if now_ms - used_ms < samples * size_ms:
+            counted += unrecorded
+        return counted * 1000 / self._at_least_all_but_one(elapsed_ms)
 
     def throttle_time_ms(self, limit: float, now_ms: int) -> int:
         """How long it takes, without anything new, until the rate is at the limit: Kafka's QuotaUtils.throttleTime. 0

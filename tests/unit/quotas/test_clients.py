@@ -106,3 +106,28 @@ def test_the_average_throttle_time_is_that_of_the_last_minute() -> None:
     usage.throttled(300, NOW)
     assert usage.reading(NOW).throttle_time_ms == pytest.approx(200)
     assert usage.reading(NOW + 100_000).throttle_time_ms == 0
+
+
+def test_small_amounts_count_as_if_each_were_recorded() -> None:
+    quotas = client_quotas(PRODUCER_BYTE_RATE)
+    quotas.update(produce_quotas(app=1_000.0), Windows())
+    usage, reference = quotas.usage("u", "app", NOW), Rate(Windows(), NOW)
+    throttle_times_ms = []
+    for now_ms in range(NOW, NOW + 15_000, 3):
+        reference.record(4, now_ms)  # a third too much: the limit is reached after a while
+        throttle_times_ms.append(usage.use(4, now_ms))
+        assert throttle_times_ms[-1] == reference.throttle_time_ms(1_000, now_ms)
+    assert throttle_times_ms[0] == 0 < throttle_times_ms[-1]
+
+
+def test_the_metrics_show_what_was_used_a_moment_ago() -> None:
+    quotas = client_quotas(PRODUCER_BYTE_RATE)
+    quotas.update(produce_quotas(app=1_000_000.0), Windows())
+    usage = quotas.usage("u", "app", NOW)
+    for _ in range(10):
+        usage.use(1_000, NOW + 1)
+    assert usage.reading(NOW + 1).rate == pytest.approx(10_000 / 10.001, rel=0.001)
+    assert usage.reading(NOW + 2_000).rate == pytest.approx(10_000 / 10, rel=0.001)
+    assert usage.reading(NOW + 20_000).rate == 0
+    usage.use(1_000, NOW + 20_000)
+    assert usage.reading(NOW + 20_000).rate == pytest.approx(100)
