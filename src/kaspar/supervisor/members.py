@@ -65,13 +65,16 @@ def make_members(
     options: ServerOptions | None = None,
     with_metrics: bool = True,
 ) -> Members:
-    """Writes their files. Raises KasparError with a sentence, before anything is written, if they could not start."""
+    """Writes their files, and the plan before them: an interrupted first start leaves a folder that the next one takes
+    up. Raises KasparError with a sentence, before anything is written, if they could not start.
+    """
     settings = {
         broker: broker_settings(plan, broker, folder.broker_data(broker.id), overrides, with_metrics=with_metrics)
         for broker in plan.brokers
     }
     for values in settings.values():
         check_settings(values)
+    folder.write_plan(plan)
     servers = [_zookeeper(folder, plan, server, options or ServerOptions()) for server in plan.zookeepers]
     brokers = [_broker(folder, broker, values, with_metrics) for broker, values in settings.items()]
     return Members(plan, tuple(brokers), tuple(servers))
