@@ -62,7 +62,9 @@ def run_status(arguments: argparse.Namespace) -> int:
     elif status.brokers:
         print("\n".join(_lines(folder, status)))
     if not status.brokers:
-        print(f"kaspar: there is no cluster in {folder.path}: 'kaspar up --dir {folder.path}' starts one", file=sys.stderr)
+        print(
+            f"kaspar: there is no cluster in {folder.path}: 'kaspar up --dir {folder.path}' starts one", file=sys.stderr
+        )
     return 0 if status.ready else 1
 
 

@@ -171,7 +171,9 @@ def test_status_where_nothing_was_started(capsys: pytest.CaptureFixture[str], tm
     assert main(["status", "--dir", str(tmp_path / "new"), "--json"]) == 1
     written = capsys.readouterr()
     assert json.loads(written.out) == {"ready": False, "brokers": [], "zookeepers": []}
-    assert written.err == f"kaspar: there is no cluster in {tmp_path}/new: 'kaspar up --dir {tmp_path}/new' starts one\n"
+    assert (
+        written.err == f"kaspar: there is no cluster in {tmp_path}/new: 'kaspar up --dir {tmp_path}/new' starts one\n"
+    )
     assert not (tmp_path / "new").exists()
 
 
