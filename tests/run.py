@@ -1,14 +1,18 @@
 """Everything that proves the product, in one command: `python -m tests.run` (`make test`).
 
-The tests are divided into jobs (`JOBS`): checks of style, types, imports and pages, then folders of tests. Two lanes
-take the jobs from one queue, so that both cores stay busy, and every line of output names its job. A failure does not
-end the run, so that all failures are seen; the exit code reports them. The run ends with a table of the jobs with their
-minutes and budgets, the slowest tests, and one line of counts.
+The tests are divided into jobs (`JOBS`): checks of style, types, imports and pages, then folders of tests. Lanes take
+the jobs from one queue, one more than there are cores, because tests often wait, and every line of output names its
+job. A failure does not end the run, so that all failures are seen; the exit code reports them. The run ends with a
+table of the jobs with their minutes and budgets, the slowest tests, and one line of counts.
+
+A few failures are tried again by themselves when all else has ended. A test that passes then is reported as unsteady:
+it does not fail the run, but is a defect all the same, of the test or of the product (as in Apache Kafka's own builds).
 """
 
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,13 +22,14 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PROGRAMS = Path(sys.executable).parent
 NO_TESTS = 5  # pytest's exit code
-LANES = 2
+LANES = 3
+MOST_TRIED_AGAIN = 5  # if more fail, something is broken
 LOOK_EVERY_SECONDS = 0.5
 PROGRESS_EVERY_SECONDS = 30
 SLOWEST = 15
@@ -103,6 +108,7 @@ class Outcome:
     failed: Sequence[str] = ()  # the tests, or what else went wrong
     skipped: Sequence[str] = ()  # the reasons
     durations: Sequence[tuple[float, str]] = ()  # seconds and test
+    unsteady: Sequence[str] = ()  # of the tests that passed, those that had failed before
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,6 +117,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     which.add_argument("--quick", dest="jobs", action="store_const", const=QUICK_JOBS, help="unit and property tests")
     which.add_argument("--long", dest="jobs", action="store_const", const=LONG_JOBS, help="only the long forms")
     parser.add_argument("--lanes", type=int, default=LANES, help="jobs that run at a time (default: %(default)s)")
+    parser.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="keep the results of the jobs, in JUnit's format"
+    )
     parser.add_argument("only", nargs="*", metavar="JOB", help="run only these jobs")
     parser.set_defaults(jobs=JOBS)
     chosen = parser.parse_args(argv)
@@ -118,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in chosen.only:
         if name not in known:
             parser.error(f"there is no job {name!r}; there are: {', '.join(known)}")
-    run = Run([job for job in chosen.jobs if not chosen.only or job.name in chosen.only], chosen.lanes)
+    run = Run([job for job in chosen.jobs if not chosen.only or job.name in chosen.only], chosen.lanes, chosen.results)
     outcomes = run.run()
     print(report(outcomes, run.elapsed()), flush=True)
     return 1 if any(outcome.failed for outcome in outcomes) else 0
@@ -127,9 +136,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 class Run:
     """The jobs of one run, and how far each of them is."""
 
-    def __init__(self, jobs: Sequence[Job], lanes: int) -> None:
+    def __init__(self, jobs: Sequence[Job], lanes: int, results: Path | None = None) -> None:
         self.jobs = jobs
         self.lanes = lanes
+        self._results = results
         self._width = max(len(job.name) for job in jobs)
         self._percent: dict[str, int] = {}  # by name, of the jobs that have started
         self._start = time.monotonic()
@@ -143,7 +153,21 @@ class Run:
         with ThreadPoolExecutor(self.lanes) as lanes:
             outcomes = list(lanes.map(self._run_job, self.jobs))
         self._ended.set()
-        return outcomes
+        return self._try_again(outcomes)
+
+    def _try_again(self, outcomes: list[Outcome]) -> list[Outcome]:
+        failed = sum(len(each.failed) for each in outcomes)
+        if not 0 < failed <= MOST_TRIED_AGAIN:
+            return outcomes
+        self._say(f"what failed is tried again by itself: {failed}")
+        return [self._tried_again(each) if each.failed and each.job.paths else each for each in outcomes]
+
+    def _tried_again(self, outcome: Outcome) -> Outcome:
+        again = self._pytest(replace(outcome.job, name=f"{outcome.job.name}, again", paths=tuple(outcome.failed)))
+        passed = {name for _, name in again.durations} - set(again.failed)
+        unsteady = [name for name in outcome.failed if name in passed]
+        failed = [name for name in outcome.failed if name not in passed]
+        return replace(outcome, passed=outcome.passed + len(unsteady), failed=failed, unsteady=unsteady)
 
     def elapsed(self) -> float:
         return time.monotonic() - self._start
@@ -198,6 +222,9 @@ class Run:
             results = Path(folder) / "results.xml"
             code = self._run_and_print(job, pytest_command(job, results), Path(folder) / "output.txt")
             cases = read_results(results)
+            if self._results is not None and results.exists():
+                self._results.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(results, self._results / f"{re.sub('[^a-z]+', '-', job.name)}.xml")
         failed = [case.name for case in cases if case.failed]
         nothing_long = code == NO_TESTS and "--long" in job.options
         if code != 0 and not failed and not nothing_long:
@@ -313,6 +340,10 @@ def report(outcomes: Sequence[Outcome], seconds: float) -> str:
     failed = [f"{each.job.name}: {what}" for each in outcomes for what in each.failed]
     if failed:
         lines += ["", "failed:", *(f"  {what}" for what in failed)]
+    unsteady = [f"{each.job.name}: {what}" for each in outcomes for what in each.unsteady]
+    if unsteady:
+        lines += ["", "unsteady: failed, and passed when tried again. Each is a defect, and should be found:"]
+        lines += [f"  {what}" for what in unsteady]
     late = [each.job.name for each in outcomes if each.seconds > each.job.budget * 60]
     if late:
         lines += ["", f"Warning: over their time budgets (which is no failure): {', '.join(late)}"]

@@ -151,7 +151,7 @@ def test_installed_commands_are_there_and_the_core_is_compiled(programs: Path, t
     first, *modules = run(programs / "kaspar", "version", cwd=tmp_path).splitlines()
     assert first.startswith(f"kaspar {__version__},")
     assert modules == [f"  {module}: compiled" for module in COMPILED_MODULES]
-    for command in ("kafka-server-start", "kafka-server-stop", "kafka-storage"):
+    for command in ("kafka-server-start", "kafka-server-stop", "kafka-storage", "zookeeper-security-migration"):
         assert "usage" in run(programs / command, "--help", cwd=tmp_path)
     for command in ("kafka-leader-election", "kafka-reassign-partitions", "kafka-replica-verification"):
         assert run(programs / command, "--version", cwd=tmp_path) == f"{__version__}\n"

@@ -71,9 +71,11 @@ def serving(*servers: ZooKeeperServer) -> Iterator[None]:
 class Proxy:
     """Passes bytes between clients and a server, unless it is told otherwise."""
 
-    def __init__(self, server: ZooKeeperServer) -> None:
-        assert server.config.client_port is not None
-        self._target = (server.config.client_host, server.config.client_port)
+    def __init__(self, server: ZooKeeperServer, *, port: int | None = None) -> None:
+        """`port`: another than the one for clients in the clear."""
+        target = port or server.config.client_port
+        assert target is not None
+        self._target = (server.config.client_host, target)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: dict[socket.socket, socket.socket] = {}
         self._from_client: set[socket.socket] = set()

@@ -7,7 +7,9 @@ import pytest
 from tests.run import (
     COMPILED,
     JOBS,
+    LANES,
     LONG_JOBS,
+    MOST_TRIED_AGAIN,
     QUICK_JOBS,
     ROOT,
     Job,
@@ -55,8 +57,8 @@ def test_a_run_is_expected_to_take_as_long_as_its_longest_lane() -> None:
 
 
 def test_everything_is_planned_to_take_at_most_25_minutes() -> None:
-    assert Run(JOBS, lanes=2).expected_minutes() <= 25
-    assert Run(QUICK_JOBS, lanes=2).expected_minutes() <= 3
+    assert Run(JOBS, LANES).expected_minutes() <= 25
+    assert Run(QUICK_JOBS, LANES).expected_minutes() <= 3
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,29 @@ def test_everything_is_planned_to_take_at_most_25_minutes() -> None:
 )
 def test_lines_of_pytest_are_progress_or_printed(line: str, percent: int | None, mere: bool) -> None:
     assert (percent_in(line), is_mere_progress(line)) == (percent, mere)
+
+
+class UnsteadyRun(Run):
+    """Each job fails in the tests that are its paths, and then only in those that are called broken."""
+
+    def _pytest(self, job: Job) -> Outcome:
+        failed = [test for test in job.paths if "broken" in test or not job.name.endswith("again")]
+        passed = len(job.paths) - len(failed)
+        return Outcome(job, 1.0, passed, failed, durations=[(1.0, test) for test in job.paths])
+
+
+def test_what_fails_is_tried_again_and_reported_as_unsteady_if_it_passes() -> None:
+    (outcome,) = UnsteadyRun([Job("some", 1.0, ("a.py::test_b", "a.py::test_broken"))], lanes=1).run()
+    assert (outcome.passed, outcome.failed, outcome.unsteady) == (1, ["a.py::test_broken"], ["a.py::test_b"])
+    lines = report([outcome], 1.0).splitlines()
+    assert lines[-1] == "1 passed, 1 failed, 0 skipped"
+    assert lines.count("  some: a.py::test_b") == 1
+
+
+def test_many_failures_are_not_tried_again() -> None:
+    tests = tuple(f"a.py::test_{number}" for number in range(MOST_TRIED_AGAIN + 1))
+    (outcome,) = UnsteadyRun([Job("some", 1.0, tests)], lanes=1).run()
+    assert (len(outcome.failed), outcome.unsteady) == (MOST_TRIED_AGAIN + 1, ())
 
 
 RESULTS = """<testsuites><testsuite>

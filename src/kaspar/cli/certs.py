@@ -15,6 +15,7 @@ _EXAMPLES: Final = """\
 examples:
   kaspar certs                                       a CA and a broker's certificate for localhost, in ./certs
   kaspar certs --host kafka1.example.com --client alice --client bob
+  kaspar certs --name zookeeper --host zk1.example.com    a ZooKeeper server's, by the same CA
   kaspar certs --client carol                        one more client; the CA and what is there are kept
 """
 
@@ -38,6 +39,11 @@ def add_certs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         help="a host name or address of the brokers; may be repeated (default: localhost and 127.0.0.1)",
     )
     certs.add_argument(
+        "--name",
+        default="broker",
+        help="the name of the servers' certificate and its file, as in --name zookeeper (default: %(default)s)",
+    )
+    certs.add_argument(
         "--client", action="append", default=[], metavar="NAME", help="a client's certificate; may be repeated"
     )
     certs.add_argument("--password", help="also write PKCS #12 stores (.p12) with this password")
@@ -45,7 +51,8 @@ def add_certs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def run_certs(arguments: argparse.Namespace) -> int:
     try:
-        _make(arguments.dir, arguments.host or ["localhost", "127.0.0.1"], arguments.client, arguments.password)
+        hosts = arguments.host or ["localhost", "127.0.0.1"]
+        _make(arguments.dir, arguments.name, hosts, arguments.client, arguments.password)
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
@@ -55,17 +62,21 @@ def run_certs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _make(folder: Path, hosts: list[str], clients: list[str], password: str | None) -> None:
+def _make(folder: Path, server: str, hosts: list[str], clients: list[str], password: str | None) -> None:
+    for name in (server, *clients):
+        if not name or "/" in name or name == "ca" or (name in clients and name in ("broker", server)):
+            raise KasparError(f"{name!r} cannot be the name of a certificate's files")
     folder.mkdir(parents=True, exist_ok=True)
     authority = _authority(folder)
-    if not (folder / "broker.pem").exists():
-        _write_issued(folder, authority.issue("broker", hosts=hosts), password)
+    if not (folder / f"{server}.pem").exists():
+        _write_issued(folder, authority.issue(server, hosts=hosts), password)
     for name in clients:
-        if not name or "/" in name or name in ("ca", "broker"):
-            raise KasparError(f"{name!r} cannot be the name of a client's files")
         if not (folder / f"{name}.pem").exists():
             _write_issued(folder, authority.issue(name), password)
-    _explain(folder.absolute(), clients)
+    if server == "broker":
+        _explain(folder.absolute(), clients)
+    else:
+        _explain_server(folder.absolute(), server)
 
 
 def _authority(folder: Path) -> "CertificateAuthority":
@@ -96,6 +107,10 @@ def _write(file: Path, content: bytes, mode: int = 0o600) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
         opened.write(content)
     print(f"wrote {file}")
+
+
+def _explain_server(folder: Path, server: str) -> None:
+    print(f"\n{folder}/{server}.pem has the key and the certificate of {server}. Its clients trust {folder}/ca.pem.")
 
 
 def _explain(folder: Path, clients: list[str]) -> None:

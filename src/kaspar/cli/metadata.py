@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -85,9 +86,9 @@ async def _run(arguments: argparse.Namespace, config: "BrokerConfig") -> None:
         elif arguments.undo:
             if arguments.zookeeper is not None:
                 raise KasparError("--undo needs no --zookeeper: the embedded store knows where it was moved to")
-            await _undo(source)
+            await _undo(source, config)
         else:
-            await _move(source, arguments.zookeeper or config.zookeeper_connect, arguments)
+            await _move(source, arguments.zookeeper or config.zookeeper_connect, arguments, config)
     finally:
         await source.close()
 
@@ -115,13 +116,17 @@ async def _show(source: "SqliteMetadata") -> None:
         print("It was adopted from Apache Kafka.")
 
 
-async def _move(source: "SqliteMetadata", connect: str | None, arguments: argparse.Namespace) -> None:
+async def _move(
+    source: "SqliteMetadata", connect: str | None, arguments: argparse.Namespace, config: "BrokerConfig"
+) -> None:
     from kaspar.metadata.moving import move, plan_move
     from kaspar.metadata.zookeeper import ZooKeeperMetadata
+    from kaspar.security.zookeeper import zookeeper_security
 
     if connect is None:
         raise KasparError("--zookeeper says where the metadata is to be moved to")
-    ensemble = await ZooKeeperMetadata.open(connect, create=not arguments.dry_run)
+    security = zookeeper_security(config, os.environ)
+    ensemble = await ZooKeeperMetadata.open(connect, create=not arguments.dry_run, security=security)
     connect = str(ensemble.address)
     try:
         if arguments.dry_run:
@@ -141,14 +146,16 @@ async def _move(source: "SqliteMetadata", connect: str | None, arguments: argpar
         print(f"Put this into {arguments.file} before the broker is started:\n\n    zookeeper.connect={connect}\n")
 
 
-async def _undo(source: "SqliteMetadata") -> None:
+async def _undo(source: "SqliteMetadata", config: "BrokerConfig") -> None:
     from kaspar.metadata.moving import MoveRefused, undo_move
     from kaspar.metadata.zookeeper import ZooKeeperMetadata
+    from kaspar.security.zookeeper import zookeeper_security
 
     mark = await source.moved_mark()
     if mark is None:
         raise MoveRefused(f"the metadata in {source.path} has not been moved")
-    ensemble = await ZooKeeperMetadata.open(mark.connect, create=False)
+    security = zookeeper_security(config, os.environ)
+    ensemble = await ZooKeeperMetadata.open(mark.connect, create=False, security=security)
     try:
         cluster_id = await undo_move(source, ensemble.connect())
     finally:

@@ -40,6 +40,12 @@ def add_zookeeper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     zookeeper.add_argument(
         "--port", type=int, default=2181, help="port for clients if there is no FILE (default: %(default)s)"
     )
+    zookeeper.add_argument(
+        "--jaas",
+        type=Path,
+        metavar="JAASFILE",
+        help="who may log in by SASL: a JAAS file with a section Server (docs/zookeeper.md)",
+    )
     zookeeper.add_argument("--heap", default="512m", metavar="SIZE", help="memory of the server (default: %(default)s)")
 
 
@@ -47,10 +53,28 @@ def run_zookeeper(arguments: argparse.Namespace) -> int:
     from kaspar.zookeeper import ZooKeeperServer
 
     try:
-        return _run(ZooKeeperServer(_config(arguments), heap=arguments.heap))
+        jaas_file = _checked_jaas_file(arguments.jaas)
+        return _run(ZooKeeperServer(_config(arguments), heap=arguments.heap, jaas_file=jaas_file))
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
+
+
+def _checked_jaas_file(file: Path | None) -> Path | None:
+    """Otherwise ZooKeeper would start, and let nobody log in."""
+    from kaspar.security.jaas import parse_jaas_file
+
+    if file is None:
+        return None
+    try:
+        sections = parse_jaas_file(file.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise KasparError(f"{file} cannot be read: {problem.strerror}") from None
+    except (UnicodeDecodeError, KasparError) as problem:
+        raise KasparError(f"{file} is not a JAAS file: {problem}") from None
+    if "Server" not in sections:
+        raise KasparError(f"{file} has no section Server, which says who may log in")
+    return file.resolve()
 
 
 def _config(arguments: argparse.Namespace) -> "ServerConfig":
@@ -105,5 +129,8 @@ def _report(server: "ZooKeeperServer") -> None:
             has_said = True
             print("ZooKeeper waits for a majority of its ensemble.", flush=True)
         time.sleep(_PAUSE_S)
-    place = "" if config.client_port is None else f" on {config.client_host}:{config.client_port}"
+    ports = [f"{config.client_host}:{config.client_port}"] if config.client_port is not None else []
+    if config.secure_client_port is not None:
+        ports.append(f"{config.client_host}:{config.secure_client_port} (TLS)")
+    place = f" on {' and '.join(ports)}" if ports else ""
     print(f"ZooKeeper serves{place}. Data: {config.data_dir}. Log: {config.log_file}.", flush=True)

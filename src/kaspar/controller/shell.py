@@ -36,7 +36,7 @@ from kaspar.metadata.image import ClusterImage, DeletedTopic
 from kaspar.metadata.images import ImageUpdate, ImageVersion
 from kaspar.metadata.layout import Address
 from kaspar.metadata.loading import load_brokers, load_image, prepare_store
-from kaspar.metadata.store import SessionLost, Store, StoreError, StoreFull
+from kaspar.metadata.store import AccessDenied, SessionLost, Store, StoreError, StoreFull
 
 log = get_log(__name__)
 
@@ -192,7 +192,7 @@ class ControllerShell:
             event, future = await self._queue.get()
             try:
                 reply = await self._handle(event)
-            except (StoreUnavailable, SessionLost) as problem:
+            except (StoreUnavailable, SessionLost, AccessDenied) as problem:
                 _fail(future, StoreUnavailable(str(problem)))
                 await self._recover(str(problem))
             except NoLongerController as problem:

@@ -49,6 +49,10 @@ class StoreFull(StoreError):
     """Nothing was changed: there is no space left. Later calls may work."""
 
 
+class AccessDenied(StoreError):
+    """Nothing was read or changed: the store does not allow it to this client. Later calls may work."""
+
+
 class DamagedStore(StoreError):
     """Nodes that belong together do not fit, or are missing."""
 

@@ -2,6 +2,8 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
 
+A JAAS file has such modules in sections with names: `Client { ...; };`.
+
 The syntax is that of Kafka's JaasConfig. No error says anything of the text but the names of options: values are
 secrets.
 """
@@ -49,6 +51,25 @@ def parse_jaas_entries(text: str) -> list[LoginModule]:
     if not entries:
         raise InvalidSetting("Login module not specified in JAAS config")
     return entries
+
+
+def parse_jaas_file(text: str) -> dict[str, list[LoginModule]]:
+    """The login modules of each section. Raises InvalidSetting with a sentence."""
+    tokens = _tokens(text)
+    sections: dict[str, list[LoginModule]] = {}
+    for kind, section in tokens:
+        if kind == "mark" or next(tokens, None) != ("mark", "{"):
+            raise InvalidSetting("a section of a JAAS file has the form NAME { MODULE FLAG OPTIONS; };")
+        modules = sections.setdefault(section, [])
+        for kind, name in tokens:
+            if (kind, name) == ("mark", "}"):
+                break
+            if kind == "mark":
+                raise InvalidSetting("Login module not specified in JAAS config")
+            modules.append(_entry(name, tokens))
+        if next(tokens, None) != ("mark", ";"):
+            raise InvalidSetting(f"section {section} of the JAAS file does not end with '}};'")
+    return sections
 
 
 def _entry(name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:

@@ -4,7 +4,7 @@ A file that a user gives is passed on to ZooKeeper as it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +35,10 @@ class ServerConfig:
     client_host: str
     client_port: int | None
     is_member: bool
+    secure_client_port: int | None = None
+    """Where clients connect by TLS."""
+    stores: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Its key and trust stores, as `ssl.*` settings."""
 
     @property
     def log_file(self) -> Path:
@@ -56,17 +60,43 @@ def read_config(file: Path) -> ServerConfig:
     values = load_settings(file)
     if not values.get("dataDir"):
         raise InvalidSetting(f"{file} does not set dataDir, the folder in which ZooKeeper keeps its data")
-    port = values.get("clientPort")
-    if port is not None and not port.strip().isdecimal():
-        raise InvalidSetting(f"clientPort in {file} is '{port}', which is not a port")
-    host = values.get("clientPortAddress", LOOPBACK).strip()
+    port, secure_port = _port(file, values, "clientPort"), _port(file, values, "secureClientPort")
+    address = "clientPortAddress" if port is not None else "secureClientPortAddress"
+    host = values.get(address, LOOPBACK).strip()
     return ServerConfig(
         file.resolve(),
         Path(values["dataDir"]).resolve(),
         LOOPBACK if host in _EVERY_ADDRESS else host,
-        None if port is None else int(port),
+        port,
         any(name.startswith("server.") for name in values),
+        secure_port,
+        _stores(values),
     )
+
+
+def _port(file: Path, values: Mapping[str, str], name: str) -> int | None:
+    port = values.get(name)
+    if port is None:
+        return None
+    if not port.strip().isdecimal():
+        raise InvalidSetting(f"{name} in {file} is '{port}', which is not a port")
+    return int(port)
+
+
+def _stores(values: Mapping[str, str]) -> dict[str, str]:
+    """One password is for a key store and the key in it. The type is told by the name, if it is not given."""
+    stores: dict[str, str] = {}
+    for theirs, ours in (("ssl.keyStore.", "ssl.keystore."), ("ssl.trustStore.", "ssl.truststore.")):
+        location, password = values.get(f"{theirs}location"), values.get(f"{theirs}password")
+        if not location:
+            continue
+        by_name = "PEM" if location.lower().endswith(".pem") else "JKS"
+        stores |= {f"{ours}location": location, f"{ours}type": values.get(f"{theirs}type") or by_name}
+        if password:
+            stores[f"{ours}password"] = password
+    if "ssl.keystore.password" in stores:
+        stores["ssl.key.password"] = stores["ssl.keystore.password"]
+    return stores
 
 
 def write_config(

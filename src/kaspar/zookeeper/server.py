@@ -5,6 +5,7 @@ import importlib.util
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from kaspar.base.errors import KasparError
+from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.security.tls import client_context
 from kaspar.spark.running.java import Java, find_java
 from kaspar.zookeeper.claims import claimed, refuse_used_port
 from kaspar.zookeeper.config import ServerConfig
@@ -31,6 +33,9 @@ _JARS: Final = (
     "snappy-java-",
     "netty-",
 )
+# Defaults, which the server's own file overrides: without the first it has no TLS, without the second no SASL.
+_FOR_TLS: Final = ("-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",)
+_FOR_SASL: Final = ("-Dzookeeper.authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",)
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _PAUSE_S: Final = 0.05
 _ASK_TIMEOUT_S: Final = 2.0
@@ -47,21 +52,48 @@ class State(Enum):
     SERVING = "serving"
 
 
-def state_of(host: str, port: int) -> State:
+def state_of(host: str, port: int, tls: ssl.SSLContext | None = None) -> State:
     """Asks with the four-letter word `srvr`, which every server answers by default."""
     try:
-        with socket.create_connection((host, port), timeout=_ASK_TIMEOUT_S) as connection:
-            connection.sendall(b"srvr")
-            answer = b""
-            while chunk := connection.recv(4096):
-                answer += chunk
+        with socket.create_connection((host, port), timeout=_ASK_TIMEOUT_S) as plain:
+            answer = _ask(plain if tls is None else tls.wrap_socket(plain))
+    except ssl.SSLEOFError:
+        return State.DOWN
+    except ssl.SSLError:
+        return State.SERVING  # it does not talk to this client; to others it may
     except OSError:
         return State.DOWN
     return State.SERVING if b"\nMode: " in answer else State.NOT_SERVING
 
 
-def command(java: Java, config: ServerConfig, heap: str = DEFAULT_HEAP, jvm_flags: Sequence[str] = ()) -> list[str]:
-    """The command line of a server."""
+def _ask(connection: socket.socket) -> bytes:
+    with connection:
+        connection.sendall(b"srvr")
+        answer = b""
+        while chunk := connection.recv(4096):
+            answer += chunk
+        return answer
+
+
+def _own_client(config: ServerConfig) -> ssl.SSLContext | None:
+    """To ask a server that speaks only TLS for its state, with its own certificate. Nothing is told to it, so whether
+    it is the right one is not checked. None if its key cannot be used: then ZooKeeper says why."""
+    try:
+        context = client_context({**config.stores, "ssl.endpoint.identification.algorithm": ""})
+    except InvalidSetting:
+        return None
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def command(
+    java: Java,
+    config: ServerConfig,
+    heap: str = DEFAULT_HEAP,
+    jvm_flags: Sequence[str] = (),
+    jaas_file: Path | None = None,
+) -> list[str]:
+    """The command line of a server. `jaas_file`: who may log in by SASL, in its section Server."""
     if re.fullmatch(r"[1-9]\d*[kmg]", heap, re.IGNORECASE) is None:
         raise KasparError(f"a heap must be a size such as 256m or 1g, not '{heap}'")
     return [
@@ -72,6 +104,8 @@ def command(java: Java, config: ServerConfig, heap: str = DEFAULT_HEAP, jvm_flag
         f"-Dlog4j2.configurationFile={_LOGGING}",
         f"-Dkaspar.zookeeper.log={config.log_file}",
         "-Dzookeeper.admin.enableServer=false",
+        *(_FOR_TLS if config.secure_client_port is not None else ()),
+        *(() if jaas_file is None else (f"-Djava.security.auth.login.config={jaas_file}", *_FOR_SASL)),
         "-cp",
         class_path(),
         MAIN_CLASS,
@@ -94,8 +128,18 @@ def class_path() -> str:
 class ZooKeeperServer:
     """A server's process: start, readiness, stop, kill, start again on the same data."""
 
-    def __init__(self, config: ServerConfig, *, heap: str = DEFAULT_HEAP, jvm_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        *,
+        heap: str = DEFAULT_HEAP,
+        jvm_flags: Sequence[str] = (),
+        jaas_file: Path | None = None,
+    ) -> None:
         self.config = config
+        self._jaas_file = jaas_file
+        self.tls = _own_client(config) if config.client_port is None and config.stores else None
+        """How it is asked for its state, if it speaks only TLS."""
         self._heap = heap
         self._jvm_flags = jvm_flags
         self._process: subprocess.Popen[bytes] | None = None
@@ -114,15 +158,18 @@ class ZooKeeperServer:
         """SERVING also if it is not known where the server listens, and it runs."""
         if not self.is_running:
             return State.DOWN
-        if self.config.client_port is None:
-            return State.SERVING
-        return state_of(self.config.client_host, self.config.client_port)
+        config = self.config
+        if config.client_port is not None:
+            return state_of(config.client_host, config.client_port)
+        if config.secure_client_port is not None and self.tls is not None:
+            return state_of(config.client_host, config.secure_client_port, self.tls)
+        return State.SERVING
 
     def start(self, *, ends_with_caller: bool = False) -> None:
         """Returns at once. `ends_with_caller`: the kernel stops it when the calling thread ends, however that ends."""
         if self.is_running:
             raise KasparError(f"ZooKeeper already runs on {self.config.file}")
-        line = command(find_java(for_program="ZooKeeper"), self.config, self._heap, self._jvm_flags)
+        line = command(find_java(for_program="ZooKeeper"), self.config, self._heap, self._jvm_flags, self._jaas_file)
         try:
             self.config.data_dir.mkdir(parents=True, exist_ok=True)
         except OSError as problem:

@@ -8,6 +8,9 @@ class KazooState:
     CONNECTED: str
     LOST: str
 
+class KeeperState:
+    AUTH_FAILED: str
+
 class Callback(NamedTuple):
     type: str
     func: Callable[..., None]

@@ -5,6 +5,7 @@ A proxy between client and server cuts, refuses and swallows.
 
 import asyncio
 import contextlib
+import importlib.util
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -22,7 +23,9 @@ from kaspar.metadata.store import Create, Delete, Put, SessionLost, Store, Unkno
 from kaspar.metadata.zookeeper import ZooKeeperMetadata, ZooKeeperStore, session
 from kaspar.metadata.zookeeper.address import parse_address
 from kaspar.metadata.zookeeper.session import Session
+from kaspar.security.zookeeper import Login, ZooKeeperSecurity
 from kaspar.zookeeper import ZooKeeperServer
+from tests.peers.downloads import ToolMissingError
 from tests.peers.missing import unless_missing
 from tests.peers.wire import free_port
 from tests.peers.zookeeper import Proxy, address_of, ensemble, serving, zookeeper
@@ -511,6 +514,22 @@ def test_wrong_address_is_a_sentence_in_time(address: Callable[[], str], problem
             await ZooKeeperMetadata.open(address(), connection_timeout_ms=500)
         assert time.monotonic() - started < 4
 
+    run(main)
+
+
+def test_login_at_a_server_without_sasl_is_a_sentence_and_not_repeated_for_ever(address: str) -> None:
+    """Such a server responds to every step of a login with nothing."""
+
+    def has_sasl() -> None:
+        if importlib.util.find_spec("puresasl") is None:
+            raise ToolMissingError("pure-sasl (kaspar[zookeeper]) is not installed")
+
+    async def main() -> None:
+        login = ZooKeeperSecurity(login=Login("broker", "secret", "the settings"))
+        with pytest.raises(KasparError, match="it does not know logins by SASL"):
+            await ZooKeeperMetadata.open(address, security=login)
+
+    unless_missing(has_sasl)
     run(main)
 
 

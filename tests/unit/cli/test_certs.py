@@ -46,6 +46,16 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     assert {name: after[name] for name in before} == before
 
 
+def test_other_servers_have_certificates_by_the_same_authority(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["certs", "--dir", str(tmp_path), "--name", "zookeeper", "--host", "zk1", "--client", "kafka"]) == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"ca.key", "ca.pem", "kafka.pem", "zookeeper.pem"}
+    assert f"{tmp_path}/zookeeper.pem has the key" in capsys.readouterr().out
+    assert main(["certs", "--dir", str(tmp_path), "--name", "ca"]) == 1
+    assert main(["certs", "--dir", str(tmp_path), "--name", "zookeeper", "--client", "zookeeper"]) == 1
+
+
 @pytest.mark.parametrize("name", ["ca", "broker", "../x", ""])
 def test_a_client_may_not_be_called_anything(name: str, tmp_path: Path) -> None:
     assert main(["certs", "--dir", str(tmp_path), "--client", name]) == 1

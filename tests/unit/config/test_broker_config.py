@@ -128,12 +128,6 @@ def test_a_cleaner_thread_needs_memory() -> None:
         BrokerConfig.of({"log.cleaner.dedupe.buffer.size": "2100000", "log.cleaner.threads": "3"})
 
 
-def test_acls_in_zookeeper_are_refused_rather_than_left_out() -> None:
-    with pytest.raises(InvalidSetting, match=r"zookeeper\.set\.acl requires a broker that logs in to ZooKeeper"):
-        BrokerConfig.of({"zookeeper.set.acl": "true"})
-    assert BrokerConfig.of({"zookeeper.set.acl": "false"}).zookeeper_session_timeout_ms == 18_000
-
-
 def test_the_metrics_page_is_on_the_loopback_address_unless_a_host_is_named() -> None:
     assert BrokerConfig.of({"kaspar.metrics.listener": ":9404"}).metrics_address == ("127.0.0.1", 9404)
     assert BrokerConfig.of({"kaspar.metrics.listener": "0.0.0.0:9404"}).metrics_address == ("0.0.0.0", 9404)

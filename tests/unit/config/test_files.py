@@ -67,7 +67,6 @@ def test_a_file_that_cannot_be_read_stops_with_a_sentence(tmp_path: Path) -> Non
         ),
         ("qqq", "qqq is not a known setting and has no effect."),
         ("zookeeper.sync.time.ms", "zookeeper.sync.time.ms has no effect: it belongs to Kafka's ZooKeeper mode"),
-        ("zookeeper.ssl.client.enable", "zookeeper.ssl.client.enable has no effect: connections to ZooKeeper are not"),
         ("num.io.threads", "num.io.threads has no effect: A broker is one process with one event loop"),
         ("listener.name.x.ssl.provider", "listener.name.x.ssl.provider has no effect: TLS is OpenSSL's"),
         ("listener.name.x.gssapi.sasl.login.class", "listener.name.x.gssapi.sasl.login.class has no effect: Java"),

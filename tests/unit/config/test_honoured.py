@@ -14,7 +14,12 @@ READ_THROUGH_A_PROPERTY = {
     "max.connections.per.ip.overrides": "max_connections_by_address",
     "kaspar.metrics.listener": "metrics_address",
 }
-CHECKED_AT_THE_START = {"process.roles", "zookeeper.set.acl"}
+CHECKED_AT_THE_START = {
+    "process.roles",
+    "zookeeper.clientCnxnSocket",
+    "zookeeper.ssl.crl.enable",
+    "zookeeper.ssl.ocsp.enable",
+}
 
 
 def words_outside_config() -> set[str]:

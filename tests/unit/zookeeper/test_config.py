@@ -38,6 +38,23 @@ def test_given_file_says_where_the_server_listens(tmp_path: Path) -> None:
     assert read_config(file).client_port is None
 
 
+def test_port_for_tls_and_its_stores_are_known(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.cfg"
+    lines = ["secureClientPort=2282", "ssl.keyStore.location=/a/key.pem", "ssl.keyStore.password=hush"]
+    file.write_text("\n".join([f"dataDir={tmp_path}/d", *lines, "ssl.trustStore.location=/a/ca.p12"]))
+    config = read_config(file)
+    assert (config.client_port, config.secure_client_port) == (None, 2282)
+    assert config.stores == {
+        "ssl.keystore.location": "/a/key.pem",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.password": "hush",
+        "ssl.key.password": "hush",
+        "ssl.truststore.location": "/a/ca.p12",
+        "ssl.truststore.type": "JKS",
+    }
+    assert "hush" not in repr(config)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [("clientPort=2181\n", "does not set dataDir"), ("dataDir=/d\nclientPort=many\n", "'many', which is not a port")],

@@ -33,6 +33,34 @@ def test_command_bounds_the_heap_and_opens_no_other_port(tmp_path: Path) -> None
     assert all(Path(jar).exists() for jar in jars)
 
 
+def test_command_has_what_tls_and_sasl_need_and_the_file_may_say_otherwise(tmp_path: Path) -> None:
+    plain = " ".join(command(JAVA, write_config(tmp_path)))
+    assert "serverCnxnFactory" not in plain
+    assert "authProvider" not in plain
+    config = write_config(tmp_path, more={"secureClientPort": "2282"})
+    line = command(JAVA, config, jaas_file=tmp_path / "users.conf")
+    assert "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory" in line
+    assert f"-Djava.security.auth.login.config={tmp_path}/users.conf" in line
+    assert any(word.startswith("-Dzookeeper.authProvider.sasl=") for word in line)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "users.conf cannot be read: No such file"),
+        ("nonsense", "users.conf is not a JAAS file: a section of a JAAS file has the form"),
+        ("Client { a.Module required; };", "users.conf has no section Server, which says who may log in"),
+    ],
+)
+def test_jaas_file_that_cannot_work_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, sentence: str
+) -> None:
+    file = tmp_path / "users.conf"
+    if text is not None:
+        file.write_text(text)
+    assert sentence in _refusal(capsys, "--dir", tmp_path / "zk", "--jaas", file)
+
+
 def test_heap_that_is_no_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KasparError, match="a size such as 256m or 1g, not 'much'"):
         command(JAVA, write_config(tmp_path), "much")

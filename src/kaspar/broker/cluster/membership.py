@@ -28,7 +28,7 @@ from kaspar.controller.channel import Channel
 from kaspar.controller.fence import NoLongerController, vacate_seat
 from kaspar.metadata import AdvertisedEndpoint, ClusterImage, Store, layout
 from kaspar.metadata.images import FollowedImage, ImageUpdate, ImageVersion
-from kaspar.metadata.store import Node, StoreError
+from kaspar.metadata.store import AccessDenied, Node, StoreError
 
 log = get_log(__name__)
 
@@ -228,7 +228,7 @@ class Membership:
                 await self._follow_or_control_once(store)
             except (StoreError, Refused) as problem:
                 log.warning("the controller is looked for again", reason=str(problem))
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(LONGEST_RETRY_S if isinstance(problem, AccessDenied) else RETRY_S)
             except Exception:
                 # The edge of the task: a broker that follows nobody must not stay so.
                 log.exception("following the controller failed, and is tried again")

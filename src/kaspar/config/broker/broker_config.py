@@ -20,7 +20,7 @@ from kaspar.config.broker.share_groups import ShareGroupSettings
 from kaspar.config.broker.streams_groups import StreamsGroupSettings
 from kaspar.config.broker.tiers import TierSettings
 from kaspar.config.broker.transactions import TransactionSettings
-from kaspar.config.broker.zookeeper import ZooKeeperSettings
+from kaspar.config.broker.zookeeper import NIO_SOCKET, ZooKeeperSettings
 from kaspar.config.declaration import parse_values
 from kaspar.config.endpoints import (
     Endpoint,
@@ -122,10 +122,7 @@ def _check_together(config: BrokerConfig) -> None:
             raise InvalidSetting(f"{name} must be unlimited (-1) or, greater than or equal to 1")
     if config.log_cleaner_dedupe_buffer_size // max(1, config.log_cleaner_threads) <= MIB:
         raise InvalidSetting("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
-    if config.zookeeper_set_acl:
-        raise InvalidSetting(
-            "zookeeper.set.acl requires a broker that logs in to ZooKeeper, which is not supported yet"
-        )
+    _check_zookeeper(config)
     if config.kaspar_http_authentication != "none" and not config.kaspar_http_credentials_file:
         raise InvalidSetting(
             f"kaspar.http.authentication={config.kaspar_http_authentication} requires kaspar.http.credentials.file"
@@ -134,6 +131,20 @@ def _check_together(config: BrokerConfig) -> None:
         raise InvalidSetting("listeners has no listener for clients: all are in controller.listener.names")
     _check_between_brokers(config)
     _ = config.advertised_endpoints, config.max_connections_by_address, config.metrics_address
+
+
+def _check_zookeeper(config: BrokerConfig) -> None:
+    for name, is_on in (
+        ("zookeeper.ssl.crl.enable", config.zookeeper_ssl_crl_enable),
+        ("zookeeper.ssl.ocsp.enable", config.zookeeper_ssl_ocsp_enable),
+    ):
+        if is_on:
+            raise InvalidSetting(f"{name}=true is not supported: whether a certificate was revoked cannot be checked")
+    if config.zookeeper_ssl_client_enable and config.zookeeper_clientCnxnSocket == NIO_SOCKET:
+        raise InvalidSetting(
+            f"zookeeper.clientCnxnSocket is {NIO_SOCKET}, which has no TLS, and zookeeper.ssl.client.enable is true: "
+            "remove one of them"
+        )
 
 
 def _check_between_brokers(config: BrokerConfig) -> None:

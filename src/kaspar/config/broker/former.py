@@ -1,7 +1,6 @@
 """Settings that older Kafka releases had. They are known, do nothing, and the start says why."""
 
 _ZOOKEEPER = "it belongs to Kafka's ZooKeeper mode, which Kafka 4.0 removed"
-_PLAIN = "connections to ZooKeeper are not encrypted yet"
 _FORMAT = "there is one record format since Kafka 4.0"
 _ADDRESS = "use listeners and advertised.listeners"
 
@@ -32,12 +31,6 @@ FORMER_SETTINGS = {
     "quota.consumer.default": "set default quotas with kafka-configs",
     "quota.producer.default": "set default quotas with kafka-configs",
     "reserved.broker.max.id": _ZOOKEEPER,
-    "zookeeper.clientCnxnSocket": _PLAIN,
     "zookeeper.metadata.migration.enable": _ZOOKEEPER,
-    "zookeeper.ssl.client.enable": _PLAIN,
-    "zookeeper.ssl.keystore.location": _PLAIN,
-    "zookeeper.ssl.keystore.password": _PLAIN,
-    "zookeeper.ssl.truststore.location": _PLAIN,
-    "zookeeper.ssl.truststore.password": _PLAIN,
     "zookeeper.sync.time.ms": _ZOOKEEPER,
 }

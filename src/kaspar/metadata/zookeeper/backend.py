@@ -12,6 +12,7 @@ first.
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
@@ -36,8 +37,10 @@ from kaspar.metadata.store import (
     check_size,
 )
 from kaspar.metadata.zookeeper.address import Address, parse_address
+from kaspar.metadata.zookeeper.node_acls import acls_of
 from kaspar.metadata.zookeeper.refusals import DEFINITE, other_refusal, refusal_in
 from kaspar.metadata.zookeeper.session import Session
+from kaspar.security.zookeeper import IN_THE_CLEAR, ZooKeeperSecurity, zookeeper_security
 
 Request: TypeAlias = Callable[[KazooClient], AsyncResult]
 
@@ -48,8 +51,15 @@ MAX_IN_FLIGHT: Final = 10
 class ZooKeeperMetadata:
     """An ensemble, or a chroot in it. `connect` gives sessions, all of them on the event loop that opened it."""
 
-    def __init__(self, address: Address, session_timeout_ms: int, max_in_flight: int) -> None:
+    def __init__(
+        self,
+        address: Address,
+        session_timeout_ms: int,
+        max_in_flight: int,
+        security: ZooKeeperSecurity = IN_THE_CLEAR,
+    ) -> None:
         self.address = address
+        self._security = security
         self._session_timeout_ms = session_timeout_ms
         self._max_in_flight = max_in_flight
         self._stores: list[ZooKeeperStore] = []
@@ -63,19 +73,20 @@ class ZooKeeperMetadata:
         connection_timeout_ms: int | None = None,
         max_in_flight: int = MAX_IN_FLIGHT,
         create: bool = True,
+        security: ZooKeeperSecurity = IN_THE_CLEAR,
     ) -> "ZooKeeperMetadata":
         """Check that the ensemble serves, and `create` the chroot if it is missing. Raises KasparError with a sentence,
         after `connection_timeout_ms` (by default the session timeout) at the latest.
         """
         address = parse_address(connect)
-        metadata = cls(address, session_timeout_ms, max_in_flight)
-        session = Session(replace(address, chroot=""), session_timeout_ms, max_in_flight)
+        metadata = cls(address, session_timeout_ms, max_in_flight, security)
+        session = Session(replace(address, chroot=""), session_timeout_ms, max_in_flight, security)
         timeout_ms = session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await session.wait_connected()
                 if create:
-                    await _create_path(ZooKeeperStore(session), address.chroot)
+                    await _create_path(ZooKeeperStore(session, sets_acls=security.sets_acls), address.chroot)
         except TimeoutError:
             raise KasparError(
                 f"no ZooKeeper server of {address.ensemble} responded within {timeout_ms} ms ({session.problem}): "
@@ -86,7 +97,7 @@ class ZooKeeperMetadata:
         return metadata
 
     @classmethod
-    async def configured(cls, config: BrokerConfig) -> "ZooKeeperMetadata":
+    async def configured(cls, config: BrokerConfig, *, create: bool = True) -> "ZooKeeperMetadata":
         """As a broker's settings say, of which `zookeeper.connect` is set."""
         assert config.zookeeper_connect is not None
         return await cls.open(
@@ -94,11 +105,14 @@ class ZooKeeperMetadata:
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             connection_timeout_ms=config.zookeeper_connection_timeout_ms,
             max_in_flight=config.zookeeper_max_in_flight_requests,
+            create=create,
+            security=zookeeper_security(config, os.environ),
         )
 
     def connect(self) -> "ZooKeeperStore":
         """A new session. Its first calls wait until it is there."""
-        store = ZooKeeperStore(Session(self.address, self._session_timeout_ms, self._max_in_flight))
+        session = Session(self.address, self._session_timeout_ms, self._max_in_flight, self._security)
+        store = ZooKeeperStore(session, sets_acls=self._security.sets_acls)
         self._stores = [*(each for each in self._stores if not each.is_lost), store]
         return store
 
@@ -110,8 +124,9 @@ class ZooKeeperMetadata:
 class ZooKeeperStore:
     """One session with ZooKeeper."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, sets_acls: bool = False) -> None:
         self.session = session
+        self._sets_acls = sets_acls
         self._doubts = 0  # how many outcomes were unknown
         self._settled_doubts = 0
 
@@ -174,7 +189,7 @@ class ZooKeeperStore:
     async def transact(self, operations: Sequence[Operation]) -> None:
         check_size(operations)
         try:
-            results = await self.session.call(lambda client: _commit(client, operations), by_leader=True)
+            results = await self.session.call(lambda client: self._commit(client, operations), by_leader=True)
         except BaseException:  # also if the caller gives up
             self._doubts += 1
             raise
@@ -184,6 +199,20 @@ class ZooKeeperStore:
 
     async def close(self) -> None:
         await self.session.close()
+
+    def _commit(self, client: KazooClient, operations: Sequence[Operation]) -> AsyncResult:
+        transaction = client.transaction()
+        for operation in operations:
+            match operation:
+                case Create(path, value, ephemeral):
+                    transaction.create(path, value, acls_of(path, is_secure=self._sets_acls), ephemeral)
+                case Put(path, value, version):
+                    transaction.set_data(path, value, version)
+                case Delete(path, version):
+                    transaction.delete(path, version)
+                case Check(path, version):
+                    transaction.check(path, version)
+        return transaction.commit_async()
 
     async def _read(self, path: str, *requests: Request) -> Any:
         """The response to the last of the requests, which travel together; None if the node is not there."""
@@ -224,21 +253,6 @@ class _Watch:
     def _look_again(self) -> None:
         if not self.session.is_closed:
             self.watcher(self.path)
-
-
-def _commit(client: KazooClient, operations: Sequence[Operation]) -> AsyncResult:
-    transaction = client.transaction()
-    for operation in operations:
-        match operation:
-            case Create(path, value, ephemeral):
-                transaction.create(path, value, ephemeral=ephemeral)
-            case Put(path, value, version):
-                transaction.set_data(path, value, version)
-            case Delete(path, version):
-                transaction.delete(path, version)
-            case Check(path, version):
-                transaction.check(path, version)
-    return transaction.commit_async()
 
 
 async def _create_path(store: ZooKeeperStore, path: str) -> None:

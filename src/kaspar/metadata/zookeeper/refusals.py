@@ -20,7 +20,17 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from kaspar.metadata.store import Check, Create, Operation, StoreError, StoreFull, VersionConflict, parent_of
+from kaspar.metadata.store import (
+    AccessDenied,
+    Check,
+    Create,
+    Operation,
+    StoreError,
+    StoreFull,
+    VersionConflict,
+    parent_of,
+)
+from kaspar.security.zookeeper import JAAS_SETTING
 
 DEFINITE: Final = (
     BadArgumentsError,
@@ -74,6 +84,14 @@ def other_refusal(path: str, error: Exception, done: str = "read") -> StoreError
         case QuotaExceededError():
             return StoreFull(f"{path} cannot be {done}: ZooKeeper's quota on it is used up")
         case NoAuthError():
-            return StoreError(f"{path} cannot be {done}: its ACL in ZooKeeper does not allow it")
+            return AccessDenied(
+                f"{path} cannot be {done}: its ACL in ZooKeeper does not allow it to this broker. Its identity must be "
+                f"that of the other brokers: check {JAAS_SETTING}, or zookeeper.ssl.keystore.location"
+            )
+        case InvalidACLError():
+            return AccessDenied(
+                f"{path} cannot be {done}: zookeeper.set.acl is true, and ZooKeeper does not know who this broker is. "
+                f"Check {JAAS_SETTING}, or zookeeper.ssl.keystore.location, and authProvider in ZooKeeper's settings"
+            )
         case _:
             return StoreError(f"{path} cannot be {done}: ZooKeeper refuses it ({type(error).__name__})")

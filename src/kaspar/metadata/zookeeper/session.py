@@ -16,15 +16,23 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, ConnectionLoss, KazooException, SessionExpiredError
+from kazoo.exceptions import (
+    AuthFailedError,
+    ConnectionLoss,
+    KazooException,
+    SessionClosedRequireSaslError,
+    SessionExpiredError,
+)
 from kazoo.handlers.utils import AsyncResult
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 
+from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
 from kaspar.metadata.store import SessionLost, StoreError, UnknownOutcome
 from kaspar.metadata.zookeeper.address import Address
 from kaspar.metadata.zookeeper.refusals import DEFINITE
 from kaspar.metadata.zookeeper.wire import Wire
+from kaspar.security.zookeeper import IN_THE_CLEAR, JAAS_SETTING, ZooKeeperSecurity
 
 log = get_log(__name__)
 
@@ -47,7 +55,9 @@ _kazoo_log.setLevel(logging.ERROR)
 class Session:
     """Begins to connect at once. Everything but `_state_changed` and `_end` runs on the event loop."""
 
-    def __init__(self, address: Address, timeout_ms: int, max_in_flight: int) -> None:
+    def __init__(
+        self, address: Address, timeout_ms: int, max_in_flight: int, security: ZooKeeperSecurity = IN_THE_CLEAR
+    ) -> None:
         timeout_s = timeout_ms / 1000
         self.id: int | None = None
         self.max_in_flight = min(max_in_flight, MAX_IN_FLIGHT)
@@ -56,19 +66,28 @@ class Session:
         self.is_connected = False
         self.confirmed_at = time.monotonic()
         self._address = address
+        self._security = security
         self._asked_timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._settled = asyncio.Event()  # connected, or lost
         self._lost = asyncio.Event()
         self._ended = asyncio.Event()
         self._slots = asyncio.Semaphore(self.max_in_flight)
-        self._wire = Wire(connect_timeout_s=timeout_s / (len(address.servers) + 1))
+        self._refused = asyncio.Event()
+        self._refusal = ""  # why the session was lost, if it was not by its age
+        self._wire = Wire(
+            timeout_s / (len(address.servers) + 1),
+            security,
+            servers=len(set(address.servers)),
+            on_refused=lambda sentence: self.pass_on(self._note_refused, sentence),
+        )
         self._client = KazooClient(
             hosts=str(address),
             timeout=timeout_s,
             handler=self._wire,
             connection_retry=_RECONNECT,
             logger=_kazoo_log,
+            sasl_options=_sasl_options(security),
         )
         self._client.add_listener(self._state_changed)
         self._client.start_async()
@@ -106,8 +125,8 @@ class Session:
             ) from None
         except DEFINITE:
             raise
-        except (SessionExpiredError, AuthFailedError):
-            self._lose()
+        except (SessionExpiredError, AuthFailedError, SessionClosedRequireSaslError) as problem:
+            self._lose(self._refusal_of(problem))
             raise self._session_lost() from None
         except KazooException as problem:
             raise UnknownOutcome(f"the connection to ZooKeeper was lost ({type(problem).__name__})") from None
@@ -116,7 +135,18 @@ class Session:
         return response
 
     async def wait_connected(self) -> None:
-        await self._until_connected()
+        """Raises KasparError if no server lets this client in."""
+        waiting = [asyncio.ensure_future(each) for each in (self._until_connected(), self._refused.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+            connected, _ = await asyncio.gather(*waiting, return_exceptions=True)
+        if isinstance(connected, StoreError):
+            raise connected
+        if connected is not None:
+            raise KasparError(f"ZooKeeper at {self._address.ensemble} cannot be used: {self.problem}")
 
     async def wait_lost(self) -> None:
         """Returns when the session has expired or was closed."""
@@ -139,9 +169,26 @@ class Session:
     # -- states ------------------------------------------------------------------------------------------------------
 
     def _state_changed(self, state: str) -> None:
+        """Called by kazoo's thread. It reports a connection before the client has logged in: then the response to a
+        first request says that it has.
+        """
+        if state == KazooState.CONNECTED and self._security.login is not None:
+            self._client.exists_async("/").rawlink(self._logged_in)
+            return
+        self._pass_on_state(state)
+
+    def _logged_in(self, result: AsyncResult) -> None:
         """Called by kazoo's thread."""
+        if isinstance(result.exception, SessionClosedRequireSaslError):
+            self.pass_on(self._lose, self._refusal_of(result.exception))
+        elif not isinstance(result.exception, ConnectionLoss | AuthFailedError | SessionExpiredError):
+            self._pass_on_state(KazooState.CONNECTED)
+
+    def _pass_on_state(self, state: str) -> None:
         if state == KazooState.LOST:
             self._wire.session_is_over = True  # before kazoo connects again, which would be another session
+            if self._client.client_state == KeeperState.AUTH_FAILED:
+                self.pass_on(self._lose, self._refusal_of(AuthFailedError()))
         identity = self._client.client_id
         self.pass_on(self._follow, state, identity and identity[0], self._wire.connecting_since)
 
@@ -161,6 +208,7 @@ class Session:
         self.id = session_id
         self.is_connected = True
         self.confirmed_at = max(self.confirmed_at, connecting_since)
+        self._refused.clear()
         self._settled.set()
 
     def _disconnected(self) -> None:
@@ -175,9 +223,31 @@ class Session:
                 raise self._session_lost()
             await self._settled.wait()
 
-    def _lose(self) -> None:
+    def _note_refused(self, sentence: str) -> None:
+        if not self._refused.is_set():
+            self._refused.set()
+            log.warning("ZooKeeper cannot be used", ensemble=self._address, reason=sentence)
+
+    def _refusal_of(self, problem: KazooException) -> str:
+        login = self._security.login
+        if isinstance(problem, AuthFailedError) and login is not None:
+            return (
+                f"ZooKeeper at {self._address.ensemble} does not accept the login of {login.username}: check username "
+                f"and password in {login.source}"
+            )
+        if isinstance(problem, SessionClosedRequireSaslError):
+            return (
+                f"ZooKeeper at {self._address.ensemble} requires a client that authenticates: set {JAAS_SETTING}, or "
+                "zookeeper.ssl.keystore.location if it is to be known by its certificate"
+            )
+        return ""
+
+    def _lose(self, refusal: str = "") -> None:
         if not self.is_lost:
             self.is_lost = True
+            self._refusal = refusal
+            if refusal:
+                log.warning("the session with ZooKeeper has ended", reason=refusal)
             self.is_connected = False
             self._wire.session_is_over = True
             self._confirming.cancel()
@@ -193,6 +263,8 @@ class Session:
         self.pass_on(self._ended.set)
 
     def _session_lost(self) -> SessionLost:
+        if self._refusal and not self.is_closed:
+            return SessionLost(self._refusal)
         return SessionLost("the session with ZooKeeper " + ("is closed" if self.is_closed else "has expired"))
 
     # -- calls -------------------------------------------------------------------------------------------------------
@@ -222,3 +294,16 @@ class Session:
                 await self.call(lambda client: client.sync_async("/"), by_leader=True)
             except StoreError:
                 await asyncio.sleep(interval_s)
+
+
+def _sasl_options(security: ZooKeeperSecurity) -> dict[str, Any] | None:
+    login = security.login
+    if login is None:
+        return None
+    return {
+        "mechanism": "DIGEST-MD5",
+        "service": "zookeeper",
+        "username": login.username,
+        "password": login.password,
+        "qops": ("auth",),
+    }

@@ -2,6 +2,7 @@
 
 import pytest
 from kazoo.exceptions import (
+    BadArgumentsError,
     BadVersionError,
     InvalidACLError,
     NoAuthError,
@@ -14,7 +15,17 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from kaspar.metadata.store import Check, Create, Delete, Operation, Put, StoreError, StoreFull, VersionConflict
+from kaspar.metadata.store import (
+    AccessDenied,
+    Check,
+    Create,
+    Delete,
+    Operation,
+    Put,
+    StoreError,
+    StoreFull,
+    VersionConflict,
+)
 from kaspar.metadata.zookeeper.refusals import refusal, refusal_in
 
 
@@ -41,8 +52,9 @@ def test_conflicts_name_the_node(operation: Operation, error: Exception, sentenc
     ("error", "kind", "sentence"),
     [
         (QuotaExceededError(), StoreFull, "/a cannot be changed: ZooKeeper's quota on it is used up"),
-        (NoAuthError(), StoreError, "/a cannot be changed: its ACL in ZooKeeper does not allow it"),
-        (InvalidACLError(), StoreError, r"/a cannot be changed: ZooKeeper refuses it \(InvalidACLError\)"),
+        (NoAuthError(), AccessDenied, "/a cannot be changed: its ACL in ZooKeeper does not allow it"),
+        (InvalidACLError(), AccessDenied, "/a cannot be changed: .* ZooKeeper does not know who this broker is"),
+        (BadArgumentsError(), StoreError, r"/a cannot be changed: ZooKeeper refuses it \(BadArgumentsError\)"),
     ],
     ids=repr,
 )

@@ -1,0 +1,25 @@
+"""Who may do what with a node, as in Kafka (ZkData.defaultAcls).
+
+With `zookeeper.set.acl` a node belongs to the identity of the session that creates it. Everybody may read it, unless it
+is below a path with secrets. All brokers need the same identity: each changes what others have created.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from kaspar.metadata import layout
+
+SENSITIVE: Final = (layout.SCRAM, layout.TOKENS, "/configs", layout.CLIENT_QUOTAS)
+"""What only brokers may read. Kafka's paths are those of settings of users and brokers, and of delegation tokens."""
+
+
+def acls_of(path: str, *, is_secure: bool) -> Sequence[ACL]:
+    if not is_secure:
+        return OPEN_ACL_UNSAFE
+    return CREATOR_ALL_ACL if is_sensitive(path) else [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE]
+
+
+def is_sensitive(path: str) -> bool:
+    return any(path == root or path.startswith(f"{root}/") for root in SENSITIVE)
