@@ -143,7 +143,7 @@ def test_a_cluster_of_kafka_goes_on_as_kaspars(tmp_path: Path) -> None:
         clients = fill(kafka.port)
         secure(kafka.port)
         before = look(kafka.port)
-        assert "stop Kafka first" in refused(kafka)[1]
+        assert "stop it first" in refused(kafka)[1]
     untouched = contents(tmp_path)
     assert "kaspar metadata adopt FILE" in refusal(kafka.properties_file)
     listed, sentence = refused(kafka)

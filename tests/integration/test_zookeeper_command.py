@@ -82,10 +82,21 @@ def test_port_in_use_is_a_sentence(tmp_path: Path) -> None:
     with command("--dir", tmp_path / "one", "--port", port) as process:
         said(process)
         done = run("kaspar", "zookeeper", "--dir", tmp_path / "two", "--port", port, "--heap", "96m")
-    assert done.returncode == 1
-    assert "Address already in use" in done.stderr
-    assert done.stderr.startswith("kaspar: ZooKeeper has ended with exit code ")
-    assert len(done.stderr.splitlines()) == 1
+    sentence = f"kaspar: ZooKeeper cannot listen on 127.0.0.1:{port}: the port is in use\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence)
+
+
+def test_data_of_a_running_server_is_refused(tmp_path: Path) -> None:
+    """ZooKeeper itself would start, and both servers would write into the same log."""
+    with command("--dir", tmp_path, "--port", str(free_port())) as process:
+        said(process)
+        done = run("kaspar", "zookeeper", "--dir", tmp_path, "--port", str(free_port()), "--heap", "96m")
+        sentence = f"kaspar: a ZooKeeper server already runs on the data in {tmp_path}/data\n"
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", sentence)
+        process.terminate()
+        assert process.wait(SECONDS) == 0
+    with command("--dir", tmp_path, "--port", str(free_port())) as process:
+        assert said(process).startswith("ZooKeeper serves on")
 
 
 def test_ensemble_serves_when_a_majority_runs(tmp_path: Path) -> None:

@@ -459,6 +459,8 @@ class Broker:
     ) -> tuple["SqliteMetadata | ZooKeeperMetadata", "SqliteStore | ZooKeeperStore"]:
         config = self.config
         if config.zookeeper_connect is not None:
+            # Otherwise a broker whose ensemble does not respond is silent until it gives up.
+            log.info("connecting to ZooKeeper", ensemble=config.zookeeper_connect)
             self._metadata = await _open_zookeeper(config)
         else:
             folder = store_folder(config.metadata_log_dir, config.log_dirs, self.logs.formatted_directories)

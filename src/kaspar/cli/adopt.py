@@ -96,4 +96,9 @@ def _summary(image: "ClusterImage") -> str:
         for kind in (image.broker_configs, image.group_configs, image.client_metrics_configs)
         for values in kind.values()
     ) + sum(len(topic.configs) for topic in image.topics.values())
-    return f"cluster {image.cluster_id}: {len(image.topics)} topics with {partitions} partitions, {settings} settings"
+    topics = f"{counted(len(image.topics), 'topic')} with {counted(partitions, 'partition')}"
+    return f"cluster {image.cluster_id}: {topics}, {counted(settings, 'setting')}"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
-from kaspar.cli.adopt import add_adopt, run_adopt
+from kaspar.cli.adopt import add_adopt, counted, run_adopt
 
 if TYPE_CHECKING:
     from kaspar.config import BrokerConfig
@@ -171,5 +171,8 @@ def _report(done: int, total: int) -> None:
 
 def _summary(image: "ClusterImage") -> str:
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
-    deleted = f", {len(image.deleted_topics)} deleted topics whose logs remain" if image.deleted_topics else ""
-    return f"cluster {image.cluster_id}, {len(image.topics)} topics with {partitions} partitions{deleted}"
+    deleted = (
+        f", {counted(len(image.deleted_topics), 'deleted topic')} whose logs remain" if image.deleted_topics else ""
+    )
+    topics = f"{counted(len(image.topics), 'topic')} with {counted(partitions, 'partition')}"
+    return f"cluster {image.cluster_id}, {topics}{deleted}"

@@ -59,10 +59,12 @@ def run_status(arguments: argparse.Namespace) -> int:
         return 130
     if arguments.json:
         print(msgspec.json.encode(status).decode())
-    else:
+    elif status.brokers:
         print("\n".join(_lines(folder, status)))
     if not status.brokers:
-        print(f"kaspar: there is no cluster in {folder.path}: start one with 'kaspar up'", file=sys.stderr)
+        print(
+            f"kaspar: there is no cluster in {folder.path}: 'kaspar up --dir {folder.path}' starts one", file=sys.stderr
+        )
     return 0 if status.ready else 1
 
 
@@ -87,8 +89,6 @@ def _status(folder: "Folder", *, wait_s: float) -> "ClusterStatus":
 def _lines(folder: "Folder", status: "ClusterStatus") -> list[str]:
     from kaspar.supervisor.status import MemberState
 
-    if not status.brokers:
-        return []
     if status.ready:
         servers = ",".join(f"127.0.0.1:{broker.port}" for broker in status.brokers)
         head = f"{folder.path} is ready: bootstrap servers {servers}"

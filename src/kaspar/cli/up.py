@@ -98,6 +98,7 @@ def run_up(arguments: argparse.Namespace) -> int:
 
     folder = Folder(arguments.dir)
     try:
+        folder.plan()  # before the lock creates a file: a folder of something else stays as it is
         with folder.locked():
             earlier = folder.plan()
             members = _prepare(folder, arguments)
@@ -112,6 +113,8 @@ def run_up(arguments: argparse.Namespace) -> int:
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # before anything was started: the supervisor handles the signal itself
+        return 130
 
 
 def _complete(folder: "Folder", members: "Members", arguments: argparse.Namespace, *, has_grown: bool) -> None:
@@ -179,7 +182,6 @@ def _prepare(folder: "Folder", arguments: argparse.Namespace) -> "Members":
     refuse_used_ports(size.broker_ports)
     plan = plan_of(size, earlier, partial(free_ports, reserved=size.broker_ports))
     members = make_members(folder, plan, overrides)
-    folder.write_plan(plan)
     for sentence in warnings_about(overrides):
         print(f"kaspar: {sentence}", file=sys.stderr)
     return members

@@ -58,12 +58,21 @@ async def register_broker(
         elif time.monotonic() >= until:
             raise Refused(
                 ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-                f"Another broker is registered with that broker id: {registration.broker_id}",
+                f"Another broker is registered with the id {registration.broker_id}, at {_addresses(earlier)}: every "
+                "broker needs a node.id of its own",
             )
         elif not waits:
             waits = True
-            log.warning("an earlier registration of this broker is waited for", node=registration.broker_id)
+            log.warning(
+                "another process is registered with the id of this broker; waiting until its session ends",
+                node=registration.broker_id,
+                address=_addresses(earlier),
+            )
         await asyncio.sleep(LOOK_AGAIN_S if waits else retry_delay_s)
+
+
+def _addresses(registration: BrokerRegistration) -> str:
+    return ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in registration.endpoints)
 
 
 async def _register(

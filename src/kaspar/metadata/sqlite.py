@@ -325,7 +325,7 @@ def _open_file(path: Path, even_if_moved: bool) -> sqlite3.Connection:
         return connection
     except sqlite3.OperationalError as problem:
         if problem.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-            raise KasparError(f"{path} is in use by another broker") from None
+            raise KasparError(f"{path} is in use by a running broker: stop it first") from None
         if _is_full(problem):
             raise StoreFull(_no_space(path)) from None
         raise KasparError(f"{path} cannot be opened: {problem}") from None

@@ -23,6 +23,8 @@ from kaspar.base.processes import ProcessId
 from kaspar.supervisor.plan import ClusterPlan
 
 _LOCK: Final = "lock"
+_BEFORE_THE_PLAN: Final = {_LOCK, "cluster.new"}
+"""Files that a first start may leave if it is killed before it has written the plan."""
 _Read = TypeVar("_Read")
 
 
@@ -92,7 +94,11 @@ class Folder:
     def plan(self) -> ClusterPlan | None:
         """Of the last start; None if there was none. Raises KasparError if the folder is used by something else."""
         plan = _read(self._plan_file, ClusterPlan)
-        if plan is None and self.path.is_dir() and any(entry.name != _LOCK for entry in self.path.iterdir()):
+        if (
+            plan is None
+            and self.path.is_dir()
+            and any(entry.name not in _BEFORE_THE_PLAN for entry in self.path.iterdir())
+        ):
             raise KasparError(
                 f"{self.path} is not empty, and 'kaspar up' has not made it: choose an empty or new folder with --dir"
             )

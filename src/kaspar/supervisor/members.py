@@ -68,7 +68,9 @@ def make_members(
     options: ServerOptions | None = None,
     with_metrics: bool = True,
 ) -> Members:
-    """Writes their files. Raises KasparError with a sentence, before anything is written, if they could not start."""
+    """Writes their files, and the plan before them: an interrupted first start leaves a folder that the next one takes
+    up. Raises KasparError with a sentence, before anything is written, if they could not start.
+    """
     settings = {
         broker: broker_settings(
             plan,
@@ -82,6 +84,7 @@ def make_members(
     }
     for values in settings.values():
         check_settings(values)
+    folder.write_plan(plan)
     if plan.is_secured:
         write_security(folder, plan)
     contacts = contacts_of(folder, plan)

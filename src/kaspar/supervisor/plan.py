@@ -117,8 +117,8 @@ def _check_change(folder: Path, earlier: ClusterPlan, brokers: int | None, zooke
     had = len(earlier.brokers)
     if not earlier.zookeepers and brokers is not None and brokers > 1:
         raise KasparError(
-            f"{folder} has the data of a single broker, which cannot become a cluster: start it without --brokers, or "
-            "start a cluster in another folder with --dir"
+            f"{folder} has the data of a single broker, which 'kaspar up' cannot turn into a cluster: start it without "
+            "--brokers, or start a cluster in another folder with --dir"
         )
     if brokers is not None and brokers < had:
         raise KasparError(

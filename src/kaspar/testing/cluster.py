@@ -121,9 +121,7 @@ class Cluster:
             check_java()
         refuse_used_ports(size.broker_ports)
         plan = plan_of(size, earlier, partial(free_ports, reserved=size.broker_ports))
-        members = make_members(self._folder, plan, self._overrides, options=_SMALL_SERVERS, with_metrics=self._metrics)
-        self._folder.write_plan(plan)
-        return members
+        return make_members(self._folder, plan, self._overrides, options=_SMALL_SERVERS, with_metrics=self._metrics)
 
     def wait_complete(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Return when every broker sees all brokers, and the controller among them."""

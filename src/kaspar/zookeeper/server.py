@@ -16,6 +16,7 @@ from typing import Final
 from kaspar.base.errors import InvalidSetting, KasparError
 from kaspar.security.tls import client_context
 from kaspar.spark.running.java import Java, find_java
+from kaspar.zookeeper.claims import claimed, refuse_used_port
 from kaspar.zookeeper.config import ServerConfig
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -173,11 +174,16 @@ class ZooKeeperServer:
             self.config.data_dir.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise KasparError(f"{self.config.data_dir} cannot be used: {problem.strerror}") from None
-        log = self.config.log_file
-        self._logged_before = log.stat().st_size if log.exists() else 0
-        self._process = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, preexec_fn=_end_with_parent if ends_with_caller else None
-        )
+        with claimed(self.config.data_dir) as lock:
+            refuse_used_port(self.config)
+            log = self.config.log_file
+            self._logged_before = log.stat().st_size if log.exists() else 0
+            self._process = subprocess.Popen(
+                line,
+                stdin=subprocess.DEVNULL,
+                preexec_fn=_end_with_parent if ends_with_caller else None,
+                pass_fds=(lock.fileno(),),
+            )
 
     def wait_serving(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Returns when clients can use it. An ensemble serves when a majority of its members run."""

@@ -148,7 +148,7 @@ def test_broker_becomes_the_first_of_a_cluster_with_everything_it_has(tmp_path: 
 
         said = moved(file, "--zookeeper", address)
         assert f"\n    zookeeper.connect={address}\n" in said
-        assert "3 topics with 7 partitions, 1 deleted topics whose logs remain" in said
+        assert "3 topics with 7 partitions, 1 deleted topic whose logs remain" in said
 
         broker.overrides["zookeeper.connect"] = address
         broker.start()
@@ -206,7 +206,7 @@ def test_neither_store_can_be_used_by_mistake(tmp_path: Path, address: str) -> N
         assert nodes_at(address) == {}, "nothing was created there"
 
         broker.start()
-        assert "is in use by another broker" in refused(file, "--zookeeper", address)
+        assert "is in use by a running broker" in refused(file, "--zookeeper", address)
         assert broker.stop() == 0
 
         assert "Nothing was changed" in moved(file, "--zookeeper", address, "--dry-run")
@@ -215,7 +215,7 @@ def test_neither_store_can_be_used_by_mistake(tmp_path: Path, address: str) -> N
         assert f"was moved to ZooKeeper: set zookeeper.connect={address}" in refusal(file)
         assert "was moved before" in moved(file, "--zookeeper", address)
         shown = run("kaspar", "metadata", "show", file).stdout
-        assert "1 topics with 1 partitions" in shown
+        assert "1 topic with 1 partition" in shown
         assert f"It was moved to ZooKeeper at {address}" in shown
 
         assert "the copy is removed" in moved(file, "--undo")

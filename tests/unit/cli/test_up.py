@@ -59,6 +59,27 @@ def test_mistake_is_refused_and_nothing_is_left(
     assert [file.name for file in (tmp_path / "c1").iterdir()] == ["lock"]
 
 
+def test_folder_of_something_else_is_left_as_it_is(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "'kaspar up' has not made it" in _refusal(capsys, "up", "--dir", tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_interrupted_first_start_leaves_a_folder_that_can_be_started(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kaspar.supervisor.members.properties_text", interrupt)
+    port = consecutive_free_ports(1)[0]
+    assert main(["up", "--dir", str(tmp_path / "c1"), "--port", str(port)]) == 130
+    assert capsys.readouterr().err == ""
+    plan = Folder(tmp_path / "c1").plan()
+    assert plan is not None
+    assert [broker.port for broker in plan.brokers] == [port]
+
+
 def test_used_port_is_refused_before_anything_starts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
@@ -150,7 +171,9 @@ def test_status_where_nothing_was_started(capsys: pytest.CaptureFixture[str], tm
     assert main(["status", "--dir", str(tmp_path / "new"), "--json"]) == 1
     written = capsys.readouterr()
     assert json.loads(written.out) == {"ready": False, "brokers": [], "zookeepers": []}
-    assert written.err == f"kaspar: there is no cluster in {tmp_path}/new: start one with 'kaspar up'\n"
+    assert (
+        written.err == f"kaspar: there is no cluster in {tmp_path}/new: 'kaspar up --dir {tmp_path}/new' starts one\n"
+    )
     assert not (tmp_path / "new").exists()
 
 

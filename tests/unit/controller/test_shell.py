@@ -309,6 +309,7 @@ def test_a_broker_id_can_be_registered_once(tmp_path: Path) -> None:
         with pytest.raises(Refused) as refused:
             await register_broker(second, broker(1))
         assert refused.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+        assert "every broker needs a node.id of its own" in str(refused.value)
         await first.close()
         again = await register_broker(second, broker(1))
         assert again.epoch > registered.epoch

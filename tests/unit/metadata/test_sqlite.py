@@ -40,7 +40,7 @@ def test_what_was_written_is_there_after_a_reopen_and_ephemeral_nodes_are_not(tm
 def test_a_second_opening_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         metadata = await SqliteMetadata.open(tmp_path)
-        with pytest.raises(KasparError, match="is in use by another broker"):
+        with pytest.raises(KasparError, match="is in use by a running broker"):
             await SqliteMetadata.open(tmp_path)
         await metadata.close()
         await (await SqliteMetadata.open(tmp_path)).close()

@@ -34,6 +34,11 @@ def test_new_or_empty_folder_has_no_plan(tmp_path: Path) -> None:
         assert folder.plan() is None, "the lock does not count"
 
 
+def test_plan_that_was_not_completely_written_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "cluster.new").write_text("{")
+    assert Folder(tmp_path).plan() is None
+
+
 def test_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("node.id=1\n")
     with pytest.raises(KasparError, match="is not empty, and 'kaspar up' has not made it"):

@@ -61,7 +61,7 @@ def test_cluster_may_grow_and_not_shrink() -> None:
 
 
 def test_single_broker_does_not_become_a_cluster() -> None:
-    assert "a single broker, which cannot become a cluster" in _refusal(SINGLE, brokers=3)
+    assert "a single broker, which 'kaspar up' cannot turn into a cluster" in _refusal(SINGLE, brokers=3)
 
 
 def test_number_of_zookeeper_servers_does_not_change() -> None:

@@ -196,7 +196,7 @@ class Membership:
                 await self._arrived.wait()
         await self._leaderships.resume()
         self._has_resigned = False
-        log.info("this broker leads again what the controller says", node=self._broker_id)
+        log.info("the controller knows this broker, which leads and follows now", node=self._broker_id)
 
     async def _until_unregistered(self, store: ClusterStore) -> None:
         changed = asyncio.Event()

@@ -76,7 +76,7 @@ class Adoption:
                 try:
                     locks.callback(DirectoryLock(path).release)
                 except DirectoryInUse:
-                    raise AdoptionRefused(f"{path} is in use: stop Kafka first") from None
+                    raise AdoptionRefused(f"{path} is in use by a running broker: stop it first") from None
                 except OSError as problem:
                     raise AdoptionRefused(f"{path} cannot be used: {problem.strerror}") from None
             yield

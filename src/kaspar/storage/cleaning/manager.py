@@ -238,7 +238,10 @@ class LogCleanerManager:
     @staticmethod
     def _read(directory: LogDirectory) -> dict[TopicPartition, int]:
         try:
-            return dict(checkpoints.read_offsets(directory.files, directory.path, CLEANER_OFFSET_CHECKPOINT))
+            # Apache Kafka creates this file empty, and fills it when it has cleaned a log.
+            return dict(
+                checkpoints.read_offsets(directory.files, directory.path, CLEANER_OFFSET_CHECKPOINT, may_be_empty=True)
+            )
         except checkpoints.DamagedCheckpoint as error:
             log.warning("the cleaner's checkpoint is damaged: all logs of the directory count as dirty", error=error)
         except OSError as error:

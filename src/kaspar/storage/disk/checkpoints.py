@@ -27,11 +27,15 @@ class UnknownVersion(KasparError):
     """A file of a version that is not supported, perhaps written by a newer release."""
 
 
-def read_lines(files: Files, path: str) -> list[list[str]]:
-    """The entries of a checkpoint file, each split into its fields. A missing file has none."""
+def read_lines(files: Files, path: str, *, may_be_empty: bool = False) -> list[list[str]]:
+    """The entries of a checkpoint file, each split into its fields. A missing file has none. `may_be_empty`: a file
+    without a byte has none either, and is not damaged.
+    """
     try:
         text = read_file(files, path).decode("utf-8", "replace")
     except FileNotFoundError:
+        return []
+    if may_be_empty and not text:
         return []
     lines = text.split("\n")
     try:
@@ -52,11 +56,11 @@ def write_lines(files: Files, path: str, entries: Iterable[str]) -> None:
     write_file(files, path, "\n".join([str(VERSION), str(len(lines)), *lines, ""]).encode())
 
 
-def read_offsets(files: Files, folder: str, name: str) -> dict[TopicPartition, Offset]:
+def read_offsets(files: Files, folder: str, name: str, *, may_be_empty: bool = False) -> dict[TopicPartition, Offset]:
     """A checkpoint with one offset per partition of a log directory."""
     path = os.path.join(folder, name)
     offsets = {}
-    for fields in read_lines(files, path):
+    for fields in read_lines(files, path, may_be_empty=may_be_empty):
         try:
             topic, partition, offset = fields
             offsets[TopicPartition(topic, int(partition))] = Offset(int(offset))

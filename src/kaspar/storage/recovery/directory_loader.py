@@ -84,7 +84,9 @@ class DirectoryLoader:
             self._has_points = points is not None and not self._is_new
             self.recovery_points = points or {}
             self.log_start_offsets = self._read(LOG_START_OFFSET_CHECKPOINT) or {}
-            self._read(CLEANER_OFFSET_CHECKPOINT)  # an unknown version is refused before anything is changed
+            self._read(
+                CLEANER_OFFSET_CHECKPOINT, may_be_empty=True
+            )  # an unknown version is refused before anything is changed
             self._clean = folder_metadata.take_clean_shutdown(files, path)
         except OSError as error:
             self.fail(error, "reading the directory")
@@ -114,9 +116,9 @@ class DirectoryLoader:
             log.info("loading partitions", directory=self.directory.path, partitions=len(partitions), clean=self._clean)
         return [pool.submit(self._load, partition) for partition in partitions]
 
-    def _read(self, name: str) -> dict[TopicPartition, Offset] | None:
+    def _read(self, name: str, *, may_be_empty: bool = False) -> dict[TopicPartition, Offset] | None:
         try:
-            return checkpoints.read_offsets(self.directory.files, self.directory.path, name)
+            return checkpoints.read_offsets(self.directory.files, self.directory.path, name, may_be_empty=may_be_empty)
         except checkpoints.DamagedCheckpoint as error:
             log.warning("a checkpoint is damaged and counts as empty", error=error)
             return None

@@ -209,7 +209,7 @@ def test_a_folder_in_use_is_left_alone(node: Node, directory: int) -> None:
     before = contents(node)
     lock = DirectoryLock(str(node.paths[directory]))
     try:
-        with pytest.raises(AdoptionRefused, match="in use: stop Kafka first"):
+        with pytest.raises(AdoptionRefused, match="in use by a running broker: stop it first"):
             adopt(node)
     finally:
         lock.release()

@@ -31,6 +31,14 @@ def test_a_missing_checkpoint_is_empty(tmp_path: Path) -> None:
     assert checkpoints.read_offsets(FILES, str(tmp_path), NAME) == {}
 
 
+def test_a_checkpoint_that_kafka_creates_empty_is_not_damaged(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text("")
+    assert checkpoints.read_offsets(FILES, str(tmp_path), NAME, may_be_empty=True) == {}
+    (tmp_path / NAME).write_text("0")
+    with pytest.raises(DamagedCheckpoint):
+        checkpoints.read_offsets(FILES, str(tmp_path), NAME, may_be_empty=True)
+
+
 @pytest.mark.parametrize("text", ["", "0", "0\n1\n", "0\n1\norders 0\n", "0\nx\n", "0\n1\norders zero 5\n", "\0\0\0"])
 def test_a_damaged_checkpoint_is_recognised(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)
