@@ -17,6 +17,7 @@ from kaspar.broker.fetch import reading
 from kaspar.broker.produce import delayed_produce, request_append
 from kaspar.broker.replication.in_sync import AlterPartitionManager
 from kaspar.controller import brokers, elections, fence, in_sync
+from kaspar.controller.channel import Channel
 from kaspar.controller.fence import Fence
 from kaspar.metadata.image import NO_LEADER, PartitionImage
 from kaspar.metadata.store import ANY_VERSION, Operation, Put, UnknownOutcome
@@ -273,8 +274,17 @@ def end_before_commit_is_known() -> Any:
     return mock.patch.object(PartitionState, "is_high_watermark_behind", property(lambda state: False))
 
 
-@mutation("a broker obeys a decision about a partition that is older than the one it knows", seed=None, found=0, of=30)
+@mutation(
+    "a broker obeys a decision about a partition that is older than the one it knows, and hears of what it has asked "
+    "for before it has the image",
+    seed=None,
+    found=0,
+    of=30,
+)
 def older_decisions_obeyed() -> Any:
+    """The first alone changes nothing: images come in order (FollowedImage.receive), and a response counts once the
+    image that it belongs to is carried out (Channel.submit).
+    """
     decide_role = PartitionState.decide_role
 
     def obedient(state: PartitionState, leadership: Leadership, **named: Any) -> bool:
@@ -283,7 +293,10 @@ def older_decisions_obeyed() -> Any:
             state.leadership = replace(known, partition_epoch=leadership.partition_epoch - 1)
         return decide_role(state, leadership, **named)
 
-    return mock.patch.object(PartitionState, "decide_role", obedient)
+    async def impatient(channel: Channel, event: Any) -> Any:
+        return (await (await channel._reach()).commit(event)).reply
+
+    return _patched((PartitionState, "decide_role", obedient), (Channel, "submit", impatient))
 
 
 # -- followers ---------------------------------------------------------------------------------------------------------
