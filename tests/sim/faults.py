@@ -234,7 +234,8 @@ class FaultInjector:
             case Kind.REASSIGN:
                 self._reassign(fault, machine)
             case Kind.MOVE:
-                self._move(fault.number & 1, machine)
+                role, _, index = fault.target.partition(" ")
+                self._move(int(index) if role in ("leader", "follower") else fault.number & 1, machine)
         return None
 
     def _crash(self, machine: Machine, *, power: bool) -> Callable[[], None] | None:

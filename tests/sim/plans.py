@@ -111,14 +111,23 @@ def _joins_after_power_loss(scene: Scene) -> None:
     scene.then(Kind.POWER, JOINING, (0.02, 0.2), after_s=(0.0, 0.1), waits_for=joining)
 
 
-def _proposal_of_an_earlier_registration(scene: Scene) -> None:
-    """A leader asks for a replica to be in sync, and is in another registration when the controller hears of that."""
+def _proposal_of_an_earlier_term(scene: Scene) -> None:
+    """A leader asks for a replica to be in sync. When the controller hears of that, it leads no more, or is in another
+    registration.
+    """
     scene.a_follower_leaves()
     joining = Moment.JOINING
-    scene.then(Kind.STALL, PROPOSER, (1.0, 2.5), other="controller", waits_for=joining, number=1)
-    scene.then(Kind.CUT, JOINING, (2.0, 3.0), other=PROPOSER, waits_for=joining)
-    scene.then(Kind.PAUSE, "controller", (0.4, 0.9), waits_for=joining)
-    scene.then(Kind.EXPIRE, PROPOSER, waits_for=joining)
+    if scene.rng.random() < 0.5:
+        scene.then(Kind.STALL, PROPOSER, (1.0, 2.5), other="controller", waits_for=joining, number=1)
+        scene.then(Kind.CUT, JOINING, (2.0, 3.0), other=PROPOSER, waits_for=joining)
+        scene.then(Kind.PAUSE, "controller", (0.4, 0.9), waits_for=joining)
+        scene.then(Kind.EXPIRE, PROPOSER, waits_for=joining)
+    else:
+        scene.then(Kind.STALL, PROPOSER, (0.8, 1.7), other="controller", waits_for=joining)
+        scene.then(Kind.PAUSE, JOINING, (1.5, 1.95), waits_for=joining)
+        for number in range(2):  # to both followers: one of them is in sync
+            target = f"follower {scene.partition}"
+            scene.then(Kind.MOVE, target, after_s=(0.01, 0.1), waits_for=joining, number=number)
 
 
 def _joined_without_notice(scene: Scene) -> None:
@@ -206,7 +215,7 @@ def _elections_with_unknown_outcome(scene: Scene) -> None:
 
 SCENES: Final[tuple[Callable[[Scene], None], ...]] = (
     _joins_after_power_loss,
-    _proposal_of_an_earlier_registration,
+    _proposal_of_an_earlier_term,
     _joined_without_notice,
     _response_before_the_image,
     _leaders_change_while_apart,
