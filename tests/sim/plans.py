@@ -196,13 +196,17 @@ def _controller_that_was_replaced(scene: Scene) -> None:
 
 
 def _restart_behind_the_controllers_back(scene: Scene) -> None:
-    """A leader loses power and is back before the controller, which is behind, knows of it."""
+    """A leader loses power and is back before the controller, which is behind, knows of it; it may then lose its first
+    session, too.
+    """
     if scene.rng.random() < 0.7:
         scene.then(Kind.CUT_ZOOKEEPER, "controller", (0.8, 1.9))
     else:
         scene.then(Kind.STALE, "any", (1.0, 2.0))
     kind = scene.rng.choice((Kind.POWER, Kind.POWER, Kind.KILL))
     scene.then(kind, f"leader {scene.partition}", (0.02, 0.3), after_s=(0.02, 0.3))
+    if scene.rng.random() < 0.4:
+        scene.then(Kind.EXPIRE, AGAIN, after_s=(0.5, 1.2), number=scene.faults[-1].number)
 
 
 def _elections_with_unknown_outcome(scene: Scene) -> None:
