@@ -1,13 +1,13 @@
-"""What goes wrong in a simulation, and when: drawn from the seed before it begins, so that it can be shortened.
+"""What can go wrong in a simulation, and how it is done. Which faults a seed has is decided in plans.py.
 
 A target is a role (the leader of a partition, the controller) or a broker; who that is, is found when the moment has
-come. Each simulation draws from some kinds of faults only: what some of them do together is not hidden by the others.
+come.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -18,8 +18,6 @@ from kaspar.metadata import layout
 from tests.sim.ensemble import HOST as ZOOKEEPER
 from tests.sim.machines import Machine, World
 from tests.sim.oracle import Oracle
-
-LONGEST_S: Final = 6.0
 
 
 class Kind(Enum):
@@ -36,14 +34,30 @@ class Kind(Enum):
     EXPIRE = "ZooKeeper ends a broker's session"
     MISTAKEN = "a broker is taken for dead, though it is alive"
     RESET = "connections break"
+    STALL = "what one broker sends the other on connections that they have arrives late, and new ones are not affected"
     SLOW = "the network is slow"
     UNCERTAIN = "calls of ZooKeeper have unknown outcomes"
     STALE = "ZooKeeper's servers are far behind their leader"
     ELECT = "someone asks for the preferred leaders"
     REASSIGN = "a partition gets other replicas"
+    MOVE = "someone makes another replica the preferred leader, and has it elected"
+
+
+class Moment(Enum):
+    """What a fault may wait for. It comes before anybody hears of it."""
+
+    CHANGE = "another state of a partition or another registration is stored, or a leader asks for in-sync replicas"
+    JOINING = "a leader asks for another replica to be in sync"
+    LEAVING = "a leader asks for replicas to be in sync no more"
 
 
 TARGETS: Final = ("leader 0", "leader 1", "follower 0", "follower 1", "controller", "any")
+BYSTANDERS: Final = ("bystander 0", "bystander 1")
+"""Brokers that do not control. Both have a replica of the first partition."""
+PROPOSER: Final = "proposer"
+"""The leader that has last asked for other in-sync replicas."""
+JOINING: Final = "joining"
+"""The replica that it has last asked for."""
 AGAIN: Final = "again"
 """The target of the fault that this one follows, which has the same number."""
 
@@ -56,42 +70,18 @@ class Fault:
     number: int
     """Decides whatever else there is to decide."""
     for_s: float
-    waits_for_change: bool = False
-    """Not at this moment, but as soon as the metadata store has another state of a partition or another registration,
-    before anybody hears of it, or a leader is about to ask for other in-sync replicas.
-    """
+    waits_for: Moment | None = None
+    """Then it comes not at `at`, but with the next such moment."""
+    after_s: float = 0.0
+    """How long after that."""
+    other: str = ""
+    """The target at the other end of a link. Without it the number decides."""
 
     def __str__(self) -> str:
-        waits = ", with the next change" if self.waits_for_change else ""
-        return f"{self.at:.2f} {self.kind.name} {self.target} #{self.number} for {self.for_s:.2f}{waits}"
-
-
-def plan(rng: random.Random, *, seconds: float) -> list[Fault]:
-    """In the order of time."""
-    kinds = [kind for kind in Kind if rng.random() < 0.35] or [Kind.KILL]
-    faults: list[Fault] = []
-    for _ in range(rng.randint(1, 12)):
-        fault = _drawn(rng, kinds, at=rng.random() * seconds, target=rng.choice(TARGETS), number=rng.randrange(1 << 16))
-        faults.append(fault)
-        if rng.random() < 0.3:
-            # Another one elsewhere, at the same moment.
-            at, number = fault.at + rng.random() * 0.05, rng.randrange(1 << 16)
-            companion = _drawn(rng, kinds, at=at, target=rng.choice(TARGETS), number=number)
-            faults.append(replace(companion, waits_for_change=fault.waits_for_change))
-        while rng.random() < 0.3:
-            # Another one on the same broker, just as it recovers, or before that.
-            ends_at = fault.at + fault.for_s
-            just_after = ends_at + rng.random() * rng.choice((0.02, 0.2, 1.0))
-            at = rng.choice((just_after, fault.at + fault.for_s * rng.random()))
-            fault = _drawn(rng, kinds, at=at, target=AGAIN, number=fault.number)
-            if fault.at < seconds:
-                faults.append(fault)
-    return sorted(faults, key=lambda fault: fault.at)
-
-
-def _drawn(rng: random.Random, kinds: Sequence[Kind], *, at: float, target: str, number: int) -> Fault:
-    for_s = rng.choice((0.1, 0.5, 2.0, LONGEST_S)) * (0.3 + 0.7 * rng.random())
-    return Fault(round(at, 3), rng.choice(kinds), target, number, round(for_s, 3), rng.random() < 0.25)
+        other = f" and {self.other}" if self.other else ""
+        later = f" + {self.after_s:.2f}" if self.after_s else ""
+        waits = f", {self.waits_for.name}{later}" if self.waits_for is not None else ""
+        return f"{self.at:.2f} {self.kind.name} {self.target}{other} #{self.number} for {self.for_s:.2f}{waits}"
 
 
 class FaultInjector:
@@ -101,25 +91,42 @@ class FaultInjector:
         self._under_way: dict[Fault, Callable[[], None]] = {}
         """How each of them is ended."""
         self._armed: list[Fault] = []
-        """Those that wait for a change."""
+        """Those that wait for their moment."""
         self._targets: dict[int, Machine] = {}
+        self._proposed: dict[str, Machine] = {}
+        """Who PROPOSER and JOINING are."""
+        self._is_over = False
 
     def inject(self, fault: Fault) -> None:
-        """Its moment has come."""
-        if fault.waits_for_change:
+        """Its time has come."""
+        if fault.waits_for is not None:
             self._armed.append(fault)
         else:
-            self._inject(fault)
+            self._inject(fault, *self._ends_of(fault))
 
-    def something_changed(self) -> None:
+    def something_changed(self, moment: Moment = Moment.CHANGE) -> None:
         """What faults wait for."""
-        armed, self._armed = self._armed, []
-        for fault in armed:
-            self._inject(fault)
+        due = [fault for fault in self._armed if fault.waits_for in (moment, Moment.CHANGE)]
+        self._armed = [fault for fault in self._armed if fault not in due]
+        for fault in due:
+            ends = self._ends_of(fault)
+            if fault.after_s:
+                self._world.loop.call_later(fault.after_s, self._inject, fault, *ends)
+            else:
+                self._inject(fault, *ends)
 
-    def _inject(self, fault: Fault) -> None:
-        machine = self._targets[fault.number] = self._target(fault)
-        undo = self._carry_out(fault, machine)
+    def asked_for(self, leader: BrokerId, added: BrokerId | None) -> None:
+        """A leader asks for another in-sync replica, or for fewer."""
+        machines = self._world.machines
+        self._proposed[PROPOSER] = machines[leader]
+        if added is not None:
+            self._proposed[JOINING] = machines[added]
+        self.something_changed(Moment.LEAVING if added is None else Moment.JOINING)
+
+    def _inject(self, fault: Fault, machine: Machine, other: Machine) -> None:
+        if self._is_over:
+            return
+        undo = self._carry_out(fault, machine, other)
         self._world.trace.note("fault", f"{fault.kind.name} {machine.host} for {fault.for_s:.2f}: {fault.kind.value}")
         if undo is not None:
             self._under_way[fault] = undo
@@ -127,6 +134,7 @@ class FaultInjector:
 
     def end_all(self) -> None:
         """Everything is mended, and every broker started."""
+        self._is_over = True
         self._armed.clear()
         for fault in list(self._under_way):
             self._end(fault)
@@ -141,12 +149,28 @@ class FaultInjector:
         if undo is not None:
             undo()
 
-    def _target(self, fault: Fault) -> Machine:
+    def _ends_of(self, fault: Fault) -> tuple[Machine, Machine]:
+        """The target, and the broker at the other end of a link."""
+        machine = self._targets[fault.number] = self._target(fault.target, fault.number)
+        other = self._target(fault.other, fault.number) if fault.other else None
+        if other is None and fault.number & 8:
+            other = self._controller()
+        if other is None or other is machine:
+            others = [each for each in self._world.machines.values() if each is not machine]
+            other = others[(fault.number >> 4) % len(others)]
+        return machine, other
+
+    def _target(self, name: str, number: int) -> Machine:
         machines = list(self._world.machines.values())
-        target = machines[fault.number % len(machines)]
-        if fault.target == AGAIN:
-            return self._targets.get(fault.number, target)
-        role, _, index = fault.target.partition(" ")
+        target = machines[number % len(machines)]
+        if name == AGAIN:
+            return self._targets.get(number, target)
+        if name in (PROPOSER, JOINING):
+            return self._proposed.get(name, target)
+        role, _, index = name.partition(" ")
+        if role == "bystander":
+            controller = self._controller() or machines[-1]
+            return [each for each in machines if each is not controller][int(index)]
         if index:
             image = self._oracle.partition(int(index))
             if image is None:
@@ -154,21 +178,17 @@ class FaultInjector:
             if role == "leader":
                 return self._world.machines.get(image.leader, target)
             followers = [each for each in image.replicas if each != image.leader]
-            return self._world.machines[followers[fault.number % len(followers)]]
+            return self._world.machines[followers[number % len(followers)]]
         return (self._controller() if role == "controller" else None) or target
 
     def _controller(self) -> Machine | None:
         seat = self._world.ensemble.find(layout.CONTROLLER_SEAT)
         return None if seat is None else self._world.machines[layout.decode_seat(seat.value)[0]]
 
-    def _carry_out(self, fault: Fault, machine: Machine) -> Callable[[], None] | None:
+    def _carry_out(self, fault: Fault, machine: Machine, other: Machine) -> Callable[[], None] | None:
         """Returns what ends it, unless it ends by itself."""
         world = self._world
-        others = [each for each in world.machines.values() if each is not machine]
-        other = self._controller() if fault.number & 8 else None
-        if other is None or other is machine:
-            other = others[(fault.number >> 4) % len(others)]
-        hosts = [each.host for each in others] + list(world.clients)
+        hosts = [each.host for each in world.machines.values() if each is not machine] + list(world.clients)
         match fault.kind:
             case Kind.KILL | Kind.POWER:
                 return self._crash(machine, power=fault.kind is Kind.POWER)
@@ -197,6 +217,9 @@ class FaultInjector:
                 return self._mistake(machine)
             case Kind.RESET:
                 world.network.reset_some(random.Random(fault.number))
+            case Kind.STALL:
+                share = 1.0 if fault.number & 1 else 0.5
+                return world.network.stall(machine.host, other.host, random.Random(fault.number), share)
             case Kind.SLOW:
                 world.network.slowness = 30.0
                 return self._usual_speed
@@ -210,6 +233,9 @@ class FaultInjector:
                 self._submit(machine, ElectLeaders(ElectionType.PREFERRED))
             case Kind.REASSIGN:
                 self._reassign(fault, machine)
+            case Kind.MOVE:
+                role, _, index = fault.target.partition(" ")
+                self._move(int(index) if role in ("leader", "follower") else fault.number & 1, machine)
         return None
 
     def _crash(self, machine: Machine, *, power: bool) -> Callable[[], None] | None:
@@ -274,16 +300,26 @@ class FaultInjector:
             replicas = tuple(brokers[: len(image.target_replicas)])
             self._submit(machine, AlterReassignments((Reassignment(*one, replicas),)))
 
-    def _submit(self, machine: Machine, event: ControllerEvent[Any]) -> None:
+    def _move(self, index: int, machine: Machine) -> None:
+        """The replicas stay the same, in another order."""
+        one, image = next((each for each in self._oracle.partitions() if each[0].partition == index), (None, None))
+        if one is None or image is None or image.is_reassigning or machine.broker_id not in image.replicas:
+            return
+        replicas = (machine.broker_id, *(each for each in image.replicas if each != machine.broker_id))
+        elect = ElectLeaders(ElectionType.PREFERRED, (one,))
+        self._submit(self._controller() or machine, AlterReassignments((Reassignment(*one, replicas),)), elect)
+
+    def _submit(self, machine: Machine, *events: ControllerEvent[Any]) -> None:
         process, broker = machine.process, machine.broker
         if process is None or broker is None or not machine.is_running:
             return
 
         async def submit() -> None:
-            try:
-                await broker.controller.submit(event)
-            except Refused as refusal:
-                self._world.trace.note(machine.host, f"{type(event).__name__} is refused: {refusal.message}")
+            for event in events:
+                try:
+                    await broker.controller.submit(event)
+                except Refused as refusal:
+                    self._world.trace.note(machine.host, f"{type(event).__name__} is refused: {refusal.message}")
 
         self._world.loop.call_soon(lambda: asyncio.ensure_future(submit()), context=process.context)
 

@@ -24,11 +24,11 @@ def hunt(mutation: Mutation, seeds: Iterable[int]) -> Result | None:
     return None
 
 
-def measure(mutation: Mutation, most_seeds: int) -> tuple[list[Result], int]:
+def measure(mutation: Mutation, most_seeds: int, enough: int = ENOUGH) -> tuple[list[Result], int]:
     """The first few that fail, from seed 1 on, and how many were run for that."""
     found: list[Result] = []
     last = 0
-    while len(found) < ENOUGH and last < most_seeds:
+    while len(found) < enough and last < most_seeds:
         result = hunt(mutation, range(last + 1, most_seeds + 1))
         last = most_seeds if result is None else result.seed
         found += [] if result is None else [result]
@@ -39,12 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.sim.hunting", description="Measure how bugs are found.")
     parser.add_argument("names", nargs="*", help="of planted bugs (default: all)")
     parser.add_argument("--most", type=int, default=1000, help="seeds to try for each (default: %(default)s)")
+    parser.add_argument("--finds", type=int, default=ENOUGH, help="that are enough (default: %(default)s)")
     chosen = parser.parse_args(arguments)
     gc.collect()
     gc.freeze()
     for mutation in MUTATIONS:
         if not chosen.names or mutation.name in chosen.names:
-            found, last = measure(mutation, chosen.most)
+            found, last = measure(mutation, chosen.most, chosen.finds)
             first = found[0].seed if found else None
             print(f"{mutation.name}: seed={first}, found={len(found)}, of={last}", flush=True)
             for result in found:

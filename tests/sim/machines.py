@@ -55,6 +55,8 @@ class Machine:
         """The last transaction of the metadata store before its last crash."""
         self.wanted = False
         """Whether it should run."""
+        self._stopping: Process | None = None
+        """The process that has been told to stop."""
         self._world = world
         self._clock = VirtualClock(world.loop, ahead_ms=clock_ahead_ms)
         self._settings = BrokerSettings.of(
@@ -91,14 +93,17 @@ class Machine:
         self._world.problem(f"the broker on {self.host} gave up: {reason!r}")
 
     def stop(self) -> None:
-        """In order, as SIGTERM does."""
+        """In order, as SIGTERM does; the second one changes nothing."""
         self.wanted = False
         process, broker = self.process, self.broker
         if process is None or broker is None:
             return
+        if process is self._stopping:
+            return
         if not self.is_running or process.is_paused:
             self.kill()
             return
+        self._stopping = process
         self._world.loop.call_soon(lambda: asyncio.ensure_future(self._stop(process, broker)), context=process.context)
         self._world.loop.call_later(STOP_WITHIN_S, self._stopped_too_late, process, context=WORLD)
 

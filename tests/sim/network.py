@@ -1,9 +1,9 @@
 """The network between processes: connections that deliver late, hang while a link is cut, and break.
 
 As with TCP, the bytes of a connection arrive in order or not at all, and different connections overtake each other. A
-link is cut in one direction or in both. What is sent meanwhile waits, also the news that the other side has closed: so
-connections may be half open. A process that ends resets its connections; a machine that loses power sends nothing, and
-whoever writes to it hears of it once it is up again.
+link is cut in one direction or in both, or single connections stall. What is sent meanwhile waits, also the news that
+the other side has closed: so connections may be half open. A process that ends resets its connections; a machine that
+loses power sends nothing, and whoever writes to it hears of it once it is up again.
 """
 
 import asyncio
@@ -87,6 +87,23 @@ class Network:
         for end in list(self._ends.get(process, ())):
             end.abort()
 
+    def stall(self, source: str, target: str, rng: random.Random, share: float) -> Callable[[], None]:
+        """Hold back what comes on some of the connections that there are, in one direction. Returns what ends it."""
+        ends = [
+            end
+            for ends in self._ends.values()
+            for end in ends
+            if (end.peer.process.host, end.process.host) == (source, target) and rng.random() < share
+        ]
+        for end in ends:
+            end.hold()
+
+        def release() -> None:
+            for end in ends:
+                end.release()
+
+        return release
+
     def add_end(self, end: "VirtualTransport") -> None:
         self._ends.setdefault(end.process, []).append(end)
 
@@ -136,6 +153,8 @@ class VirtualTransport(asyncio.Transport):
         self._arrived: deque[bytes | Exception | None] = deque()
         """Not read yet: bytes, and at last None or what broke the connection."""
         self._last_arrival = 0.0
+        self._held: deque[bytes | Exception | None] | None = None
+        """What has arrived while the connection stalls."""
         network.add_end(self)
 
     # -- what protocols call -----------------------------------------------------------------------------------------
@@ -191,6 +210,9 @@ class VirtualTransport(asyncio.Transport):
     def arrive(self, what: bytes | Exception | None) -> None:
         """Called by the world: the kernel has it, whether or not the process reads."""
         network = self._network
+        if self._held is not None:
+            self._held.append(what)
+            return
         if self._is_dropped:
             if isinstance(what, bytes) and self.process.host not in network.dark_hosts:
                 # Nobody has this connection any more, and the kernel says so.
@@ -198,6 +220,15 @@ class VirtualTransport(asyncio.Transport):
             return
         self._arrived.append(what)
         network.loop.call_soon(self._read, context=self.process.context)
+
+    def hold(self) -> None:
+        if self._held is None:
+            self._held = deque()
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        for what in held or ():
+            self.arrive(what)
 
     def _read(self) -> None:
         protocol = self._protocol

@@ -9,6 +9,7 @@ Rules:
   crashed and the controller has not heard of it yet.
 - A leader epoch has one leader, a controller epoch one controller, and no controller writes after the next one has.
 - A high watermark never goes back under one leader.
+- What a broker knows of a partition has been stored, and never gets older.
 - A partition's state changes by the rules of elections: its epochs grow, its leader is in sync and was in sync or
   eligible before, and the last in-sync replica is not given up.
 """
@@ -16,6 +17,7 @@ Rules:
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kaspar.base.errors import KasparError
 from kaspar.base.ids import BrokerId, TopicPartition
 from kaspar.metadata import layout
 from kaspar.metadata.image import NO_LEADER, PartitionImage, TopicImage
@@ -45,21 +47,28 @@ class LogCopy:
     """How many of the committed records were found in it."""
 
     def refresh(self) -> bool:
-        """Whether the log was truncated since the last look."""
+        """Whether the log was truncated since the last look. Raises Violation if it cannot be read."""
         log = self.log
         truncated = log.local.truncations != self.truncations or len(self.values) > log.log_end_offset
         if truncated:
             self.truncations, self.checked = log.local.truncations, 0
             self.values.clear()
         while len(self.values) < log.log_end_offset:
-            found = memoryview(bytes(log.read(len(self.values), 1 << 20, log.log_end_offset)))
             before = len(self.values)
-            for at, header in iter_headers(found, 0, len(found)):
-                for record in iter_batch(found, at, header):
-                    if record.offset == len(self.values):
-                        self.values.append(record.value or b"")
-            assert len(self.values) > before, f"the log of {log.topic_partition} has a gap at {before}"
+            try:
+                self._read_on()
+            except KasparError as problem:
+                raise Violation(f"{log.topic_partition}: the log cannot be read at {before}: {problem}") from problem
+            if len(self.values) == before:
+                raise Violation(f"{log.topic_partition}: the log has a gap at {before}")
         return truncated
+
+    def _read_on(self) -> None:
+        found = memoryview(bytes(self.log.read(len(self.values), 1 << 20, self.log.log_end_offset)))
+        for at, header in iter_headers(found, 0, len(found)):
+            for record in iter_batch(found, at, header):
+                if record.offset == len(self.values):
+                    self.values.append(record.value or b"")
 
 
 class Oracle:
@@ -74,6 +83,10 @@ class Oracle:
         self._told: dict[tuple[TopicPartition, int], str] = {}
         self._copies: dict[tuple[Process, TopicPartition], LogCopy] = {}
         self._leaders: dict[tuple[TopicPartition, int], BrokerId] = {}
+        self._stored: dict[tuple[TopicPartition, int], Decided] = {}
+        """Every state of a partition that the store has had, by partition epoch."""
+        self._obeyed: dict[tuple[Process, TopicPartition], tuple[int, int]] = {}
+        """The leader epoch and partition epoch that each process acts by."""
         self._newest_leader: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[tuple[Process, TopicPartition], tuple[int, int]] = {}
         self._controllers: dict[int, Process] = {}
@@ -143,6 +156,7 @@ class Oracle:
         self._is_due = True
         for index, partition in enumerate(topic.partitions):
             one = TopicPartition(name, index)
+            self._stored[one, partition.partition_epoch] = decided(partition)
             if before is None or before.partitions[index] != partition:
                 self.changes += 1
                 self._world.trace.note(
@@ -230,6 +244,7 @@ class Oracle:
     def role_decided(self, machine: Machine, process: Process, partition: Partition) -> None:
         """A broker leads or follows."""
         state, one = partition.state, partition.topic_partition
+        self._check_obeyed(machine, process, partition)
         if state.role is not Role.LEADER:
             return
         epoch = state.leadership.leader_epoch
@@ -237,6 +252,18 @@ class Oracle:
             self.violated(f"{one}: {machine.host} and b{self._leaders[one, epoch]} both lead in epoch {epoch}")
         self._newest_leader[one] = max(epoch, self._newest_leader.get(one, -1))
         self._is_due = True
+
+    def _check_obeyed(self, machine: Machine, process: Process, partition: Partition) -> None:
+        known, one = partition.state.leadership, partition.topic_partition
+        if known.partition_epoch < 0:
+            return
+        by = (known.leader, known.leader_epoch, known.replicas, known.in_sync_replicas)
+        if self._stored.get((one, known.partition_epoch)) != by:
+            self.violated(f"{one}: {machine.host} acts by what was never stored: {known}")
+        epochs = (known.leader_epoch, known.partition_epoch)
+        if epochs < self._obeyed.get((process, one), epochs):
+            self.violated(f"{one}: {machine.host} acts by an older state than before: {known}")
+        self._obeyed[process, one] = epochs
 
     def look(self, now: float) -> None:
         """Called whenever time moves on."""
@@ -249,7 +276,10 @@ class Oracle:
             if process is None or broker is None:
                 continue
             for partition in broker.partitions:
-                self._look_at(machine, process, partition)
+                try:
+                    self._look_at(machine, process, partition)
+                except Violation as broken:
+                    self.violated(f"{machine.host}: {broken}")
 
     def _look_at(self, machine: Machine, process: Process, partition: Partition) -> None:
         state, one = partition.state, partition.topic_partition
@@ -336,6 +366,12 @@ class Oracle:
 
     def check_end(self, sent: Callable[[TopicPartition], Sequence[tuple[str, Sequence[bytes]]]]) -> None:
         """Everything is quiet. `sent`: what each idempotent producer of a partition had acknowledged, in order."""
+        try:
+            self._check_end(sent)
+        except Violation as broken:
+            self.violated(str(broken))
+
+    def _check_end(self, sent: Callable[[TopicPartition], Sequence[tuple[str, Sequence[bytes]]]]) -> None:
         for one, image in self.partitions():
             contents: dict[BrokerId, list[bytes]] = {}
             raw: dict[BrokerId, bytes] = {}
@@ -356,6 +392,14 @@ class Oracle:
                     self.violated(
                         f"{one}: {name} had {len(values)} records acknowledged, and {len(mine)} are there; lost: {lost}"
                     )
+
+
+Decided = tuple[BrokerId, int, tuple[BrokerId, ...], tuple[BrokerId, ...]]
+
+
+def decided(partition: PartitionImage) -> Decided:
+    """What brokers act by."""
+    return partition.leader, partition.leader_epoch, partition.replicas, partition.isr
 
 
 def members_of(partition: PartitionImage) -> tuple[BrokerId, ...]:

@@ -23,14 +23,14 @@ from kaspar.controller.features import UpgradeType
 from kaspar.metadata.image import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kaspar.replication.in_sync import IsrProposal
 from kaspar.replication.partition import Partition
-from kaspar.replication.state import Leadership
 from tests.sim.clients import Client, Consumer, Producer
 from tests.sim.determinism import decided_by
 from tests.sim.ensemble import Ensemble
-from tests.sim.faults import Fault, FaultInjector, broker_ids, plan
+from tests.sim.faults import Fault, FaultInjector, broker_ids
 from tests.sim.machines import Machine, World
 from tests.sim.network import Network
 from tests.sim.oracle import Oracle
+from tests.sim.plans import plan
 from tests.sim.trace import LogCapture, Trace
 from tests.sim.virtual_loop import PROCESS, WORLD, VirtualLoop
 
@@ -281,17 +281,23 @@ class Simulation:
         self.loop.call_soon(self.injector.something_changed, context=WORLD)
 
     def _watching_roles(self) -> Any:
-        """The oracle hears of every role at the moment when it is taken."""
-        lead_or_follow = Partition.lead_or_follow
+        """The oracle hears of everything that a broker acts by, at the moment when it begins to."""
         machines, oracle = self.world.machines, self.oracle
 
-        def watched(partition: Partition, leadership: Leadership) -> None:
-            lead_or_follow(partition, leadership)
-            process = PROCESS.get()
-            if process is not None:
-                oracle.role_decided(machines[partition.state.broker_id], process, partition)
+        def watched(decide: Callable[..., None]) -> Callable[..., None]:
+            def decided(partition: Partition, *arguments: Any) -> None:
+                decide(partition, *arguments)
+                process = PROCESS.get()
+                if process is not None:
+                    oracle.role_decided(machines[partition.state.broker_id], process, partition)
 
-        return mock.patch.object(Partition, "lead_or_follow", watched)
+            return decided
+
+        methods: dict[str, Any] = {
+            "lead_or_follow": watched(Partition.lead_or_follow),
+            "isr_altered": watched(Partition.isr_altered),
+        }
+        return mock.patch.multiple(Partition, **methods)
 
     def _watching_proposals(self) -> Any:
         """Faults may come just as a leader asks for other in-sync replicas."""
@@ -299,7 +305,7 @@ class Simulation:
 
         def watched(manager: AlterPartitionManager, partition: Partition, proposal: IsrProposal) -> None:
             propose(manager, partition, proposal)
-            self._something_changed()
+            self.loop.call_soon(self.injector.asked_for, partition.state.broker_id, proposal.added, context=WORLD)
 
         return mock.patch.object(AlterPartitionManager, "propose", watched)
 

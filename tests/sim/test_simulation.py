@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.faults import Fault, plan
+from tests.sim.faults import Fault
 from tests.sim.hunting import hunt
 from tests.sim.mutations import MUTATIONS, Mutation
 from tests.sim.page import PAGE, table
+from tests.sim.plans import plan
 from tests.sim.report import report
 from tests.sim.shrinking import shrunk
 from tests.sim.simulation import CHAOS_S, Result, simulate
