@@ -1,61 +1,50 @@
-"""`python -m bench`: the command line, and what a run prints and writes."""
+"""`python -m bench`: one broker of Kaspar beside one of Apache Kafka."""
 
 import argparse
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from bench import programs, report
+from bench import command, programs, report
 from bench.bench import Bench
 from bench.cases import Case, all_cases
 from bench.rows import chosen
 from bench.runner import Results, run_cases
 from bench.sides import Side, earlier, kafka, kafka_again, kaspar
-from tests.peers.downloads import DownloadError, ToolMissingError
 
-_ROOT = Path(__file__).parent.parent
-_DOCUMENT = _ROOT / "docs" / "benchmarks.md"
-_TMPFS = Path("/dev/shm")
 _ROUNDS = 3
 _PATIENCE = 2
-_QUICK_SCALE = 0.25
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench",
-        description="The same load against Kaspar and Apache Kafka. A whole run is written to docs/benchmarks.md.",
+    parser = command.new_parser(
+        "python -m bench",
+        "The same load against Kaspar and Apache Kafka.",
+        rounds=_ROUNDS,
+        example="produce_1k*",
     )
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
-    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: produce_1k*")
-    parser.add_argument("--quick", action="store_true", help="a quarter of the load and one round: for a first look")
     parser.add_argument("--disk", action="store_true", help="data on the disk (build/bench) and not on a tmpfs")
-    parser.add_argument("--target", choices=("both", "kaspar", "kafka"), default="both", help="measure one side alone")
-    parser.add_argument("--control", action="store_true", help="Apache Kafka in both places: how far from 1 is rng?")
-    parser.add_argument("--earlier", metavar="CHECKOUT", type=Path, help="another checkout of Kaspar in Kafka's place")
-    parser.add_argument("--list", action="store_true", help="name the cases and end")
+    parser.add_argument("--control", action="store_true", help="Apache Kafka in both places: how far from 1 is noise?")
     return parser.parse_args()
 
 
 def _chosen_sides(arguments: argparse.Namespace) -> list[Side]:
     if arguments.control:
         return [kafka_again(), kafka()]
-    if arguments.earlier is not None:
-        return [kaspar(), earlier(arguments.earlier)]
-    return {"both": [kaspar(), kafka()], "kaspar": [kaspar()], "kafka": [kafka()]}[arguments.target]
+    return command.chosen_sides(arguments, kaspar, kafka, earlier)
 
 
 def _run(arguments: argparse.Namespace, cases: Sequence[Case], sides: Sequence[Side]) -> tuple[Results, str]:
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
     on_tmpfs = not arguments.disk
-    parent = _TMPFS if on_tmpfs else _ROOT / "build" / "bench"
+    parent = command.TMPFS if on_tmpfs else command.ROOT / "build" / "bench"
     parent.mkdir(parents=True, exist_ok=True)
     tools = programs.Programs.build()
     folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-", dir=parent))
-    scale, patience = (_QUICK_SCALE, 0) if arguments.quick else (1.0, _PATIENCE)
+    scale, patience = (command.QUICK_SCALE, 0) if arguments.quick else (1.0, _PATIENCE)
     bench = Bench(tools, folder, on_tmpfs, scale, patience)
     began = time.monotonic()
     try:
@@ -67,29 +56,15 @@ def _run(arguments: argparse.Namespace, cases: Sequence[Case], sides: Sequence[S
 
 
 def main() -> int:
-    # SIGTERM ends the run as Ctrl-C does, so that brokers are stopped and their data removed.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = _arguments()
-    cases = chosen(all_cases(), arguments.only)
-    if arguments.list:
-        for case in cases:
-            print(f"{case.name:28} {case.rows[0].title} ({', '.join(row.unit for row in case.rows)})")
-        return 0
-    try:
-        sides = _chosen_sides(arguments)
-        results, conditions = _run(arguments, cases, sides)
-    except (DownloadError, ToolMissingError, programs.BuildError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    with_goals = len(sides) == 2 and not arguments.control and arguments.earlier is None
-    text = f"{conditions}\n\n{report.table(sides, cases, results, with_goals=with_goals)}"
-    if with_goals:
-        text += f"\n\n{report.summary(cases, results)}"
-    print(f"\n{text}")
-    if with_goals and arguments.only is None and not arguments.quick:
-        report.write_into(_DOCUMENT, "disk" if arguments.disk else "tmpfs", text)
-        print(f"\nwritten to {_DOCUMENT.relative_to(_ROOT)}")
-    return 1 if results.failures else 0
+    return command.run_command(
+        arguments,
+        chosen(all_cases(), arguments.only),
+        partial(_chosen_sides, arguments),
+        partial(_run, arguments),
+        section="disk" if arguments.disk else "tmpfs",
+        has_goals=not arguments.control,
+    )
 
 
 if __name__ == "__main__":

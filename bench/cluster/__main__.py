@@ -1,54 +1,26 @@
-"""`python -m bench.cluster`: the command line, and what a run prints and writes."""
+"""`python -m bench.cluster`: three brokers of Kaspar beside three of Apache Kafka."""
 
 import argparse
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from bench import programs, report
+from bench import command, programs, report
 from bench.cluster.bench import ClusterBench, ClusterCase
 from bench.cluster.catalog import all_cases
 from bench.cluster.sides import ClusterSide, earlier_cluster, kafka_cluster, our_cluster
 from bench.rows import chosen
 from bench.runner import Results, run_cases
 from bench.sides import KASPAR_ENVIRONMENT
-from kaspar.base.errors import KasparError
-from tests.peers.downloads import DownloadError, ToolMissingError
 
-_ROOT = Path(__file__).parents[2]
-_DOCUMENT = _ROOT / "docs" / "benchmarks.md"
-_TMPFS = Path("/dev/shm")
 _PROGRAM = "python -m bench.cluster"
 _ROUNDS = 3
 _PATIENCE = 1
-_QUICK_SCALE = 0.25
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=_PROGRAM,
-        description="The same load against three brokers of Kaspar and of Apache Kafka. A whole run is written to "
-        "docs/benchmarks.md.",
-    )
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
-    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: replicated_1k*")
-    parser.add_argument("--quick", action="store_true", help="a quarter of the load and one round: for a first look")
-    parser.add_argument("--target", choices=("both", "kaspar", "kafka"), default="both", help="measure one side alone")
-    parser.add_argument("--earlier", metavar="CHECKOUT", type=Path, help="another checkout of Kaspar in Kafka's place")
-    parser.add_argument("--list", action="store_true", help="name the cases and end")
-    return parser.parse_args()
-
-
-def _chosen_sides(arguments: argparse.Namespace) -> list[ClusterSide]:
-    if arguments.earlier is not None:
-        return [our_cluster(), earlier_cluster(arguments.earlier)]
-    sides = {"kaspar": our_cluster, "kafka": kafka_cluster}
-    return [make() for name, make in sides.items() if arguments.target in ("both", name)]
 
 
 def _run(
@@ -56,8 +28,8 @@ def _run(
 ) -> tuple[Results, str]:
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
     tools = programs.Programs.build()
-    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-cluster-", dir=_TMPFS))
-    scale, patience = (_QUICK_SCALE, 0) if arguments.quick else (1.0, _PATIENCE)
+    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-cluster-", dir=command.TMPFS))
+    scale, patience = (command.QUICK_SCALE, 0) if arguments.quick else (1.0, _PATIENCE)
     bench = ClusterBench(tools, folder, scale, patience)
     began = time.monotonic()
     try:
@@ -71,30 +43,20 @@ def _run(
 
 
 def main() -> int:
-    # SIGTERM ends the run as Ctrl-C does, so that brokers are stopped and their data removed.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     os.environ.update(KASPAR_ENVIRONMENT)
-    arguments = _arguments()
-    cases = chosen(all_cases(), arguments.only)
-    if arguments.list:
-        for case in cases:
-            print(f"{case.name:28} {case.rows[0].title} ({', '.join(row.unit for row in case.rows)})")
-        return 0
-    try:
-        sides = _chosen_sides(arguments)
-        results, conditions = _run(arguments, cases, sides)
-    except (DownloadError, ToolMissingError, programs.BuildError, FileNotFoundError, KasparError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    with_goals = len(sides) == 2 and arguments.earlier is None
-    text = f"{conditions}\n\n{report.table(sides, cases, results, with_goals=with_goals)}"
-    if with_goals:
-        text += f"\n\n{report.summary(cases, results)}"
-    print(f"\n{text}")
-    if with_goals and arguments.only is None and not arguments.quick:
-        report.write_into(_DOCUMENT, "cluster", text)
-        print(f"\nwritten to {_DOCUMENT.relative_to(_ROOT)}")
-    return 1 if results.failures else 0
+    arguments = command.new_parser(
+        _PROGRAM,
+        "The same load against three brokers of Kaspar and of Apache Kafka.",
+        rounds=_ROUNDS,
+        example="replicated_1k*",
+    ).parse_args()
+    return command.run_command(
+        arguments,
+        chosen(all_cases(), arguments.only),
+        partial(command.chosen_sides, arguments, our_cluster, kafka_cluster, earlier_cluster),
+        partial(_run, arguments),
+        section="cluster",
+    )
 
 
 if __name__ == "__main__":
