@@ -1,12 +1,19 @@
-"""One cluster of three brokers for all tests that take its brokers down: each leaves it as it found it, all up."""
+"""One cluster of three brokers for all tests that take its brokers down: each leaves it as it found it, all up. And a
+ZooKeeper server for tests that start brokers of their own.
+"""
 
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kaspar.testing import Cluster
+from kaspar.zookeeper.config import write_config
+from kaspar.zookeeper.server import ZooKeeperServer
 from tests.integration.cluster.up import needs_java
 from tests.peers.error_log import ErrorLog
+from tests.peers.wire import free_port
 
 OVERRIDES = {
     "group.initial.rebalance.delay.ms": "0",
@@ -35,3 +42,14 @@ def cluster(three_brokers: Cluster) -> Iterator[Cluster]:
         if not three_brokers.is_running(broker):
             three_brokers.start_broker(broker)
     three_brokers.wait_complete()
+
+
+@pytest.fixture
+def zookeeper_port(tmp_path: Path) -> Iterator[int]:
+    port = free_port()
+    server = ZooKeeperServer(write_config(tmp_path / "zookeeper", client_port=port), heap="128m")
+    with contextlib.ExitStack() as stack:
+        server.start(ends_with_caller=True)
+        stack.callback(server.stop)
+        server.wait_serving()
+        yield port
