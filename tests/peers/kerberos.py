@@ -11,12 +11,11 @@ Debian's packages are installed now where that is allowed, and the package is co
 
 import importlib.util
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +23,8 @@ from typing import Final, Self
 
 import pytest
 
-from tests.peers.downloads import ToolMissingError, cache_folder, cached, locked, run_step
+from tests.peers.debian import not_found, require_packages
+from tests.peers.downloads import cached, run_step
 from tests.peers.missing import unless_missing
 from tests.peers.wire import free_port
 
@@ -37,14 +37,13 @@ _PACKAGES: Final = ("krb5-kdc", "krb5-admin-server", "krb5-user", "libkrb5-dev")
 _CYRUS_PACKAGE: Final = "libsasl2-modules-gssapi-mit"
 _CYRUS_PLUGIN: Final = "libgssapiv2.so"
 _PROGRAMS: Final = ("krb5kdc", "kadmin.local", "kdb5_util", "kinit", "krb5-config")
-_QUIETLY: Final = {"DEBIAN_FRONTEND": "noninteractive"}
 _PATH: Final = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 _START_SECONDS: Final = 60.0
 
 
 def require_kerberos() -> Path:
     """The folder of the Python package `gssapi`; ToolMissingError if this machine has no Kerberos and gets none."""
-    _require_programs()
+    require_packages(_PACKAGES, lambda: not_found(_PROGRAMS))
     own = importlib.util.find_spec("gssapi")
     if own is not None and own.origin is not None:
         return Path(own.origin).parent.parent
@@ -54,29 +53,7 @@ def require_kerberos() -> Path:
 
 def require_cyrus_plugin() -> None:
     """GSSAPI for programs that use the SASL library of Cyrus, as kcat."""
-    _require(_missing_plugins, (_CYRUS_PACKAGE,))
-
-
-def _require_programs() -> None:
-    _require(_missing_programs, _PACKAGES)
-
-
-def _require(missing: Callable[[], list[str]], packages: Sequence[str]) -> None:
-    if not missing():
-        return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise ToolMissingError(
-            f"'{missing()[0]}' is not on this machine (of Kerberos; in Debian's packages {', '.join(packages)})"
-        )
-    with locked(cache_folder() / "kerberos.lock"):
-        if missing():
-            run_step(["apt-get", "update"], folder=Path("/"), environment=_QUIETLY)
-            install = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
-            run_step(install, folder=Path("/"), environment=_QUIETLY)
-
-
-def _missing_programs() -> list[str]:
-    return [program for program in _PROGRAMS if shutil.which(program, path=_PATH) is None]
+    require_packages([_CYRUS_PACKAGE], _missing_plugins)
 
 
 def _missing_plugins() -> list[str]:

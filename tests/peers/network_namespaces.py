@@ -12,8 +12,8 @@
 
 Packets are dropped in the switch, so neither end notices anything but silence. Each machine has a loopback of its own
 and knows the others by name. The host's own network is not touched, and a namespace ends with the process that keeps
-it, which ends with this one: nothing is left behind, even by a test that is killed. It takes root, `ip`, `tc` and
-`nft`; otherwise ToolMissingError is raised.
+it, which ends with this one: nothing is left behind, even by a test that is killed. It takes root, and `ip`, `tc` and
+`nft`, which are installed if they are missing; otherwise ToolMissingError is raised.
 """
 
 import contextlib
@@ -27,9 +27,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.peers.downloads import ToolMissingError, require_tool
+from tests.peers.debian import not_found, require_packages
+from tests.peers.downloads import ToolMissingError
 
 _TOOLS = ("ip", "tc", "nft", "nsenter", "unshare", "setpriv", "mount")
+_PACKAGES = ("iproute2", "nftables", "util-linux", "mount")
 _SUBNET = "10.73.0"
 _CLONE_NEWNET = 0x40000000
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -102,8 +104,7 @@ class Network:
     def __init__(self, names: Sequence[str]) -> None:
         if os.geteuid() != 0:
             raise ToolMissingError("making network namespaces needs root")
-        for tool in _TOOLS:
-            require_tool(tool)
+        require_packages(_PACKAGES, lambda: not_found(_TOOLS))
         self._names = tuple(names)
         self._machines: dict[str, Machine] = {}
         self._cuts: set[tuple[str, str]] = set()  # from, to

@@ -1,24 +1,20 @@
-"""PostgreSQL's programs, for the tests of JDBC: Debian's package, installed now where that is allowed."""
+"""PostgreSQL's programs, for the tests of JDBC, from Debian's package."""
 
-import os
-import shutil
 from pathlib import Path
 
 from examples.spark.postgresql import PostgresqlMissing, programs
-from tests.peers.downloads import ToolMissingError, cache_folder, locked, run_step
-
-_QUIETLY = {"DEBIAN_FRONTEND": "noninteractive"}
+from tests.peers.debian import require_packages
 
 
 def require_postgresql() -> Path:
-    """The folder of its programs; root on Debian installs them if they are not there. ToolMissingError elsewhere."""
-    try:
-        return programs()
-    except PostgresqlMissing as missing:
-        if os.geteuid() != 0 or shutil.which("apt-get") is None:
-            raise ToolMissingError(str(missing)) from missing
-    with locked(cache_folder() / "postgresql.lock"):
-        install = ["apt-get", "install", "--yes", "--no-install-recommends", "postgresql"]
-        run_step(["apt-get", "update"], folder=Path("/"), environment=_QUIETLY)
-        run_step(install, folder=Path("/"), environment=_QUIETLY)
+    """The folder of its programs."""
+    require_packages(["postgresql"], _missing)
     return programs()
+
+
+def _missing() -> list[str]:
+    try:
+        programs()
+    except PostgresqlMissing:
+        return ["postgres"]
+    return []
