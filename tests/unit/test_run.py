@@ -45,9 +45,9 @@ def test_paths_of_jobs_exist(job: Job) -> None:
 
 
 def _exists(path: str) -> bool:
-    """A folder, or a test of a file."""
+    """A folder, a file, or a test of a file."""
     file, _, test = path.partition("::")
-    return f"\ndef {test}(" in (ROOT / file).read_text() if test else (ROOT / path).is_dir()
+    return f"\ndef {test}(" in (ROOT / file).read_text() if test else (ROOT / path).exists()
 
 
 def test_a_run_is_expected_to_take_as_long_as_its_longest_lane() -> None:
@@ -58,7 +58,7 @@ def test_a_run_is_expected_to_take_as_long_as_its_longest_lane() -> None:
 
 def test_everything_is_planned_to_take_at_most_25_minutes() -> None:
     assert Run(JOBS, LANES).expected_minutes() <= 25
-    assert Run(QUICK_JOBS, LANES).expected_minutes() <= 3
+    assert Run(QUICK_JOBS, LANES).expected_minutes() <= 4
 
 
 @pytest.mark.parametrize(
