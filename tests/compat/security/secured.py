@@ -178,6 +178,7 @@ def _write_certificates(folder: Path) -> None:
         "ca.pem": authority.certificate,
         "other-ca.pem": other.certificate,
         "broker.pem": authority.issue("broker", hosts=["localhost", "127.0.0.1"]).key_and_chain,
+        "renewed.pem": authority.issue("broker", hosts=["localhost", "127.0.0.1"]).key_and_chain,
         "alice.pem": authority.issue("alice").key_and_chain,
         "expired.pem": authority.issue("alice", days=-1).key_and_chain,
         "stranger.pem": other.issue("alice").key_and_chain,

@@ -1,8 +1,10 @@
-"""Bearer tokens, delegation tokens and sessions that end, with stock clients."""
+"""Bearer tokens, delegation tokens, sessions that end and certificates that are renewed, with stock clients."""
 
 import base64
 import json
+import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -88,6 +90,32 @@ def test_a_producer_logs_in_again_in_mid_stream(secured: Secured) -> None:
     assert [problem for problem in problems if problem is not None] == []
     assert "its session has expired" not in secured.broker.log_text()
     assert len(problems) == sent > 20
+
+
+def test_certificates_are_rolled_while_clients_produce(secured: Secured) -> None:
+    """The connections that there are stay, and new ones are made with the new certificate."""
+    login = Login("SSL", "SSL")
+    port = secured.ports[login.listener]
+    before = ssl.get_server_certificate(("localhost", port))
+    problems: list[KafkaError | None] = []
+
+    def produce(producer: Producer) -> None:
+        producer.produce("rolled", b"record", on_delivery=lambda problem, _: problems.append(problem))
+        producer.poll(0.02)
+
+    first = Producer({**secured.librdkafka(login), "error_cb": problems.append})
+    produce(first)
+    os.replace(secured.file("renewed.pem"), secured.file("broker.pem"))
+    sent, deadline = 1, time.monotonic() + 30
+    while ssl.get_server_certificate(("localhost", port)) == before:
+        assert time.monotonic() < deadline, "the new certificate is not served"
+        produce(first)
+        sent += 1
+    second = Producer({**secured.librdkafka(login), "error_cb": problems.append})
+    for producer in (first, second):
+        produce(producer)
+        assert producer.flush(30) == 0
+    assert problems == [None] * (sent + 2)
 
 
 # -- OAUTHBEARER -------------------------------------------------------------------------------------------------------
