@@ -86,7 +86,6 @@ WRONG: dict[str, Body] = {
 }
 UNKNOWN: dict[str, Body] = {
     "an unknown resource type": acl(99),
-    "resource type 0": acl(0),
     "an unknown pattern": acl(pattern=9),
     "an unknown operation": acl(operation=99),
     "an unknown permission": acl(permission=9),
@@ -112,9 +111,12 @@ SCENARIOS = [
         for name, wrong in WRONG.items()
     ),
     *(
-        Scenario(name, CREATE, [created(acl(), wrong), Ask(FIND, of_mine(), version=3)])
+        Scenario(
+            name, CREATE, [created(acl(), wrong), Eventually(FIND, of_mine(), "resources.length", 1, compare=True)]
+        )
         for name, wrong in UNKNOWN.items()
     ),
+    Scenario("resource type 0", CREATE, [created(acl(), acl(0)), Ask(FIND, of_mine(), version=3)]),  # nothing is stored
     Scenario("none", CREATE, [created()]),
     *(Scenario(name, FIND, [Ask(FIND, wanted)], given=THERE, unordered=UNORDERED) for name, wanted in FILTERS.items()),
     Scenario("an unknown operation", FIND, [Ask(FIND, of_mine(operation=99))]),
