@@ -46,7 +46,7 @@ def add_zookeeper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         metavar="JAASFILE",
         help="who may log in by SASL: a JAAS file with a section Server (docs/zookeeper.md)",
     )
-    zookeeper.add_argument("--heap", default="512m", metavar="SIZE", help="memory of the server (default: %(default)s)")
+    zookeeper.add_argument("--heap", default="1g", metavar="SIZE", help="memory, at most (default: %(default)s)")
 
 
 def run_zookeeper(arguments: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ class Member:
 class ServerOptions:
     """How the Java of each ZooKeeper server runs, and more lines for its file."""
 
-    heap: str = "256m"
+    heap: str = "1g"  # as `kaspar zookeeper` has it
     jvm_flags: Sequence[str] = JVM_FLAGS
     more: Mapping[str, str] = field(default_factory=dict)
 

@@ -20,7 +20,9 @@ from kaspar.zookeeper.claims import claimed, refuse_used_port
 from kaspar.zookeeper.config import ServerConfig
 
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-DEFAULT_HEAP: Final = "512m"
+DEFAULT_HEAP: Final = "1g"
+"""At most. ZooKeeper keeps its last 500 transactions in memory, and those of brokers may have 512 KiB each, as when
+thousands of ACLs are created."""
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 20.0
 _JARS: Final = (
