@@ -36,16 +36,21 @@ def renew_if_due(
     """Have a key and its certificate in this file that stays valid for so many days."""
     if file.exists() and _expires(file) > datetime.now(UTC) + timedelta(days=days):
         return
-    new = file.with_suffix(".new")
-    new.unlink(missing_ok=True)
-    write_new(new, authority.issue(common_name, hosts=hosts).key_and_chain)
-    new.rename(file)
+    replace(file, authority.issue(common_name, hosts=hosts).key_and_chain)
 
 
 def write_new(file: Path, content: bytes, *, mode: int = 0o600, say: Callable[[str], None] = lambda line: None) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
         opened.write(content)
     say(f"wrote {file}")
+
+
+def replace(file: Path, content: bytes) -> None:
+    """In place of what was there, if anything, in one step. Readable by its owner only. Raises OSError."""
+    new = file.with_name(f"{file.name}.new")
+    new.unlink(missing_ok=True)
+    write_new(new, content)
+    new.rename(file)
 
 
 def _expires(file: Path) -> datetime:

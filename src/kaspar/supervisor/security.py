@@ -5,7 +5,6 @@ certificates, on a listener of their own: so a cluster needs no password to star
 first users (users.py). Everything is made at the first start, and kept.
 """
 
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,7 +58,7 @@ def security_settings(folder: Folder, broker: BrokerPlan) -> dict[str, str]:
 
 def write_security(folder: Folder, plan: ClusterPlan) -> None:
     """Make what is not there yet. Raises KasparError with a sentence."""
-    from kaspar.security.certificate_files import load_or_make_authority, renew_if_due
+    from kaspar.security.certificate_files import load_or_make_authority, renew_if_due, replace
 
     try:
         if not folder.security.exists():
@@ -71,7 +70,7 @@ def write_security(folder: Folder, plan: ClusterPlan) -> None:
         renew_if_due(_supervisor_file(folder), authority, _SUPERVISOR, days=_VALID_DAYS)
         if not _passwords_file(folder).exists():
             made = {name: secrets.token_urlsafe(24) for name in USERS}
-            write_secret(_passwords_file(folder), msgspec.json.encode(made))
+            replace(_passwords_file(folder), msgspec.json.encode(made))
     except OSError as problem:
         raise KasparError(f"{problem.filename} cannot be written: {problem.strerror}") from None
     _write_client_settings(folder, plan)
@@ -98,11 +97,13 @@ def client_access(folder: Folder, plan: ClusterPlan) -> list[Access]:
 
 def _write_client_settings(folder: Folder, plan: ClusterPlan) -> None:
     """At every start: addresses may have changed. Raises KasparError."""
+    from kaspar.security.certificate_files import replace
+
     try:
         folder.clients.mkdir(mode=0o700, exist_ok=True)
         for access in client_access(folder, plan):
             for name, text in access.files().items():
-                write_secret(folder.clients / name, text.encode())
+                replace(folder.clients / name, text.encode())
     except OSError as problem:
         raise KasparError(f"{problem.filename} cannot be written: {problem.strerror}") from None
 
@@ -125,15 +126,6 @@ def contacts_of(folder: Folder, plan: ClusterPlan) -> dict[int, Contact]:
     except InvalidSetting as problem:
         raise KasparError(f"the brokers of {folder.path} cannot be reached: {problem}") from None
     return {broker.id: Contact(f"{HOST}:{broker.inside_port}", security) for broker in plan.brokers}
-
-
-def write_secret(file: Path, content: bytes) -> None:
-    """Readable by its owner only, from its first byte on; in place of what was there. Raises OSError."""
-    new = file.with_name(f"{file.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
-        opened.write(content)
-    new.rename(file)
 
 
 def _broker_file(folder: Folder, broker: BrokerPlan) -> Path:

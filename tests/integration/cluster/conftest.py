@@ -13,7 +13,10 @@ from kaspar.zookeeper.config import write_config
 from kaspar.zookeeper.server import ZooKeeperServer
 from tests.integration.cluster.up import needs_java
 from tests.peers.error_log import ErrorLog
+from tests.peers.missing import unless_missing
+from tests.peers.secured_zookeeper import SecuredZooKeeper, secured_zookeeper
 from tests.peers.wire import free_port
+from tests.peers.zookeeper import serving
 
 OVERRIDES = {
     "group.initial.rebalance.delay.ms": "0",
@@ -53,3 +56,11 @@ def zookeeper_port(tmp_path: Path) -> Iterator[int]:
         stack.callback(server.stop)
         server.wait_serving()
         yield port
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredZooKeeper]:
+    """By TLS and in the clear, with logins."""
+    secured = unless_missing(lambda: secured_zookeeper(tmp_path_factory.mktemp("zookeeper")))
+    with serving(secured.server):
+        yield secured

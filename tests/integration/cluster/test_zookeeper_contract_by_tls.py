@@ -2,15 +2,13 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from kaspar.config import BrokerConfig
 from kaspar.metadata.zookeeper import ZooKeeperMetadata
-from tests.peers.missing import unless_missing
-from tests.peers.secured_zookeeper import SecuredZooKeeper, login_module, secured_zookeeper
-from tests.peers.zookeeper import serving
+from tests.peers.secured_zookeeper import SecuredZooKeeper, login_module
 from tests.unit.metadata import test_store_contract as contract
 from tests.unit.metadata.stores import within
 from tests.unit.metadata.test_store_contract import Run, Scenario
@@ -18,13 +16,6 @@ from tests.unit.metadata.test_store_contract import Run, Scenario
 pytestmark = pytest.mark.long
 globals().update({name: test for name, test in vars(contract).items() if name.startswith("test_")})
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredZooKeeper]:
-    secured = unless_missing(lambda: secured_zookeeper(tmp_path_factory.mktemp("zookeeper")))
-    with serving(secured.server):
-        yield secured
 
 
 @pytest.fixture

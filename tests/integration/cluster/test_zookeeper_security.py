@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +41,6 @@ FOREIGN = "/of-another-program"
 CREDENTIAL = "SCRAM-SHA-512=[name=alice,password=alice-secret]"
 JAAS = "kaspar.zookeeper.sasl.jaas.config"
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredZooKeeper]:
-    secured = unless_missing(lambda: secured_zookeeper(tmp_path_factory.mktemp("zookeeper")))
-    with serving(secured.server):
-        yield secured
 
 
 @pytest.fixture
