@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -21,6 +22,7 @@ from tests.compat.drivers.api import ClientError
 from tests.compat.drivers.foreign import franz_command, kafkajs_command
 from tests.compat.drivers.lines import LinesProcess
 from tests.compat.security.secured import OAUTHBEARER, Login, Secured
+from tests.peers.kafka_tools import KafkaTools
 from tests.peers.missing import unless_missing
 
 RECORDS = [f"record-{number}".encode() for number in range(10)]
@@ -177,3 +179,20 @@ def all_clients(secured: Secured) -> Iterator[Clients]:
         yield clients
     finally:
         clients.close()
+
+
+def java_round_trip(java: KafkaTools, bootstrap: str, config: Path, topic: str) -> None:
+    """Kafka's own commands write ten records and read them back, with the settings of `config`."""
+    servers = ("--bootstrap-server", bootstrap)
+    produced = java.run(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", topic, "--num-records", "10", "--record-size", "100", "--throughput", "-1"),
+        *(*servers, "--command-config", config),
+    )
+    assert produced.code == 0, produced
+    consumed = java.run(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *(*servers, "--topic", topic, "--from-beginning", "--max-messages", "10", "--timeout-ms", "60000"),
+        *("--command-config", config),
+    )
+    assert len(consumed.output.splitlines()) == 10, consumed

@@ -28,6 +28,7 @@ from kaspar.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kaspar.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from kaspar.security.client import ClientSecurity, client_security
 from kaspar.tools.reassign_partitions.command import main as reassign_partitions
+from tests.compat.security.clients import java_round_trip
 from tests.peers.against import broker_to_test
 from tests.peers.kafka import ApacheKafka
 from tests.peers.kafka_tools import KafkaTools
@@ -349,19 +350,7 @@ def test_librdkafka_gets_in(realm: Realm, tmp_path: Path) -> None:
 def test_java_gets_in_with_a_keytab(realm: Realm, java: KafkaTools, tmp_path: Path) -> None:
     config = tmp_path / "client.properties"
     write_properties(config, realm.java("alice"))
-    servers = ("--bootstrap-server", realm.bootstrap())
-    produced = java.run(
-        "org.apache.kafka.tools.ProducerPerformance",
-        *("--topic", "java", "--num-records", "10", "--record-size", "100", "--throughput", "-1"),
-        *(*servers, "--command-config", config),
-    )
-    assert produced.code == 0, produced
-    consumed = java.run(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *(*servers, "--topic", "java", "--from-beginning", "--max-messages", "10", "--timeout-ms", "60000"),
-        *("--command-config", config),
-    )
-    assert len(consumed.output.splitlines()) == 10, consumed
+    java_round_trip(java, realm.bootstrap(), config, "java")
 
 
 def test_java_is_refused(realm: Realm, java: KafkaTools, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from kaspar.client import Client
 from kaspar.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kaspar.security.client import client_security
 from tests.compat.drivers.api import ClientError
-from tests.compat.security.clients import CLIENTS, PATIENT, RECORDS, REFUSALS, Clients, all_clients
+from tests.compat.security.clients import CLIENTS, PATIENT, RECORDS, REFUSALS, Clients, all_clients, java_round_trip
 from tests.compat.security.secured import PASSWORDS, RIGHT, WRONG, Login, Secured, secured_broker
 from tests.peers.kafka_tools import KafkaTools
 from tests.peers.missing import unless_missing
@@ -81,19 +81,7 @@ def test_java_gets_in_with_right_credentials(secured: Secured, java: KafkaTools,
         "org.apache.kafka.tools.TopicCommand", *servers, "--create", "--topic", topic, "--command-config", config
     )
     assert created.code == 0, created
-    produced = java.run(
-        "org.apache.kafka.tools.ProducerPerformance",
-        *("--topic", topic, "--num-records", "10", "--record-size", "100", "--throughput", "-1"),
-        *("--bootstrap-server", secured.bootstrap(login), "--command-config", config),
-    )
-    assert produced.code == 0, produced
-    consumed = java.run(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-        *servers,
-        *("--topic", topic, "--from-beginning", "--max-messages", "10", "--timeout-ms", "60000"),
-        *("--command-config", config),
-    )
-    assert len(consumed.output.splitlines()) == 10, consumed
+    java_round_trip(java, secured.bootstrap(login), config, topic)
 
 
 @pytest.mark.parametrize("what", sorted(WRONG))
