@@ -1,0 +1,1 @@
+"""Kafka Streams' way of thinking, in Python, on Spark."""
