@@ -8,7 +8,6 @@ from kaspar.streams.operators import tables
 from kaspar.streams.operators.changes import ChangeSerde
 from kaspar.streams.serdes import Serde, long
 from kaspar.streams.stores.spec import StoreSpec
-from kaspar.streams.topology.default_serde import DefaultValues
 from kaspar.streams.topology.endpoints import Repartition, StreamPartitioner
 from kaspar.streams.topology.graph import Graph
 
@@ -284,7 +283,7 @@ class KGroupedTable:
             self._repartition = Repartition(
                 f"{self._name or spec.name}-repartition",
                 key_serde=self._key_serde,
-                value_serde=ChangeSerde(self._value_serde or DefaultValues()),
+                value_serde=ChangeSerde(self._value_serde),
             )
             self._graph.add(self._repartition, [self._node])
         self._graph.add(node, [self._repartition])

@@ -13,13 +13,17 @@ _ABSENT = -1
 class ChangeSerde:
     """The size of the new value (-1 if it is None), the new value, and the rest is the old one, behind its size."""
 
-    def __init__(self, values: Serde[Any]) -> None:
+    def __init__(self, values: Serde[Any] | None) -> None:
         self._values = values
+
+    def with_defaults(self, key_serde: Serde[Any], value_serde: Serde[Any]) -> "ChangeSerde":
+        return self if self._values is not None else ChangeSerde(value_serde)
 
     def serialize(self, topic: str, value: tuple[Any, Any] | None) -> bytes | None:
         if value is None:
             return None
-        return b"".join(_sized(self._values.serialize(topic, each)) for each in value)
+        write = self._known.serialize
+        return b"".join(_sized(write(topic, each)) for each in value)
 
     def deserialize(self, topic: str, data: bytes | None) -> tuple[Any, Any] | None:
         if data is None:
@@ -28,7 +32,13 @@ class ChangeSerde:
         old, end = _read(data, end)
         if end != len(data):
             raise StreamsError(f"A record of the internal topic {topic} is damaged.")
-        return self._values.deserialize(topic, new), self._values.deserialize(topic, old)
+        read = self._known.deserialize
+        return read(topic, new), read(topic, old)
+
+    @property
+    def _known(self) -> Serde[Any]:
+        assert self._values is not None, "with_defaults() comes first"
+        return self._values
 
 
 def _sized(data: bytes | None) -> bytes:

@@ -100,24 +100,30 @@ class TableSource(TableNode):
                 forward(key, (value, None), timestamp)
 
             return pass_on
-        store = context.store(self.store)
-        get, put, sends_old = store.get, store.put, self.sends_old_values
+        return storing_receiver(context, self.store, forward, sends_old=self.sends_old_values)
 
-        def receive(key: Any, value: Any, timestamp: int) -> None:
-            if key is None:
-                context.drop("null-key")
-                return
-            found = get(key)
-            old = None
-            if found is not None:
-                if found[1] > timestamp:
-                    context.drop("out-of-order")  # as Kafka: counted and logged, but still applied
-                if sends_old:
-                    old = found[0]
-            put(key, None if value is None else ValueAndTimestamp(value, timestamp))
-            forward(key, (value, old), timestamp)
 
-        return receive
+def storing_receiver(context: TaskContext, name: str, forward: Receiver, *, sends_old: bool) -> Receiver:
+    """Puts every record into a store, and forwards the change."""
+    store = context.store(name)
+    get, put = store.get, store.put
+
+    def receive(key: Any, value: Any, timestamp: int) -> None:
+        if key is None:
+            context.drop("null-key")
+            return
+        found = get(key) if sends_old else None
+        put(key, None if value is None else ValueAndTimestamp(value, timestamp))
+        forward(key, (value, None if found is None else found[0]), timestamp)
+
+    return receive
+
+
+class StreamToTable(StoreTable):
+    """A stream as a table (KStream.toTable), which Kafka keeps with a KTableSource of its own."""
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        return storing_receiver(context, self.store, forward, sends_old=self.sends_old_values)
 
 
 class DerivedTable(TableNode):

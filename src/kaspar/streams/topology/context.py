@@ -44,11 +44,19 @@ class TaskSettings:
     late_topic: str | None = None
     """Where records that arrive after the grace period are written, if they are."""
 
-    def key_serde(self, given: "Serde[Any] | None") -> "Serde[Any]":
-        return given or self.default_key_serde
+    def key_serde(self, given: Serde[Any] | None) -> Serde[Any]:
+        return self.default_key_serde if given is None else self._resolved(given)
 
-    def value_serde(self, given: "Serde[Any] | None") -> "Serde[Any]":
-        return given or self.default_value_serde
+    def value_serde(self, given: Serde[Any] | None) -> Serde[Any]:
+        return self.default_value_serde if given is None else self._resolved(given)
+
+    def _resolved(self, given: Serde[Any]) -> Serde[Any]:
+        """A serde around another one may need the defaults, which are not known when a topology is built."""
+        with_defaults = getattr(given, "with_defaults", None)
+        if with_defaults is None:
+            return given
+        resolved: Serde[Any] = with_defaults(self.default_key_serde, self.default_value_serde)
+        return resolved
 
 
 class Outputs(Protocol):
@@ -95,6 +103,8 @@ class TaskContext:
         self.raw_value: bytes | None = None
         self.dropped: Counter[str] = Counter()
         """How many records were not processed, by reason."""
+        self.closing: list[Callable[[], object]] = []
+        """What is called when the task ends."""
         self.punctuations: Punctuations | None = None
         """Of a task; there are none on the map side."""
         self._clocks = clocks
