@@ -5,6 +5,7 @@ task of their (new) key. If nothing before it has state, that is a shuffle insid
 it by an internal topic: a sink that ends one sub-topology, and a source that begins another.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -56,6 +57,10 @@ class Source(Node):
         self.value_serde = value_serde
         self.timestamp_extractor = timestamp_extractor
         self.offset_reset = offset_reset
+
+    def matches(self, topic: str) -> bool:
+        """Whether its pattern, if it has one, matches a topic."""
+        return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         raise NotImplementedError("a source receives bytes: see bytes_receiver")

@@ -9,7 +9,6 @@ itself: its bytes are passed on unread.
 """
 
 import itertools
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +85,7 @@ class SubTopology:
             if topic in source_topics(source, application_id):
                 return source
         for source in self.sources:
-            if source.pattern is not None and re.fullmatch(source.pattern, topic):
+            if source.matches(topic):
                 return source
         raise TopologyError(f"Sub-topology {self.number} has no source for topic {topic}.")
 

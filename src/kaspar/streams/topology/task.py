@@ -156,6 +156,11 @@ class Task:
         except Exception as problem:
             raise failure(context, problem) from problem
 
+    def close(self) -> None:
+        """No further record comes: let processors end."""
+        for close in self.context.closing:
+            close()
+
     def punctuate(self) -> None:
         """Call what the program has scheduled by the wall clock, as far as it is due."""
         try:
