@@ -42,9 +42,7 @@ class TestRecord(NamedTuple, Generic[K, V]):
 
 
 class TopologyTestDriver:
-    def __init__(
-        self, topology: Topology, config: Mapping[str, Any] | None = None, *, wall_clock_ms: int = 0
-    ) -> None:
+    def __init__(self, topology: Topology, config: Mapping[str, Any] | None = None, *, wall_clock_ms: int = 0) -> None:
         """`config`: as for KafkaStreams, as far as it matters here; `wall_clock_ms`: what the program's clock shows."""
         self.settings: TaskSettings = StreamsConfig.of({**_DEFAULTS, **(config or {})}).task_settings
         self.wall_clock_ms = wall_clock_ms
@@ -52,9 +50,7 @@ class TopologyTestDriver:
         self._sequence: list[tuple[str, Output]] = []
         self._offsets: Counter[str] = Counter()
         self._waiting: deque[tuple[str, Output]] = deque()
-        self._global_tables = {
-            topic: table for table in topology.global_tables for topic in table.source.topics
-        }
+        self._global_tables = {topic: table for table in topology.global_tables for topic in table.source.topics}
         self._global_stores = open_stores(
             (table.store for table in topology.global_tables), self.settings, {}, lambda spec: OverlayStore(None)
         )
@@ -191,9 +187,7 @@ class _Part:
     def __init__(self, driver: TopologyTestDriver, plan: SubTopology, global_stores: Mapping[str, Any]) -> None:
         self.plan = plan
         clocks: dict[str, Clock] = {}
-        self.stores = open_stores(
-            plan.stores, driver.settings, clocks, lambda spec: OverlayStore(None)
-        )
+        self.stores = open_stores(plan.stores, driver.settings, clocks, lambda spec: OverlayStore(None))
         self._rows: list[ShuffledOutput] = []
         self.map_side = MapSide(plan, driver.settings, driver, self._rows.append)
         self.task = Task(
@@ -241,9 +235,7 @@ class TestInputTopic:
         self._next_timestamp = start_timestamp
         self._auto_advance_ms = auto_advance_ms
 
-    def pipe_input(
-        self, key: Any, value: Any, timestamp: int | None = None, headers: Headers | None = None
-    ) -> None:
+    def pipe_input(self, key: Any, value: Any, timestamp: int | None = None, headers: Headers | None = None) -> None:
         if timestamp is None:
             timestamp = self._next_timestamp
             self._next_timestamp += self._auto_advance_ms

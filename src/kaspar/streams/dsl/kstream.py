@@ -276,9 +276,7 @@ class KStream:
 
     def _same(self, node: Node) -> "KStream":
         self._add(node)
-        return KStream(
-            self.graph, node, self.key_serde, self.value_serde, needs_repartition=self.needs_repartition
-        )
+        return KStream(self.graph, node, self.key_serde, self.value_serde, needs_repartition=self.needs_repartition)
 
     def _with_new_values(self, node: Node) -> "KStream":
         self._add(node)

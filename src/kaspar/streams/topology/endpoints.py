@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from kaspar.streams.errors import ProcessingError
 from kaspar.streams.serdes import Serde
-from kaspar.streams.topology.context import UNKNOWN_TIME, Headers, OnError, TaskContext
+from kaspar.streams.topology.context import Headers, OnError, TaskContext
 from kaspar.streams.topology.dead_letters import dead_letter
 from kaspar.streams.topology.node import Node, PassThrough, Receiver
 
@@ -191,17 +191,3 @@ class Repartition(PassThrough):
 
 def internal_topic(application_id: str, name: str) -> str:
     return f"{application_id}-{name}"
-
-
-__all__ = [
-    "UNKNOWN_TIME",
-    "RawReceiver",
-    "RecordContext",
-    "Repartition",
-    "Sink",
-    "Source",
-    "StreamPartitioner",
-    "TimestampExtractor",
-    "TopicNameExtractor",
-    "internal_topic",
-]
