@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from kaspar.records import Record
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.changelog import ChangelogTruncated, meta_header
-from kaspar.streams.stores.disk.deltas import Delta, delta_of
-from kaspar.streams.stores.disk.partition_state import PartitionState
 from kaspar.streams.stores.spec import StoreSpec
 
 
@@ -40,20 +38,14 @@ class ChangelogInMemory:
 
     def compact(self, store: str) -> None:
         """Keep the last record of each key, but no tombstones."""
-        last = {each.key: each for each in self.records[store]}
-        kept = [each for each in self.records[store] if last[each.key] is each and each.value is not None]
-        if kept and kept[-1].offset == self.records[store][-1].offset:
+        records = self.records.get(store, [])
+        last = {each.key: each for each in records}
+        kept = [each for each in records if last[each.key] is each and each.value is not None]
+        if kept and kept[-1].offset == records[-1].offset:
             self.records[store] = kept
 
-    def write(
-        self,
-        specs: Sequence[StoreSpec],
-        parent: PartitionState,
-        stores: Mapping[str, OverlayStore],
-        meta: dict[str, int],
-    ) -> Delta:
-        """What a task does at its end: a record for every changed key, and a delta."""
-        parent_ends = self.ends(specs)
+    def write(self, specs: Sequence[StoreSpec], stores: Mapping[str, OverlayStore], meta: dict[str, int]) -> None:
+        """What a task does at its end: a record for every changed key."""
         for spec in specs:
             records = [spec.to_changelog(key, value) for key, value in stores[spec.name].changes.items()]
             for number, record in enumerate(records, 1):
@@ -61,4 +53,3 @@ class ChangelogInMemory:
                 timestamp = record.timestamp if record.timestamp is not None else 0
                 entry = Record(timestamp, record.key, record.value, headers, self.end(spec.name))
                 self.records.setdefault(spec.name, []).append(entry)
-        return delta_of(parent_ends, self.ends(specs), meta, stores)

@@ -44,7 +44,9 @@ class Partition:
             typed = {spec.name: spec.open(stores[spec.name], task) for spec in self.specs}
             for key, count in counts.items():
                 typed[self.specs[0].name].put(key, (count, count))
-            delta = self.changelog.write(self.specs, state, stores, {**task.meta(), "task": max(counts.values())})
+            meta, parent = {**task.meta(), "task": max(counts.values())}, self.changelog.ends(self.specs)
+            self.changelog.write(self.specs, stores, meta)
+            delta = delta_of(parent, self.changelog.ends(self.specs), meta, stores)
         if write:
             write_delta(self.directory, delta)
         return delta
@@ -91,9 +93,9 @@ def test_a_chain_of_deltas_is_applied(partition: Partition) -> None:
         pass
     other = Partition(partition.directory.parent / "elsewhere", *partition.specs)
     other.changelog = partition.changelog
-    for number in range(3):
-        write_delta(partition.directory, other.batch(a=number, **{f"k{number}": number}))
-    assert partition.contents() == {"a": 2, "k0": 0, "k1": 1, "k2": 2}
+    for delta in (other.batch(a=1, b=1), other.batch(a=2, c=2), other.batch(a=3)):
+        write_delta(partition.directory, delta)
+    assert partition.contents() == {"a": 3, "b": 1, "c": 2}
     assert partition.changelog.read_from == []
 
 
