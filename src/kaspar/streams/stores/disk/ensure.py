@@ -29,6 +29,7 @@ def ensure(
     Several processes may do this at a time. The caller closes the state.
     """
     specs = tuple(specs)
+    directory = directory.resolve()  # LMDB must not open it twice by two names
     state = read_state(directory)
     if state is not None:
         if state.is_at(wanted, specs):
