@@ -85,7 +85,7 @@ class KStream:
         self._add(stateless.Peek(self._name("KSTREAM-FOREACH-", name), action))
 
     def split(self, *, name: str | None = None) -> "BranchedKStream":
-        """Divide the stream: `split().branch(predicate, "name").default_branch("rest")` returns the branches by name."""
+        """Divide the stream: `split().branch(predicate, "name").default_branch("rest")` returns branches by name."""
         return BranchedKStream(self, self._name("KSTREAM-BRANCH-", name))
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
