@@ -192,7 +192,7 @@ class _Part:
         self.plan = plan
         clocks: dict[str, Clock] = {}
         self.stores = open_stores(
-            plan.stores, driver.settings, clocks, lambda spec: OverlayStore(None, ordered=spec.ordered)
+            plan.stores, driver.settings, clocks, lambda spec: OverlayStore(None)
         )
         self._rows: list[ShuffledOutput] = []
         self.map_side = MapSide(plan, driver.settings, driver, self._rows.append)
