@@ -46,6 +46,10 @@ class _TimeWindowed(Generic[K]):
         key = self._deserialize(topic, data[: -_TIME.size])
         return Windowed(key, Window(start, min(start + self._size, _MOST)))  # type: ignore[arg-type]  # never null
 
+    def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
+        """The bytes of the inner key, which decide on the partition (WindowedSerializer.serializeBaseKey)."""
+        return self._serialize(topic, value[0])
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K], int]]:
         return windowed, (self._inner, self._size)
 
@@ -76,6 +80,9 @@ class _SessionWindowed(Generic[K]):
         end, start = _TIMES.unpack_from(data, len(data) - _TIMES.size)
         key = self._deserialize(topic, data[: -_TIMES.size])
         return Windowed(key, Window(start, end))  # type: ignore[arg-type]  # only a null key is read as None
+
+    def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
+        return self._serialize(topic, value[0])
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K]]]:
         return session_windowed, (self._inner,)
