@@ -48,6 +48,10 @@ class _TimeWindowed(Generic[K]):
         window = new_tuple(Window, (start, end if end <= _LONG_MAX else _LONG_MAX))
         return new_tuple(Windowed, (self._deserialize(topic, data[:-8]), window))
 
+    def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
+        """The bytes of the inner key, which decide on the partition (WindowedSerializer.serializeBaseKey)."""
+        return self._serialize(topic, value[0])
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K], int]]:
         return windowed, (self._inner, self._size)
 
@@ -77,6 +81,9 @@ class _SessionWindowed(Generic[K]):
             raise unreadable("session_windowed", topic, data, reason)
         end, start = _TIMES.unpack(data[-16:])
         return new_tuple(Windowed, (self._deserialize(topic, data[:-16]), new_tuple(Window, (start, end))))
+
+    def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
+        return self._serialize(topic, value[0])
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K]]]:
         return session_windowed, (self._inner,)
