@@ -6,7 +6,7 @@
 - `running`, `ambient`, `standalone`: `run`, which finds the host that executes the program, or runs the pipeline itself
 - `folder`, `json_files`: the files of a supervisor; `definitions`: how commands change them
 - `supervisor`: the parent process
-- `host`, `hosted`, `programs`, `modules`, `output`, `sessions`, `jvm`: its child, which has the session
+- `host_process`, `host`, `hosted`, `programs`, `modules`, `output`, `sessions`, `jvm`: its child, which has the session
 - `control`, `messages`: the socket between commands and the host; `looking`: what they see when no host runs
 - `lines`, `display`, `metrics`: what people and Prometheus see
 

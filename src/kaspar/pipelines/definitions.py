@@ -1,5 +1,6 @@
 """How commands change what runs: they write definitions into the folder, and the host follows."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ def add(folder: Folder, programs: Sequence[Path], arguments: Sequence[str], name
             chosen = check_name(name or path.stem)
             if chosen in named:
                 raise KasparError(f"two of the programs would have the name {chosen}: run one of them with --name")
-            named[chosen] = _defined(folder, chosen, Definition(str(path), tuple(arguments)))
+            named[chosen] = _defined(folder, chosen, Definition(str(path), tuple(arguments), _next_generation()))
         for chosen, definition in named.items():
             folder.define(chosen, definition)
     return list(named)
@@ -40,7 +41,12 @@ def _defined(folder: Folder, name: str, new: Definition) -> Definition:
     is_as_it_was = earlier.wanted is Wanted.RUNNING and earlier.arguments == new.arguments
     if is_as_it_was and not folder.has_finished(name, earlier):
         return earlier
-    return replace(new, generation=earlier.generation + 1)
+    return replace(new, generation=_next_generation(earlier))
+
+
+def _next_generation(earlier: Definition | None = None) -> int:
+    now_ms = time.time_ns() // 1_000_000
+    return now_ms if earlier is None else max(now_ms, earlier.generation + 1)
 
 
 def stop(folder: Folder, names: Sequence[str]) -> None:
@@ -58,7 +64,7 @@ def restart(folder: Folder, names: Sequence[str]) -> None:
     _change(
         folder,
         names,
-        lambda definition: replace(definition, wanted=Wanted.RUNNING, generation=definition.generation + 1),
+        lambda definition: replace(definition, wanted=Wanted.RUNNING, generation=_next_generation(definition)),
     )
 
 

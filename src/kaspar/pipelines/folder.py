@@ -45,12 +45,13 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`generation` grows whenever a user starts the pipeline: a host that runs an earlier one starts it again."""
+    """`generation` grows whenever a user starts the pipeline: a host that runs an earlier one starts it again. It is a
+    time, in milliseconds: what is removed and defined again is another generation too."""
 
     program: str
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...]
+    generation: int
     wanted: Wanted = Wanted.RUNNING
-    generation: int = 1
 
 
 @dataclass(frozen=True, slots=True)

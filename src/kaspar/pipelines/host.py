@@ -1,46 +1,25 @@
-"""The host: a process with one Spark session that runs every pipeline of a folder, each program in a thread of its own.
+"""What a host runs: it follows the definitions in its folder, and says what its pipelines do.
 
-`python -m kaspar.pipelines.host FOLDER`, started by the supervisor, ends with it. What to run is in the folder: a host
-follows the definitions there, which commands change, and looks at them again when a request says so. It ends when its
-session is lost, and the supervisor starts another.
+Commands change definitions, and a request tells the host to look at them again. One thread calls `reconcile` again and
+again; the threads of requests only read, and wait for changes.
 """
 
 import contextlib
-import os
-import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kaspar.base import log as base_log
 from kaspar.base.errors import KasparError
 from kaspar.base.log import get_log
-from kaspar.base.processes import ProcessId
-from kaspar.pipelines.ambient import begin_hosting
-from kaspar.pipelines.control import ControlServer
-from kaspar.pipelines.exit_codes import RENEWED, SESSION_LOST
-from kaspar.pipelines.folder import Definition, Folder, RunningHost, Seen, Wanted
+from kaspar.pipelines.folder import Definition, Folder, Seen, Wanted
 from kaspar.pipelines.hosted import HostContext, HostedProgram
 from kaspar.pipelines.messages import ApplyChanges, Described, DescribePipeline, Pipelines, Request, Response
-from kaspar.pipelines.modules import ModulesBeside
-from kaspar.pipelines.output import route_output
-from kaspar.pipelines.pipeline import STOP_TIMEOUT_S
-from kaspar.pipelines.programs import Loader
 from kaspar.pipelines.statuses import PipelineDetails, PipelineStatus, State
-from kaspar.supervisor.signals import Signals
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = get_log(__name__)
 
 LONGEST_WAIT_S: Final = 600.0
-_LOOK_EVERY_S: Final = 0.1
-_LOOK_AT_SESSION_EVERY_S: Final = 1.0
-_AFTER_STOP_TIMEOUT_S: Final = 5.0
 
 
 class Host:
@@ -54,7 +33,8 @@ class Host:
         self._asked = 0
         self._applied = -1
         self._context: HostContext | None = None
-        self._renewal: str | None = None
+        self.renewal: str | None = None
+        """Why another process has to run the programs."""
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -108,58 +88,35 @@ class Host:
 
     # -- what runs -----------------------------------------------------------------------------------------------------
 
-    def run(self) -> int:
-        """Until a signal, or until the session is lost. The exit code."""
-        server = ControlServer(self._folder.socket, self.respond)
-        try:
-            self._folder.write_host(RunningHost(ProcessId.of(os.getpid())))
-            session = self._start_session()
-            code = self._follow(session)
-            _end(session)
-            return code
-        finally:
-            server.close()
-
-    def _start_session(self) -> "SparkSession":
-        from kaspar.pipelines.jvm import Jvm
-        from kaspar.pipelines.sessions import new_session
-
-        modules = ModulesBeside(self._folder.modules)
-        earlier = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = f"{self._folder.modules}{os.pathsep + earlier if earlier else ''}"
-        session = new_session("kaspar pipelines", self._folder.session())
-        self._jvm = Jvm(session)
-        self._folder.write_host(RunningHost(ProcessId.of(os.getpid()), self._jvm.id))
-        context = HostContext(self._folder, session, Loader(modules), self._notify, self._renew)
+    def begin(self, context: HostContext) -> None:
+        """There is a session: programs can run."""
         with self._changed:
             self._context = context
-        return session
 
-    def _follow(self, session: "SparkSession") -> int:
-        look_at = 0.0
-        with Signals() as signals:
-            while not signals.stop_requested and self._renewal is None:
-                self._reconcile()
-                now = time.monotonic()
-                if now >= look_at:
-                    look_at = now + _LOOK_AT_SESSION_EVERY_S
-                    self._exit_if_lost()
-                with self._changed:
-                    self._changed.wait(_LOOK_EVERY_S)
-            if self._renewal is not None:
-                log.info("the host starts again, to import modules that have changed", reason=self._renewal)
-            self._stop_all()
-        return 0 if self._renewal is None else RENEWED
+    def wait(self, timeout_s: float) -> None:
+        """Until something has changed, or the time is over."""
+        with self._changed:
+            self._changed.wait(timeout_s)
 
-    def _exit_if_lost(self) -> None:
-        """Not by an exception: the threads of the programs wait for a JVM that does not respond any more."""
-        problem = self._jvm.problem()
-        if problem is not None:
-            log.error("the session is lost, and the host ends", reason=problem)
-            base_log.flush()
-            os._exit(SESSION_LOST)
+    def notify(self) -> None:
+        """Something has changed that a request may wait for."""
+        with self._changed:
+            self._changed.notify_all()
 
-    def _reconcile(self) -> None:
+    def renew(self, reason: str) -> None:
+        with self._changed:
+            self.renewal = reason
+            self._changed.notify_all()
+
+    def interrupt(self) -> None:
+        """Ask all programs to stop, so that the next host resumes them."""
+        for program in self._programs.values():
+            program.request_stop(State.INTERRUPTED)
+
+    def alive(self) -> list[str]:
+        return [name for name, program in self._programs.items() if program.is_alive]
+
+    def reconcile(self) -> None:
         """Bring what runs closer to the definitions. Does not wait for anything."""
         with self._changed:
             asked, definitions = self._asked, self._definitions
@@ -167,10 +124,9 @@ class Host:
             definitions = self._read_definitions()
         for name in sorted(definitions.keys() | self._programs.keys()):
             self._reconcile_one(name, definitions.get(name))
-        if asked != self._applied:
-            with self._changed:
-                self._definitions, self._applied = definitions, asked
-                self._changed.notify_all()
+        with self._changed:
+            self._definitions, self._applied = definitions, asked
+            self._changed.notify_all()  # also for those that wait until a thread has ended, which notifies nobody
 
     def _read_definitions(self) -> dict[str, Definition]:
         try:
@@ -236,54 +192,3 @@ class Host:
         if status.state is State.FINISHED:
             return status
         return replace(status, state=State.STARTING, since_ms=self._begun_ms)
-
-    def _stop_all(self) -> None:
-        for program in self._programs.values():
-            program.request_stop(State.INTERRUPTED)
-        until = time.monotonic() + STOP_TIMEOUT_S + _AFTER_STOP_TIMEOUT_S
-        while alive := [name for name, program in self._programs.items() if program.is_alive]:
-            self._exit_if_lost()
-            if time.monotonic() > until:
-                log.warning("pipelines did not stop in time, and are interrupted", pipelines=", ".join(alive))
-                return
-            with self._changed:
-                self._changed.wait(_LOOK_EVERY_S)
-
-    def _notify(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
-
-    def _renew(self, reason: str) -> None:
-        with self._changed:
-            self._renewal = reason
-            self._changed.notify_all()
-
-
-def _end(session: "SparkSession") -> None:
-    from kaspar.spark.running.sessions import end
-
-    try:
-        end(session)
-    except Exception:  # its JVM ends with this process in any case
-        log.exception("the session did not stop cleanly")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    (path,) = sys.argv[1:] if argv is None else argv
-    base_log.configure()
-    folder = Folder(Path(path))
-    begin_hosting()
-    os.chdir(folder.work)
-    try:
-        host = Host(folder)
-        route_output()
-        return host.run()
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    finally:
-        base_log.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,6 +14,7 @@ class Jvm:
     def __init__(self, session: "SparkSession") -> None:
         from pyspark import SparkContext
 
+        self.session = session
         self._context: Any = session.sparkContext
         self._process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
         """None under spark-submit, where the JVM has started this process."""

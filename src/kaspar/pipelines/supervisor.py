@@ -51,7 +51,7 @@ class Supervisor:
         self._folder = folder
         self._output = output
         # -P: modules are not imported from the working folder.
-        command = [sys.executable, "-P", "-m", "kaspar.pipelines.host", str(folder.path)]
+        command = [sys.executable, "-P", "-m", "kaspar.pipelines.host_process", str(folder.path)]
         self._host = Child(command, output=folder.host_log)
         self._started_at = 0.0
         self._starts_at: float | None = None
