@@ -7,7 +7,8 @@ bounded: for batches in flight by the producer, for batches being filled here.
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
+from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records.column_writing import (
     BatchBuilder,
     OctetColumn,
@@ -39,20 +41,57 @@ class UnwritableRow(KasparError):
     """A row that cannot be written. The text is for the author of the query."""
 
 
-def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> WriterCommitMessage:
-    """Write all rows of a task. Returns the guarantee's message once they are stored."""
-    with naming_brokers(options.connection.bootstrap_servers):
-        writer = guarantee.begin()
-        try:
-            encoder = RowEncoder(options, writer)
-            for request in _requests(encoder.encode_all(batches), options.producer.max_request_size):
-                writer.send(request)
-            message = writer.finish(encoder.rows)
-        except BaseException:
-            writer.abandon()
-            raise
+class RowsStored(NamedTuple):
+    """What is known when all rows of a task are stored."""
+
+    message: WriterCommitMessage
+    """The guarantee's message to the driver."""
+    end_offsets: Mapping[TopicPartition, int]
+    """Those of TaskWriter."""
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> RowsStored:
+    """Write all rows of a task. Returns once they are stored."""
+    writer = _NamingWriter(guarantee, options.connection.bootstrap_servers)
+    try:
+        encoder = RowEncoder(options, writer)
+        for request in _requests(encoder.encode_all(batches), options.producer.max_request_size):
+            writer.send(request)
+        stored = RowsStored(writer.finish(encoder.rows), writer.end_offsets)
+    except BaseException:
+        writer.abandon()
+        raise
     freeze_loaded_objects()
-    return message
+    return stored
+
+
+class _NamingWriter:
+    """A TaskWriter whose socket errors name the cluster. The source of the rows may raise an OSError, too, which has
+    nothing to do with brokers."""
+
+    def __init__(self, guarantee: Guarantee, bootstrap_servers: str) -> None:
+        self._naming = partial(naming_brokers, bootstrap_servers)
+        with self._naming():
+            self._writer = guarantee.begin()
+
+    def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
+        with self._naming():
+            return self._writer.partitions_of(topic, at_least)
+
+    def send(self, batches: Sequence[Ready]) -> None:
+        with self._naming():
+            self._writer.send(batches)
+
+    def finish(self, rows: int) -> WriterCommitMessage:
+        with self._naming():
+            return self._writer.finish(rows)
+
+    @property
+    def end_offsets(self) -> Mapping[TopicPartition, int]:
+        return self._writer.end_offsets
+
+    def abandon(self) -> None:
+        self._writer.abandon()
 
 
 def _requests(batches: Iterable[Ready], max_request_size: int) -> Iterator[list[Ready]]:

@@ -12,7 +12,7 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records import iter_records
-from kaspar.records.identity import identify
+from kaspar.records.identity import batch_count, identify
 from kaspar.spark.writing.at_least_once import RowsWritten
 from kaspar.spark.writing.encoding import UnwritableRow, write_rows
 from kaspar.spark.writing.options import WriteOptions
@@ -26,6 +26,7 @@ class Written:
     def __init__(self, partitions: dict[str, list[int]] | None = None) -> None:
         self.partitions = partitions or {}
         self.batches: list[tuple[TopicPartition, memoryview]] = []
+        self.end_offsets: dict[TopicPartition, int] = {}
         self.sends = 0
         self.end: str | None = None
         self.trouble: Exception | None = None
@@ -53,6 +54,8 @@ class Written:
 
     def finish(self, rows: int) -> WriterCommitMessage:
         self.end = "finished"
+        for where, data in self.batches:
+            self.end_offsets[where] = self.end_offsets.get(where, 0) + batch_count(memoryview(data))
         return RowsWritten(rows)
 
     def abandon(self) -> None:
@@ -73,8 +76,8 @@ def options(**given: str) -> WriteOptions:
 
 def write(batches: Sequence[pa.RecordBatch], written: Written | None = None, **given: str) -> Written:
     written = written or Written()
-    message = write_rows(iter(batches), options(**given), written)
-    assert message == RowsWritten(sum(batch.num_rows for batch in batches))
+    stored = write_rows(iter(batches), options(**given), written)
+    assert stored.message == RowsWritten(sum(batch.num_rows for batch in batches))
     assert written.end == "finished"
     return written
 
@@ -211,6 +214,20 @@ def test_a_lost_connection_is_reported_in_a_sentence() -> None:
     written.trouble = ConnectionRefusedError("refused")
     with pytest.raises(KasparError, match=r"No response from a broker of h:1 .*: refused"):
         write([rows(value=["1"])], written, topic="t")
+
+
+def test_where_the_records_end_is_known_when_all_are_stored() -> None:
+    stored = write_rows([rows(topic=["a", "b", "a"], value=["1", "2", "3"])], options(), Written())
+    assert stored.end_offsets == {TopicPartition("a", 0): 2, TopicPartition("b", 0): 1}
+
+
+def test_an_error_of_the_source_is_not_taken_for_one_of_a_broker() -> None:
+    def unreadable() -> Iterator[pa.RecordBatch]:
+        yield rows(value=["1"])
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match=r"^no space left on device$"):
+        write_rows(unreadable(), options(topic="t"), Written())
 
 
 def test_rows_that_upstream_fails_to_give_are_abandoned() -> None:
