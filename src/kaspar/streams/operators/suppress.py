@@ -173,7 +173,7 @@ class _Buffer:
 
     def first(self) -> tuple[Any, BufferedChange]:
         """Key and change that leave next."""
-        time, raw_key, data = self._first()
+        _, raw_key, data = self._first()
         return self._read_key(self._topic, raw_key), BufferedChange.from_bytes(data)
 
     def remove_first(self) -> None:
