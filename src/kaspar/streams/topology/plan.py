@@ -139,9 +139,7 @@ def _replace_by_topic(graph: Graph, node: Repartition) -> Source:
         partitions=node.partitions,
         partitioner=node.partitioner,
     )
-    source = InternalSource(
-        f"{node.name}-source", [topic], key_serde=node.key_serde, value_serde=node.value_serde
-    )
+    source = InternalSource(f"{node.name}-source", [topic], key_serde=node.key_serde, value_serde=node.value_serde)
     graph.nodes[sink.name], graph.nodes[source.name] = sink, source
     sink.parents, source.children = node.parents, node.children
     for parent in node.parents:
