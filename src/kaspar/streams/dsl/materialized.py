@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaspar.streams.serdes import Serde
-from kaspar.streams.serdes.program_defaults import ProgramKeys, ProgramValues
 from kaspar.streams.stores.kinds import TIMESTAMPED_KEY_VALUE
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.topology.graph import Graph
@@ -26,6 +25,6 @@ class Materialized:
         return StoreSpec(
             name=self.name or graph.new_store_name(prefix),
             kind=TIMESTAMPED_KEY_VALUE,
-            key_serde=self.key_serde or ProgramKeys(),
-            value_serde=self.value_serde or ProgramValues(),
+            key_serde=self.key_serde,
+            value_serde=self.value_serde,
         )

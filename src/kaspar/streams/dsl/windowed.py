@@ -16,7 +16,6 @@ from kaspar.streams.operators.time_windows import TimeWindowAggregate
 from kaspar.streams.operators.windowed_keys import WindowedKeys
 from kaspar.streams.operators.windowed_tables import WindowedTable
 from kaspar.streams.serdes import Serde, long
-from kaspar.streams.serdes.program_defaults import ProgramKeys, ProgramValues
 from kaspar.streams.stores.kinds import SESSION, TIMESTAMPED_WINDOW
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.topology.graph import Graph
@@ -293,8 +292,8 @@ def _window_store(
     return StoreSpec(
         name=given.name or graph.new_store_name(prefix),
         kind=TIMESTAMPED_WINDOW,
-        key_serde=given.key_serde or ProgramKeys(),
-        value_serde=given.value_serde or ProgramValues(),
+        key_serde=given.key_serde,
+        value_serde=given.value_serde,
         retention_ms=_retention_ms(windows, retention),
         window_size_ms=windows.size_ms if isinstance(windows, TimeWindows) else windows.difference_ms,
     )
@@ -306,8 +305,8 @@ def _session_store(
     return StoreSpec(
         name=given.name or graph.new_store_name(prefix),
         kind=SESSION,
-        key_serde=given.key_serde or ProgramKeys(),
-        value_serde=given.value_serde or ProgramValues(),
+        key_serde=given.key_serde,
+        value_serde=given.value_serde,
         retention_ms=_retention_ms(windows, retention),
     )
 
