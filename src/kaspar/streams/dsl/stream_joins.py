@@ -107,7 +107,9 @@ class _StreamStreamJoin:
         ]
         waiting = self._waiting_store(this_join)
         joins: list[StreamJoin] = []
-        for number, (made, suffix, side) in enumerate(zip((this_join, other_join), suffixes, (left, right), strict=True)):
+        for number, (made, suffix, side) in enumerate(
+            zip((this_join, other_join), suffixes, (left, right), strict=True)
+        ):
             window = JoinWindow(windowed[number], stores[number].name)
             window.input_serdes = side.key_serde, side.value_serde
             graph.add(window, [side.node])

@@ -11,10 +11,12 @@ from kaspar.streams.operators.foreign_keys import Notify, ResolveResponse, SendS
 from kaspar.streams.operators.subscriptions import ResponseSerde, SubscriptionSerde
 from kaspar.streams.operators.table_joins import TableJoin, TableJoinSide
 from kaspar.streams.operators.tables import TableSource
+from kaspar.streams.operators.windowed_keys import partitioner_of
 from kaspar.streams.serdes import Serde, raw
 from kaspar.streams.stores.kinds import KEY_VALUE
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.topology.endpoints import Repartition
+from kaspar.streams.topology.graph import Graph
 
 Kind: TypeAlias = Literal["inner", "left", "outer"]
 
@@ -89,72 +91,102 @@ def foreign_key_join(
             f"A foreign-key join needs foreign_key, a function that finds the other table's key in a value, "
             f"not {foreign_key!r}."
         )
-    graph, is_left_join = table.graph, kind == "left"
-    table.node.send_old_values(force=True)
-    other.node.send_old_values(force=True)
-
-    def step(suffix: str, prefix: str) -> str:
-        return graph.new_name(f"KTABLE-FK-JOIN-{prefix}-", name, _suffix(name, suffix))
-
-    registration = step("-subscription-registration", "SUBSCRIPTION-REGISTRATION")
-    key_serdes = {"key_serde": table.key_serde, "foreign_key_serde": other.key_serde}
-    send = SendSubscription(
-        f"{registration}-processor",
-        foreign_key,
-        with_key=foreign_key_with_key,
-        is_left_join=is_left_join,
-        foreign_key_serde=other.key_serde,
-        value_serde=table.value_serde,
+    for side in (table, other):
+        if partitioner_of(side.key_serde) is not None:
+            raise TopologyError(
+                "A windowed table has no foreign-key join: its rows are where their keys are, not their windows. "
+                "Make a table with plain keys of it: to_stream(selector).to_table()."
+            )
+    result = _ForeignKeyJoin(table, other, name).build(
+        foreign_key, joiner, is_left_join=kind == "left", with_key=with_key, foreign_key_with_key=foreign_key_with_key
     )
-    graph.add(send, [table.node])
-    registrations = Repartition(
-        f"{registration}-topic", key_serde=other.key_serde, value_serde=SubscriptionSerde(table.key_serde)
-    )
-    graph.add(registrations, [send])
-
-    subscriptions = StoreSpec(
-        name=step("-subscription-store", "SUBSCRIPTION-STATE-STORE"),
-        kind=KEY_VALUE,
-        key_serde=raw(),
-        value_serde=raw(),
-    )
-    subscribe = Subscribe(
-        step("-subscription-receive", "SUBSCRIPTION-PROCESSOR"), other.node, subscriptions.name, **key_serdes
-    )
-    graph.add(subscribe, [registrations])
-    notify = Notify(step("-foreign-join-subscription", "SUBSCRIPTION-PROCESSOR"), subscriptions.name, **key_serdes)
-    graph.add(notify, [other.node])
-    graph.add_store(subscriptions, [subscribe, notify])
-    graph.connect(subscribe, *other.node.getter_stores())
-
-    responses = Repartition(
-        f"{step('-subscription-response', 'SUBSCRIPTION-RESPONSE')}-topic",
-        key_serde=table.key_serde,
-        value_serde=ResponseSerde(other.value_serde),
-    )
-    graph.add(responses, [subscribe, notify])
-    resolve = ResolveResponse(
-        step("-subscription-response-resolver", "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"),
-        table.node,
-        joiner,
-        with_key=with_key,
-        is_left_join=is_left_join,
-        value_serde=table.value_serde,
-        hashed_as=send.name,
-    )
-    graph.add(resolve, [responses])
-    graph.connect(resolve, *table.node.getter_stores())
-
     given = Materialized(store, key_serde, value_serde).or_serdes(table.key_serde)
+    return _as_table(table.graph, result, given, name)
+
+
+class _ForeignKeyJoin:
+    """The steps of one join: see operators/foreign_keys.py. Names are Kafka's."""
+
+    def __init__(self, left: KTable, right: KTable, name: str | None) -> None:
+        self._graph = left.graph
+        self._left = left
+        self._right = right
+        self._name = name
+
+    def build(
+        self,
+        foreign_key: Callable[..., Any],
+        joiner: Callable[..., Any],
+        *,
+        is_left_join: bool,
+        with_key: bool,
+        foreign_key_with_key: bool,
+    ) -> ResolveResponse:
+        """The step that emits joined values."""
+        graph, left = self._graph, self._left
+        left.node.send_old_values(force=True)
+        self._right.node.send_old_values(force=True)
+        registration = self._step("-subscription-registration", "SUBSCRIPTION-REGISTRATION-")
+        send = SendSubscription(
+            f"{registration}-processor",
+            foreign_key,
+            with_key=foreign_key_with_key,
+            is_left_join=is_left_join,
+            foreign_key_serde=self._right.key_serde,
+            value_serde=left.value_serde,
+        )
+        graph.add(send, [left.node])
+        responses = self._right_side(send, f"{registration}-topic")
+        resolve = ResolveResponse(
+            self._step("-subscription-response-resolver", "SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-"),
+            left.node,
+            joiner,
+            with_key=with_key,
+            is_left_join=is_left_join,
+            value_serde=left.value_serde,
+            hashed_as=send.name,
+        )
+        graph.add(resolve, [responses])
+        graph.connect(resolve, *left.node.getter_stores())
+        return resolve
+
+    def _right_side(self, send: SendSubscription, topic: str) -> Repartition:
+        """The steps of the right table, from the topic of subscriptions to that of responses."""
+        graph, left, right = self._graph, self._left, self._right
+        registrations = Repartition(topic, key_serde=right.key_serde, value_serde=SubscriptionSerde(left.key_serde))
+        graph.add(registrations, [send])
+        store = self._step("-subscription-store", "SUBSCRIPTION-STATE-STORE-")
+        serdes = {"key_serde": left.key_serde, "foreign_key_serde": right.key_serde}
+        subscribe = Subscribe(
+            self._step("-subscription-receive", "SUBSCRIPTION-PROCESSOR-"), right.node, store, **serdes
+        )
+        notify = Notify(self._step("-foreign-join-subscription", "SUBSCRIPTION-PROCESSOR-"), store, **serdes)
+        graph.add(subscribe, [registrations])
+        graph.add(notify, [right.node])
+        graph.add_store(StoreSpec(store, KEY_VALUE, raw(), raw()), [subscribe, notify])
+        graph.connect(subscribe, *right.node.getter_stores())
+        responses = Repartition(
+            f"{self._step('-subscription-response', 'SUBSCRIPTION-RESPONSE-')}-topic",
+            key_serde=left.key_serde,
+            value_serde=ResponseSerde(right.value_serde),
+        )
+        return graph.add(responses, [subscribe, notify])
+
+    def _step(self, suffix: str, prefix: str) -> str:
+        return self._graph.new_name(f"KTABLE-FK-JOIN-{prefix}", self._name, _suffix(self._name, suffix))
+
+
+def _as_table(graph: Graph, step: ResolveResponse, given: Materialized, name: str | None) -> KTable:
+    """The joined values as a table, which has a store if the program names one, or when somebody needs it."""
     spec = given.key_value_store(graph, "KTABLE-FK-JOIN-OUTPUT-")
     result = TableSource(
-        step("-result", "OUTPUT"),
+        graph.new_name("KTABLE-FK-JOIN-OUTPUT-", name, _suffix(name, "-result")),
         spec.name,
         lambda node: _void(graph.add_store(spec, [node])),
-        stored=store is not None,
+        stored=given.name is not None,
     )
-    graph.add(result, [resolve])
-    return KTable(graph, result, given.key_serde, value_serde)
+    graph.add(result, [step])
+    return KTable(graph, result, given.key_serde, given.value_serde)
 
 
 def _check(table: KTable, other: KTable, joiner: Callable[..., Any]) -> None:

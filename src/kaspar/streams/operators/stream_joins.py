@@ -9,16 +9,15 @@ alone where its side keeps such records, and dropped elsewhere.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from kaspar.streams.operators.aggregates import NULL_KEY_OR_VALUE
 from kaspar.streams.operators.joiners import keyed
+from kaspar.streams.operators.late_records import LATE, late_record
 from kaspar.streams.operators.waiting_records import WaitingRecord, WaitingRecords
 from kaspar.streams.topology.context import TaskContext
 from kaspar.streams.topology.node import Node, Receiver
 from kaspar.streams.windows import JoinWindows
-
-LATE: Final = "late"
 
 
 class JoinWindow(Node):
@@ -42,6 +41,7 @@ class JoinWindow(Node):
             if store.expired_records != known:
                 known = store.expired_records
                 context.drop(LATE)
+                late_record(context, timestamp)
 
         return receive
 
