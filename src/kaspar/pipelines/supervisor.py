@@ -105,22 +105,20 @@ class Supervisor:
             self._start_again(now)
             return
         if not self._was_ready:
-            raise self._start_failure(how)
+            raise KasparError(f"{self._problem(how)} (log: {self._folder.host_log})")
         delay_s = self._back_off.next_delay_s(lived_s=now - self._started_at)
         self._starts_at = now + delay_s
-        problem = f"the host {how}: {self._host.last_problem() or 'it wrote nothing'}"
-        self._record(problem)
+        self._record(self._problem(how))
         self.statuses = [
             status if status.state in (State.STOPPED, State.FINISHED) else replace(status, state=State.RESTARTING)
             for status in self.statuses
         ]
         self._output.say(f"The host {how} and starts again in {delay_s:g} s (log: {self._folder.host_log}).")
 
-    def _start_failure(self, how: str) -> KasparError:
-        problem = self._host.last_problem()
-        if problem is not None and problem.startswith("kaspar: "):
-            return KasparError(problem.removeprefix("kaspar: "))
-        return KasparError(f"the host {how}: {problem} (log: {self._folder.host_log})")
+    def _problem(self, how: str) -> str:
+        """Why the host has ended: its last words, if these are a sentence for people."""
+        words = self._host.last_problem() or ""
+        return words.removeprefix("kaspar: ") if words.startswith("kaspar: ") else f"the host {how}"
 
     def _start_again(self, now: float) -> None:
         try:
