@@ -26,6 +26,9 @@ class Host:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._begun_ms = time.time_ns() // 1_000_000
+        supervisor = folder.supervisor()
+        self._end_of_the_last = None if supervisor is None else supervisor.problem
+        """Why the supervisor has started this host."""
         self._changed = threading.Condition()
         """Guards what follows, which the threads of requests read."""
         self._definitions = folder.definitions()
@@ -177,12 +180,10 @@ class Host:
         if seen is None or seen.generation != definition.generation:
             status = PipelineStatus(name, State.STARTING, self._begun_ms)
         elif seen.ended_unexpectedly and definition.wanted is Wanted.RUNNING:
-            supervisor = self._folder.supervisor()
-            reason = None if supervisor is None else supervisor.problem
             status = replace(
                 seen.status,
                 restarts=seen.status.restarts + 1,
-                reason=reason or "its host was killed, or the machine stopped",
+                reason=self._end_of_the_last or "its host was killed, or the machine stopped",
                 failed_ms=self._begun_ms,
             )
         else:

@@ -47,8 +47,8 @@ class Pipeline(Protocol):
         ...
 
     def start(self, session: "SparkSession") -> None:
-        """Start the queries. Called again after a failure, when all queries of the last start have ended. The session may
-        be shared with other pipelines: settings of one's own belong into `session.newSession()`."""
+        """Start the queries. Called again after a failure, when all queries of the last start have ended. The session
+        may be shared with other pipelines: settings of one's own belong into `session.newSession()`."""
         ...
 
     def wait(self, timeout_s: float) -> bool:

@@ -46,13 +46,15 @@ def end_leftovers(folder: Folder) -> None:
         end_all([earlier.jvm] if earlier.jvm is not None else [])
 
 
+# -P: modules are not imported from the working folder.
+HOST_COMMAND: Final = (sys.executable, "-P", "-m", "kaspar.pipelines.host_process")
+
+
 class Supervisor:
-    def __init__(self, folder: Folder, output: Output) -> None:
+    def __init__(self, folder: Folder, output: Output, host_command: Sequence[str] = HOST_COMMAND) -> None:
         self._folder = folder
         self._output = output
-        # -P: modules are not imported from the working folder.
-        command = [sys.executable, "-P", "-m", "kaspar.pipelines.host_process", str(folder.path)]
-        self._host = Child(command, output=folder.host_log)
+        self._host = Child([*host_command, str(folder.path)], output=folder.host_log)
         self._started_at = 0.0
         self._starts_at: float | None = None
         self._was_ready = False
