@@ -7,6 +7,7 @@ again; the threads of requests only read, and wait for changes.
 import contextlib
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -125,6 +126,7 @@ class Host:
             asked, definitions = self._asked, self._definitions
         if asked != self._applied:
             definitions = self._read_definitions()
+            self._note_stopped(definitions)
         for name in sorted(definitions.keys() | self._programs.keys()):
             self._reconcile_one(name, definitions.get(name))
         with self._changed:
@@ -147,19 +149,21 @@ class Host:
         elif definition is None:
             self._replace(name, None)
         elif definition.wanted is Wanted.STOPPED:
-            if program is None:
-                self._note_stopped(name, definition)
+            pass  # it has stopped
         elif program is not None and program.generation == definition.generation:
             pass  # it has finished
         elif not self._folder.has_finished(name, definition):
             self._start(name, definition)
 
-    def _note_stopped(self, name: str, definition: Definition) -> None:
-        """It was stopped while no host ran: the state in the folder is older than that."""
-        seen = self._folder.seen(name)
-        if seen is None or seen.ended_unexpectedly:
-            with contextlib.suppress(KasparError):  # it is only shown
-                self._folder.write_seen(name, Seen(definition.generation, self._first_status(name, definition)))
+    def _note_stopped(self, definitions: Mapping[str, Definition]) -> None:
+        """Of those that were stopped while no host ran, the state in the folder is older than that."""
+        for name, definition in definitions.items():
+            if definition.wanted is Wanted.STOPPED and name not in self._programs:
+                seen = self._folder.seen(name)
+                if seen is None or seen.ended_unexpectedly:
+                    with contextlib.suppress(KasparError):  # it is only shown
+                        status = self._first_status(name, definition)
+                        self._folder.write_seen(name, Seen(definition.generation, status))
 
     def _start(self, name: str, definition: Definition) -> None:
         if self._context is not None:
