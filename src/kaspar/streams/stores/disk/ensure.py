@@ -30,17 +30,27 @@ def ensure(
     """
     specs = tuple(specs)
     directory = directory.resolve()  # LMDB must not open it twice by two names
-    state = read_state(directory)
+    state = _state_at(directory, wanted, specs)
     if state is not None:
-        if state.is_at(wanted, specs):
-            return state
-        state.close()
+        return state
     with partition_lock(directory):
         try:
             return _brought_to(open_environment(directory), partition, specs, wanted, reader)
         except StateDamaged as damage:
             _log.warning("the state of a partition is rebuilt", directory=directory, reason=damage)
             return _brought_to(open_environment(directory), partition, specs, wanted, reader)
+
+
+def _state_at(directory: Path, wanted: Mapping[str, int], specs: tuple[StoreSpec, ...]) -> PartitionState | None:
+    """The wanted version, if this process has it open."""
+    try:
+        state = read_state(directory)
+    except StateDamaged:
+        return None
+    if state is not None and not state.is_at(wanted, specs):
+        state.close()
+        return None
+    return state
 
 
 def _brought_to(
