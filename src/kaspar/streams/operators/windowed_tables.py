@@ -15,12 +15,13 @@ from kaspar.streams.windows import EmitStrategy, Windowed
 class WindowedTable(TableNode):
     """The result of an aggregate by windows, kept in a store."""
 
-    def __init__(self, name: str, store: str, grace_ms: int, emit_strategy: EmitStrategy) -> None:
+    def __init__(self, name: str, store: str, closes_after_ms: int, emit_strategy: EmitStrategy) -> None:
         super().__init__(name)
         self.store = store
         self.stores = [store]
-        self.suppress_ms = grace_ms
-        """How long after the end of a window its result is final (GraphGraceSearchUtil)."""
+        self.closes_after_ms = closes_after_ms
+        """How long after its end a window is closed, and its result final: the grace period; for sessions the gap, too
+        (GraphGraceSearchUtil)."""
         self.emit_strategy = emit_strategy
 
     def send_old_values(self, *, force: bool) -> bool:
