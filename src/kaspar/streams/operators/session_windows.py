@@ -39,6 +39,8 @@ class SessionWindowAggregate(SessionTable):
         gap_ms, closes_after_ms = self.windows.gap_ms, self.closes_after_ms
         initializer, aggregator, merger = self.initializer, self.aggregator, self.merger
         sends_old = self.sends_old_values
+        closing = self.closing_windows(context, forward)
+        emit = forward if closing is None else closing.updated
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
             if key is None:
@@ -46,6 +48,8 @@ class SessionWindowAggregate(SessionTable):
                 return
             if timestamp > clock.now:
                 clock.now = timestamp
+                if closing is not None:
+                    closing.close(timestamp - closes_after_ms - 1)
             start = end = timestamp
             aggregate = initializer()
             merged = list(find_sessions(key, timestamp - gap_ms, timestamp + gap_ms))
@@ -60,7 +64,7 @@ class SessionWindowAggregate(SessionTable):
             if start != end:
                 for session, found in merged:
                     remove(session)
-                    forward(session, (None, found if sends_old else None), session[1][1])
+                    emit(session, (None, found if sends_old else None), session[1][1])
             elif merged:
                 old = merged[0][1]
             new = aggregator(key, value, aggregate)
@@ -68,6 +72,6 @@ class SessionWindowAggregate(SessionTable):
                 return  # nobody has heard of this session
             session = Windowed(key, Window(start, end))
             put(session, new)
-            forward(session, (new, old if sends_old else None), end)
+            emit(session, (new, old if sends_old else None), end)
 
         return receive
