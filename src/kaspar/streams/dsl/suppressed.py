@@ -110,6 +110,6 @@ def _final_after_ms(node: Node) -> int:
 
 
 def _positive(limit: int, name: str) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+    if limit < 1:
         raise TopologyError(f"{name} must be a number of at least 1, not {limit!r}.")
     return limit

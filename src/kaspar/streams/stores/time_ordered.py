@@ -108,7 +108,7 @@ class TimeOrderedStore:
 class _TimeOrdered:
     def open(self, spec: StoreSpec, store: ByteStore, context: StoreContext) -> TimeOrderedStore:
         topic = spec.changelog_topic(context.application_id)
-        return TimeOrderedStore(spec.name, store, topic, spec.key_serde, spec.value_serde)
+        return TimeOrderedStore(spec.name, store, topic, *spec.serdes)
 
     def layout(self, spec: StoreSpec) -> str:
         return "time-ordered"

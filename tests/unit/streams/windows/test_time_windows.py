@@ -127,7 +127,7 @@ def test_generated_names_are_kafkas() -> None:
 
 def test_a_windowed_stream_of_something_else_is_refused() -> None:
     with pytest.raises(TopologyError, match="not int"):
-        StreamsBuilder().stream("in").group_by_key().windowed_by(10)  # type: ignore[arg-type]
+        StreamsBuilder().stream("in").group_by_key().windowed_by(10)  # type: ignore[call-overload]
 
 
 def topology_of(windows: TimeWindows, **options: Any) -> Topology:
