@@ -200,7 +200,12 @@ def test_a_record_whose_window_is_behind_the_stream_time_is_emitted_at_once() ->
 
 def test_only_a_record_that_is_not_late_looks_for_closed_windows() -> None:
     windows = WITHIN_5.grace(100)
-    records: Records = [("left", "a", "l1", 10), ("left", None, "l2", 200), ("left", "b", "l3", 199), ("left", "b", "l4", 200)]
+    records: Records = [
+        ("left", "a", "l1", 10),
+        ("left", None, "l2", 200),
+        ("left", "b", "l3", 199),
+        ("left", "b", "l4", 200),
+    ]
     assert steps("left_join", records, windows)[1:] == [[(None, "l2+None", 200)], [], [("a", "l1+None", 10)]]
 
 
@@ -287,7 +292,12 @@ def test_stores_use_the_serdes_of_the_streams_unless_others_are_given() -> None:
     right = builder.stream("right").map_values(lambda value: [value])
     options = {"value_serde": serdes.json(), "other_value_serde": serdes.json()}
     left.outer_join(right, lambda one, other: f"{one} {other}", WITHIN_5, **options).to("out")
-    records: Records = [("left", "a", "l1", 1), ("right", "a", "r1", 1), ("right", "b", "r2", 1), ("left", "a", "l2", 9)]
+    records: Records = [
+        ("left", "a", "l1", 1),
+        ("right", "a", "r1", 1),
+        ("right", "b", "r2", 1),
+        ("left", "a", "l2", 9),
+    ]
     assert run(builder.build(), records).emitted == [
         ("a", "{'value': 'l1'} ['r1']", 1),
         ("b", "None ['r2']", 1),
