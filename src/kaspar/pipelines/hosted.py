@@ -131,8 +131,8 @@ class HostedProgram:
 
     def _execute(self) -> str | None:
         """Run the program once; the reason why it failed."""
+        program = Path(self._definition.program)
         try:
-            program = Path(self._definition.program)
             self._context.loader.execute(program, self._definition.arguments, self._stop)
         except ModulesChanged as changed:
             self._context.renew(f"{self.name}: {changed}")
@@ -140,7 +140,7 @@ class HostedProgram:
         except SystemExit as end:
             return None if end.code in (None, 0) else f"its program ended with exit code {end.code}"
         except BaseException as error:
-            traceback.print_exc()
+            _print_traceback(error, program)
             return reason_of(error)
         finally:
             self._pipeline = None
@@ -184,6 +184,14 @@ class HostedProgram:
         except Exception:  # a full disk must not end a pipeline that runs
             log.exception("the state of a pipeline was not written", pipeline=self.name)
         self._context.changed()
+
+
+def _print_traceback(error: BaseException, program: Path) -> None:
+    """As Python prints it at the end of a program: from its first line on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(program):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
 
 
 def _queries(pipeline: Pipeline) -> tuple[QueryStatus, ...]:

@@ -4,6 +4,7 @@ Names and rules are those of Kafka Streams (TimeWindows, SlidingWindows, Session
 number of milliseconds or a timedelta. A definition is immutable: `grace` and `advance_by` return another one.
 """
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -27,6 +28,15 @@ class Windowed(NamedTuple, Generic[K]):
 
     key: K
     window: Window
+
+
+class EmitStrategy(enum.Enum):
+    """When the results of a windowed aggregate are emitted (KIP-825)."""
+
+    ON_WINDOW_UPDATE = "on-window-update"
+    """Every update, so that a window has several results, the last of which is final."""
+    ON_WINDOW_CLOSE = "on-window-close"
+    """One result for each window, when its grace period is over."""
 
 
 def milliseconds(duration: Duration, name: str) -> int:
@@ -90,7 +100,10 @@ class SlidingWindows:
 
     @classmethod
     def of_time_difference(cls, difference: Duration) -> Self:
-        return cls(milliseconds(difference, "The time difference"))
+        difference_ms = milliseconds(difference, "The time difference")
+        if not difference_ms:
+            raise TopologyError("The time difference of sliding windows must be larger than zero.")
+        return cls(difference_ms)
 
     def grace(self, grace: Duration) -> Self:
         return replace(self, grace_ms=milliseconds(grace, "The grace period"))

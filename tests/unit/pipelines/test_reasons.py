@@ -11,9 +11,9 @@ class SparkError(Exception):
 
 
 IN_FOREACH_BATCH = """\
-[STREAM_FAILED] Query [id = 8a1c, runId = 5c2b] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error \
-occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the Python Proxy. \
-Return Message: Traceback (most recent call last):
+[STREAM_FAILED] Query [id = 8a1c, runId = 5c2b] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An \
+error occurred in the user provided function in foreach batch sink. Reason: An exception was raised by the Python \
+Proxy. Return Message: Traceback (most recent call last):
   File "/lib/py4j/clientserver.py", line 617, in _call_proxy
     return_value = getattr(self.pool[obj_id], method)(*params)
   File "app.py", line 7, in fail
@@ -30,7 +30,7 @@ Traceback (most recent call last):
   File "x.py", line 1, in f
 kaspar.base.errors.KasparError: topic clicks does not exist SQLSTATE: 38000
 """
-PLAIN = "[STREAM_FAILED] Query [id = 8a1c] terminated with exception: no space left SQLSTATE: XXKST\n=== Streaming Query ==="
+PLAIN = "[STREAM_FAILED] Query [id = 8a1c] terminated with exception: no space left SQLSTATE: XXKST\n=== Query ==="
 
 
 def test_our_own_errors_are_sentences() -> None:

@@ -8,6 +8,7 @@ from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators import stateless
 from kaspar.streams.operators.processors import Processor, ProcessorNode
 from kaspar.streams.operators.tables import StreamToTable
+from kaspar.streams.operators.windowed_keys import partitioner_of
 from kaspar.streams.serdes import Serde
 from kaspar.streams.topology.endpoints import Repartition, Sink, StreamPartitioner, TopicNameExtractor
 from kaspar.streams.topology.graph import Graph
@@ -85,7 +86,7 @@ class KStream:
         self._add(stateless.Peek(self._name("KSTREAM-FOREACH-", name), action))
 
     def split(self, *, name: str | None = None) -> "BranchedKStream":
-        """Divide the stream: `split().branch(predicate, "name").default_branch("rest")` returns the branches by name."""
+        """Divide the stream: `split().branch(predicate, "name").default_branch("rest")` returns branches by name."""
         return BranchedKStream(self, self._name("KSTREAM-BRANCH-", name))
 
     def merge(self, other: "KStream", *, name: str | None = None) -> "KStream":
@@ -261,7 +262,7 @@ class KStream:
             topic,
             key_serde=key_serde,
             value_serde=value_serde,
-            partitioner=partitioner,
+            partitioner=partitioner or partitioner_of(key_serde),
         )
         self._add(sink)
 
@@ -276,9 +277,7 @@ class KStream:
 
     def _same(self, node: Node) -> "KStream":
         self._add(node)
-        return KStream(
-            self.graph, node, self.key_serde, self.value_serde, needs_repartition=self.needs_repartition
-        )
+        return KStream(self.graph, node, self.key_serde, self.value_serde, needs_repartition=self.needs_repartition)
 
     def _with_new_values(self, node: Node) -> "KStream":
         self._add(node)

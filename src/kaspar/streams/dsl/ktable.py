@@ -100,9 +100,7 @@ class KTable:
         self.graph.connect(node, *stores)
         return self._derived(node, spec, value_serde)
 
-    def to_stream(
-        self, selector: Callable[[Any, Any], Any] | None = None, *, name: str | None = None
-    ) -> "KStream":
+    def to_stream(self, selector: Callable[[Any, Any], Any] | None = None, *, name: str | None = None) -> "KStream":
         """Every change as a record; a deletion is a record without value. `selector(key, value)` chooses new keys."""
         from kaspar.streams.dsl.kstream import KStream
 
@@ -202,9 +200,7 @@ class KTable:
         node = tables.TableFilter(step, self.node, predicate, _name_of(spec), negated=negated)
         return self._derived(node, spec, given.value_serde or self.value_serde)
 
-    def _derived(
-        self, node: tables.TableNode, spec: StoreSpec | None, value_serde: Serde[Any] | None
-    ) -> "KTable":
+    def _derived(self, node: tables.TableNode, spec: StoreSpec | None, value_serde: Serde[Any] | None) -> "KTable":
         node.input_serdes = self.key_serde, self.value_serde
         self.graph.add(node, [self.node])
         if spec is not None:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaspar.streams.serdes import Serde
-from kaspar.streams.stores.spec import StoreKind, StoreSpec
+from kaspar.streams.stores.kinds import TIMESTAMPED_KEY_VALUE
+from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.topology.graph import Graph
 
 
@@ -23,7 +24,7 @@ class Materialized:
     def key_value_store(self, graph: Graph, prefix: str) -> StoreSpec:
         return StoreSpec(
             name=self.name or graph.new_store_name(prefix),
-            kind=StoreKind.TIMESTAMPED_KEY_VALUE,
+            kind=TIMESTAMPED_KEY_VALUE,
             key_serde=self.key_serde,
             value_serde=self.value_serde,
         )

@@ -1,4 +1,4 @@
-"""The dead-letter topic (KIP-1034): records that could not be read, processed or written, with the reason in headers."""
+"""The dead-letter topic (KIP-1034): records that cannot be read, processed or written, with the reason in headers."""
 
 import traceback
 from typing import Final

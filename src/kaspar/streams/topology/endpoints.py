@@ -5,12 +5,13 @@ task of their (new) key. If nothing before it has state, that is a shuffle insid
 it by an internal topic: a sink that ends one sub-topology, and a source that begins another.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from kaspar.streams.errors import ProcessingError
 from kaspar.streams.serdes import Serde
-from kaspar.streams.topology.context import UNKNOWN_TIME, Headers, OnError, TaskContext
+from kaspar.streams.topology.context import Headers, OnError, TaskContext
 from kaspar.streams.topology.dead_letters import dead_letter
 from kaspar.streams.topology.node import Node, PassThrough, Receiver
 
@@ -56,6 +57,10 @@ class Source(Node):
         self.value_serde = value_serde
         self.timestamp_extractor = timestamp_extractor
         self.offset_reset = offset_reset
+
+    def matches(self, topic: str) -> bool:
+        """Whether its pattern, if it has one, matches a topic."""
+        return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         raise NotImplementedError("a source receives bytes: see bytes_receiver")
@@ -139,7 +144,7 @@ class Sink(Node):
         write_key = settings.key_serde(self.key_serde).serialize
         write_value = settings.value_serde(self.value_serde).serialize
         write = context.outputs.to(topic)
-        partitioner = self.partitioner
+        partitioner = settings.resolved(self.partitioner)
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
             try:
@@ -186,17 +191,3 @@ class Repartition(PassThrough):
 
 def internal_topic(application_id: str, name: str) -> str:
     return f"{application_id}-{name}"
-
-
-__all__ = [
-    "UNKNOWN_TIME",
-    "RawReceiver",
-    "RecordContext",
-    "Repartition",
-    "Sink",
-    "Source",
-    "StreamPartitioner",
-    "TimestampExtractor",
-    "TopicNameExtractor",
-    "internal_topic",
-]

@@ -1,10 +1,12 @@
 """All steps and stores of a program, while it is built. Names are generated as Kafka's InternalStreamsBuilder does."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from kaspar.streams.errors import TopologyError
+from kaspar.streams.errors import ProcessingError, TopologyError
 from kaspar.streams.stores.spec import StoreSpec
+from kaspar.streams.stores.typed import ValueAndTimestamp
+from kaspar.streams.topology.context import OnError, TaskSettings
 from kaspar.streams.topology.endpoints import Source
 from kaspar.streams.topology.node import Node
 
@@ -17,6 +19,29 @@ class GlobalTable:
     def __init__(self, source: Source, store: StoreSpec) -> None:
         self.source = source
         self.store = store
+
+    def put(
+        self,
+        store: Any,
+        settings: TaskSettings,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+    ) -> None:
+        """Apply a record of its topic to its store. What cannot be read is skipped if the settings say so."""
+        source = self.source
+        try:
+            read_key = settings.key_serde(source.key_serde).deserialize(topic, key)
+            read_value = settings.value_serde(source.value_serde).deserialize(topic, value)
+            if source.timestamp_extractor is not None:
+                timestamp = source.timestamp_extractor(read_key, read_value, timestamp)
+        except Exception as problem:
+            if settings.on_deserialization_error is OnError.CONTINUE:
+                return
+            raise ProcessingError(f"A record of the global table {topic} cannot be read: {problem}") from problem
+        if read_key is not None:
+            store.put(read_key, None if read_value is None else ValueAndTimestamp(read_value, timestamp))
 
 
 class Graph:

@@ -9,7 +9,6 @@ itself: its bytes are passed on unread.
 """
 
 import itertools
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -86,7 +85,7 @@ class SubTopology:
             if topic in source_topics(source, application_id):
                 return source
         for source in self.sources:
-            if source.pattern is not None and re.fullmatch(source.pattern, topic):
+            if source.matches(topic):
                 return source
         raise TopologyError(f"Sub-topology {self.number} has no source for topic {topic}.")
 
@@ -122,12 +121,13 @@ def _cut(graph: Graph) -> None:
     for node in _sorted(graph.nodes.values()):
         before = any(has_state[parent.name] for parent in node.parents)
         if isinstance(node, Repartition) and before:
-            _replace_by_topic(graph, node)
-            before = False
-        has_state[node.name] = before or node.is_stateful
+            source = _replace_by_topic(graph, node)
+            has_state[source.name] = False
+        else:
+            has_state[node.name] = before or node.is_stateful
 
 
-def _replace_by_topic(graph: Graph, node: Repartition) -> None:
+def _replace_by_topic(graph: Graph, node: Repartition) -> Source:
     topic = node.name if node.name.endswith(_REPARTITION) else node.name + _REPARTITION
     del graph.nodes[node.name]
     serdes = {"key_serde": node.key_serde, "value_serde": node.value_serde}
@@ -146,6 +146,7 @@ def _replace_by_topic(graph: Graph, node: Repartition) -> None:
         parent.children = [sink if child is node else child for child in parent.children]
     for child in node.children:
         child.parents = [source if parent is node else parent for parent in child.parents]
+    return source
 
 
 def _sorted(nodes: Iterable[Node]) -> list[Node]:

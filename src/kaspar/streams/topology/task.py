@@ -7,7 +7,7 @@ take rows and call receivers; what they emit goes to the given outputs.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from kaspar.streams.errors import ProcessingError, StreamsError
+from kaspar.streams.errors import ProcessingError
 from kaspar.streams.topology.any_value import AnyValue
 from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
 from kaspar.streams.topology.dead_letters import dead_letter
@@ -65,7 +65,7 @@ class MapSide:
         context.raw_key, context.raw_value = key, value
         try:
             receive(key, value, timestamp)
-        except StreamsError:
+        except ProcessingError:
             raise
         except Exception as problem:
             raise failure(context, problem) from problem
@@ -76,9 +76,9 @@ class MapSide:
         receivers = []
         if port is not None:
             receivers.append(self._bytes_shuffler(port))
-        on_this_side = [
-            self._receivers[child.name] for child in source.children if child.name in self._receivers
-        ] + [self._crossing(found) for child in source.children if (found := self._plan.port(source, child))]
+        on_this_side = [self._receivers[child.name] for child in source.children if child.name in self._receivers] + [
+            self._crossing(found) for child in source.children if (found := self._plan.port(source, child))
+        ]
         if on_this_side:
             receivers.append(source.bytes_receiver(self.context, fan_out(on_this_side)))
         self._sources[topic] = fan_out(receivers)
@@ -151,16 +151,21 @@ class Task:
                 ports[port](key, value, timestamp)
                 if punctuations.next_stream_time <= time.now:
                     punctuations.stream_time_advanced(time.now)
-        except StreamsError:
+        except ProcessingError:
             raise
         except Exception as problem:
             raise failure(context, problem) from problem
+
+    def close(self) -> None:
+        """No further record comes: let processors end."""
+        for close in self.context.closing:
+            close()
 
     def punctuate(self) -> None:
         """Call what the program has scheduled by the wall clock, as far as it is due."""
         try:
             self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
-        except StreamsError:
+        except ProcessingError:
             raise
         except Exception as problem:
             raise ProcessingError(f"A punctuation of the program raised {_named(problem)}") from problem
@@ -209,7 +214,7 @@ def _guarded(context: TaskContext, receive: Receiver) -> Receiver:
     def guarded(key: Any, value: Any, timestamp: int) -> None:
         try:
             receive(key, value, timestamp)
-        except StreamsError:
+        except ProcessingError:
             raise
         except Exception as problem:
             context.drop("processing")

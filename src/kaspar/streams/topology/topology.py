@@ -36,8 +36,8 @@ class Topology:
         ]
         return tuple(names + [topic for table in self.global_tables for topic in table.source.topics])
 
-    def describe(self) -> "str":
-        """The sub-topologies with their sources, processors, stores and sinks, as Kafka's Topology.describe() has it."""
+    def describe(self) -> str:
+        """The sub-topologies with their sources, processors, stores and sinks, as in Kafka's Topology.describe()."""
         from kaspar.streams.topology.describe import description
 
         return description(self)
