@@ -51,7 +51,7 @@ _NAMES: Final = (
     "production.exception.handler",
     "default.production.exception.handler",
     "errors.dead.letter.queue.topic.name",
-    "kaspar.late.records.topic.name",
+    "kaspar.late.topic.name",
     "commit.interval.ms",
     "max.offsets.per.trigger",
     "max.bytes.per.trigger",
@@ -75,7 +75,7 @@ _SPARK_PREFIX: Final = "spark."
 
 @dataclass(frozen=True, slots=True)
 class StreamsConfig:
-    tasks: TaskSettings
+    task_settings: TaskSettings
     connection: ConnectionSettings
     is_exactly_once: bool
     offset_reset: str
@@ -94,7 +94,7 @@ class StreamsConfig:
 
     @property
     def application_id(self) -> str:
-        return self.tasks.application_id
+        return self.task_settings.application_id
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> "StreamsConfig":
@@ -107,11 +107,9 @@ class StreamsConfig:
         clients = _client_settings(given)
         spark = {name: _text(value) for name, value in given.items() if name.startswith(_SPARK_PREFIX)}
         if "num.stream.threads" in given:
-            log.warning(
-                "The setting num.stream.threads has no effect: Spark runs as many tasks at once as it has cores."
-            )
+            log.warning("num.stream.threads has no effect: Spark runs as many tasks at once as it has cores.")
         return cls(
-            tasks=_task_settings(read, application_id),
+            task_settings=_task_settings(read, application_id),
             connection=connection_settings(clients),
             is_exactly_once=read.choice(
                 "processing.guarantee", {AT_LEAST_ONCE: False, EXACTLY_ONCE: True}, AT_LEAST_ONCE
@@ -241,7 +239,7 @@ def _task_settings(read: _Reader, application_id: str) -> TaskSettings:
         on_processing_error=_on_error(read, "processing.exception.handler"),
         on_production_error=_on_error(read, "production.exception.handler", "default.production.exception.handler"),
         dead_letter_topic=read.text("errors.dead.letter.queue.topic.name"),
-        late_topic=read.text("kaspar.late.records.topic.name"),
+        late_topic=read.text("kaspar.late.topic.name"),
     )
 
 
@@ -252,9 +250,7 @@ def _on_error(read: _Reader, name: str, older_name: str | None = None) -> OnErro
     text = _text(given).strip()
     found = _ON_ERROR.get(text.lower()) or _JAVA_HANDLERS.get(text.removeprefix(_JAVA_ERRORS))
     if found is None:
-        raise InvalidSetting(
-            f"{name} must be fail or continue, and {text!r} is not. Handlers of your own cannot be used."
-        )
+        raise InvalidSetting(f"{name} must be fail or continue, and {text!r} is not. Other handlers cannot be used.")
     return found
 
 

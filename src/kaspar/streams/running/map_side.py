@@ -1,13 +1,13 @@
 """In a task before the shuffle: records of the source topics become rows for the tasks of their keys.
 
-If no record has to be read for that, whole columns pass on, and only the keys are hashed, by compiled code. Otherwise the
-steps without state run here, record by record.
+If no record has to be read for that, whole columns pass on, and only the keys are hashed, by compiled code. Otherwise
+the steps without state run here, record by record.
 """
 
 import gc
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -72,6 +72,7 @@ class Columnar:
     def __init__(self, program: Program, plan: MapPlan) -> None:
         self._program = program
         self._plan = plan
+        self._numbers = {topic: number for number, topic in enumerate(plan.topics)}
         self._places: dict[str, int] = {}
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -107,7 +108,7 @@ class Columnar:
             source = plan.source_of(topic, self._program.settings.application_id)
             port = plan.port(source, source)
             assert port is not None, "its records pass unread"
-            self._places[topic] = packed(port.number, _number(self._plan, topic), 0)
+            self._places[topic] = packed(port.number, _number(self._numbers, topic), 0)
         return self._places[topic]
 
 
@@ -116,6 +117,7 @@ class RecordByRecord:
 
     def __init__(self, program: Program, plan: MapPlan) -> None:
         self._plan = plan
+        self._numbers = {topic: number for number, topic in enumerate(plan.topics)}
         self._shuffled: list[ShuffledOutput] = []
         self._written: list[tuple[str, Output]] = []
         self._side = MapSide(program.plan, program.settings, self, self._shuffled.append)
@@ -171,13 +173,7 @@ class RecordByRecord:
             receive(*record)
             shuffled_ends.append(len(shuffled))
             written_ends.append(len(written))
-        sources = np.array(
-            [
-                packed(0, _number(self._plan, topic), partition)
-                for topic, partition in zip(topics, partitions, strict=True)
-            ],
-            np.int64,
-        )
+        sources = _sources(self._numbers, rows)
         if shuffled:
             yield from self._shuffled_rows(*_repeated(shuffled_ends, sources, np.array(offsets, np.int64)))
             shuffled.clear()
@@ -243,10 +239,17 @@ def logical_partitions(keys: pa.Array, source_partitions: Any, partitions: int) 
     return key_partitions(keys, partitions, pa.array((source_partitions % partitions).astype(np.int32)))
 
 
-def _number(plan: MapPlan, topic: str) -> int:
+def _sources(numbers: Mapping[str, int], rows: pa.RecordBatch) -> Any:
+    """The place of each record, without a port."""
+    encoded = rows.column("topic").dictionary_encode()
+    topics = [packed(0, _number(numbers, name), 0) for name in encoded.dictionary.to_pylist()]
+    return np.array(topics, np.int64)[encoded.indices.to_numpy()] + rows.column("partition").to_numpy()
+
+
+def _number(numbers: Mapping[str, int], topic: str) -> int:
     try:
-        return plan.topics.index(topic)
-    except ValueError:
+        return numbers[topic]
+    except KeyError:
         raise StreamsError(f"The topic {topic} was created a moment ago: the batch is repeated with it.") from None
 
 

@@ -56,7 +56,7 @@ class SubTopologyQuery:
         self._topics = topics
         self._sources = Sources(plan, config.application_id, config.offset_reset)
         self._folder = folder
-        self._program = ShippedProgram.of(plan, config.tasks)
+        self._program = ShippedProgram.of(plan, config.task_settings)
         self.partitions = topics.partitions[plan.number]
         self.versions = Versions(
             {spec.name: spec.changelog_topic(config.application_id) for spec in plan.stores if spec.is_logged},

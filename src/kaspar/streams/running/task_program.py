@@ -1,15 +1,15 @@
 """In a task behind the shuffle: processes the rows of its partitions, one after the other, and writes what follows.
 
 For each partition: bring the state to the version that the driver names; process the rows against an overlay of it;
-write the outputs, and one changelog record for each key whose value has changed. When all of that is stored, the changes
-become a delta file, named by the version that they lead to. So a task that is repeated, anywhere, does the same again,
-and a delta whose batch was not published is never applied.
+write the outputs, and one changelog record for each key whose value has changed. When all of that is stored, the
+changes become a delta file, named by the version that they lead to. So a task that is repeated, anywhere, does the same
+again, and a delta whose batch was not published is never applied.
 """
 
 import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,8 @@ from kaspar.streams.stores.changelog import ChangelogTopics, meta_header
 from kaspar.streams.stores.disk.deltas import delta_of, write_delta
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.disk.environment import folder
-from kaspar.streams.stores.spec import StoreSpec
-from kaspar.streams.topology.context import Clock, Output, TaskSettings
+from kaspar.streams.topology.context import Clock, Output
+from kaspar.streams.topology.open_stores import open_stores, resolved
 from kaspar.streams.topology.task import Task
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ class _PartitionTask:
         self, rows: PartitionRows | None, overlays: Mapping[str, OverlayStore], clocks: dict[str, Clock]
     ) -> Iterator[pa.RecordBatch]:
         plan, program, totals = self._plan, self._program, self._task
-        context = _StoreContext(program.settings.application_id, clocks)
-        stores = {spec.name: spec.open(overlays[spec.name], context) for spec in self._specs}
+        stores = open_stores(self._specs, program.settings, clocks, lambda spec: overlays[spec.name])
         outputs = CollectedOutputs(plan.counts, partition_lookup(plan.connection))
         task = Task(
             program.plan,
@@ -185,8 +184,7 @@ class _PartitionTask:
                 task.process(chunk)
                 yield from outputs.take()
         task.punctuate()
-        for close in task.context.closing:
-            close()
+        task.close()
         yield from outputs.take()
         totals._written += outputs.records
         totals._dropped.update(task.context.dropped)
@@ -215,26 +213,6 @@ def _bytes_on_disk(directory: Path) -> int:
         return (folder(directory) / "data.mdb").stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def resolved(spec: StoreSpec, settings: TaskSettings) -> StoreSpec:
-    """With the program's default serdes where it has none of its own."""
-    return replace(
-        spec, key_serde=settings.key_serde(spec.key_serde), value_serde=settings.value_serde(spec.value_serde)
-    )
-
-
-class _StoreContext:
-    """What stores need of their task. They share its clocks."""
-
-    def __init__(self, application_id: str, clocks: dict[str, Clock]) -> None:
-        self.application_id = application_id
-        self._clocks = clocks
-
-    def clock(self, name: str) -> Clock:
-        if name not in self._clocks:
-            self._clocks[name] = Clock()
-        return self._clocks[name]
 
 
 class _LazyReader:

@@ -89,7 +89,7 @@ def planned(topology: Topology, config: StreamsConfig, existing: Mapping[str, in
         for sub_topology in ready or waiting:
             _plan_sub_topology(sub_topology, plan, config)
         waiting = [each for each in waiting if each.number not in plan.partitions]
-    for name in (config.tasks.dead_letter_topic, config.tasks.late_topic):
+    for name in (config.task_settings.dead_letter_topic, config.task_settings.late_topic):
         if name is not None and name not in plan.counts:
             plan.new[name] = NewTopic(name)
     return plan
@@ -150,7 +150,7 @@ def _add(plan: TopicPlan, topic: NewTopic) -> None:
 def _outputs(topology: Topology, config: StreamsConfig) -> Iterable[str]:
     for sub_topology in topology.sub_topologies:
         yield from (sink.topic for sink in sub_topology.sinks if isinstance(sink.topic, str) and not sink.internal)
-    for name in (config.tasks.dead_letter_topic, config.tasks.late_topic):
+    for name in (config.task_settings.dead_letter_topic, config.task_settings.late_topic):
         if name is not None:
             yield name
 
