@@ -91,7 +91,7 @@ class StatefulProgram:
             if received.outputs is not None:
                 self._written += received.outputs.num_rows
                 yield from_map_side(received.outputs)
-            with _LazyReader(program, self.plan.connection) as reader:
+            with LazyReader(program, self.plan.connection) as reader:
                 for partition, rows in self._partitions(received):
                     yield from _PartitionTask(self, program, partition, reader).run(rows)
         finally:
@@ -141,7 +141,7 @@ class StatefulProgram:
 class _PartitionTask:
     """One partition of the task."""
 
-    def __init__(self, task: StatefulProgram, program: Program, partition: int, reader: "_LazyReader") -> None:
+    def __init__(self, task: StatefulProgram, program: Program, partition: int, reader: "LazyReader") -> None:
         self._task = task
         self._plan = task.plan
         self._program = program
@@ -215,7 +215,7 @@ def _bytes_on_disk(directory: Path) -> int:
         return 0
 
 
-class _LazyReader:
+class LazyReader:
     """Reads changelogs; most tasks find their state on disk, and need no connection."""
 
     def __init__(self, program: Program, connection: ConnectionSettings) -> None:
@@ -229,7 +229,7 @@ class _LazyReader:
             self._client = self._connection.client()
         return ChangelogTopics(self._client, self._topics).read(store, partition, from_offset, to_offset)
 
-    def __enter__(self) -> "_LazyReader":
+    def __enter__(self) -> "LazyReader":
         return self
 
     def __exit__(self, *exception: Any) -> None:
