@@ -17,6 +17,7 @@ from kaspar.streams.topology.topology import Topology
 if TYPE_CHECKING:
     from kaspar.pipelines.pipeline import PipelineProgress
     from kaspar.pipelines.runner import Change
+    from kaspar.streams.running.local_stores import LocalStore
 
 _MASTER: Final = "local[*,4]"
 """All cores of this machine, and as on a cluster a task may fail three times before its batch does."""
@@ -84,6 +85,14 @@ class KafkaStreams:
     def metrics(self) -> "PipelineProgress":
         """Rates, lag, the size of the state and the stream time, as the last batches have left them."""
         return self.pipeline.progress()
+
+    def store(self, name: str) -> "LocalStore":
+        """A store of the running program, to be read: as the last published batch has left it."""
+        stores = self.pipeline.stores()
+        if name not in stores:
+            known = ", ".join(sorted(stores)) or "none, before the program was started"
+            raise StreamsError(f"The program has no store {name}. Its stores are: {known}.")
+        return stores[name]
 
     def __enter__(self) -> "KafkaStreams":
         self.start()

@@ -10,6 +10,7 @@ from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.queries import progress_of, wait_for
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.folder import RunFolder
+from kaspar.streams.running.local_stores import LocalStore
 from kaspar.streams.running.query import SubTopologyQuery
 from kaspar.streams.running.sources import Sources
 from kaspar.streams.running.topics import prepare_topics
@@ -57,6 +58,21 @@ class StreamsPipeline:
         self.queries = ()
         for each in self.sub_topologies:
             self.queries = (*self.queries, each.start(own))
+
+    def stores(self) -> dict[str, LocalStore]:
+        """The stores of the program as the last published batches have left them; none before it was started."""
+        return {
+            spec.name: LocalStore(
+                spec.name,
+                each.plan,
+                self._config,
+                each.versions,
+                self.folder.state(each.plan.number),
+                each.partitions,
+            )
+            for each in self.sub_topologies
+            for spec in each.plan.stores
+        }
 
     def wait(self, timeout_s: float) -> bool:
         return wait_for(self.queries, timeout_s)

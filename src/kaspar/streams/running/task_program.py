@@ -91,7 +91,7 @@ class StatefulProgram:
             if received.outputs is not None:
                 self._written += received.outputs.num_rows
                 yield from_map_side(received.outputs)
-            with LazyReader(program, self.plan.connection) as reader:
+            with LazyReader(_changelogs(program), self.plan.connection) as reader:
                 for partition, rows in self._partitions(received):
                     yield from _PartitionTask(self, program, partition, reader).run(rows)
         finally:
@@ -215,12 +215,16 @@ def _bytes_on_disk(directory: Path) -> int:
         return 0
 
 
+def _changelogs(program: Program) -> dict[str, str]:
+    return {spec.name: spec.changelog_topic(program.settings.application_id) for spec in program.plan.stores}
+
+
 class LazyReader:
     """Reads changelogs; most tasks find their state on disk, and need no connection."""
 
-    def __init__(self, program: Program, connection: ConnectionSettings) -> None:
-        application_id = program.settings.application_id
-        self._topics = {spec.name: spec.changelog_topic(application_id) for spec in program.plan.stores}
+    def __init__(self, topics: Mapping[str, str], connection: ConnectionSettings) -> None:
+        """`topics` are the changelogs by the names of their stores."""
+        self._topics = topics
         self._connection = connection
         self._client: Client | None = None
 

@@ -85,9 +85,7 @@ class Cluster:
             )
             yield where
 
-    def read(
-        self, topic: str, partition: int, from_offset: int, to_offset: int
-    ) -> Iterator[Sequence[Record]]:
+    def read(self, topic: str, partition: int, from_offset: int, to_offset: int) -> Iterator[Sequence[Record]]:
         yield self.logs[TopicPartition(topic, partition)][from_offset:to_offset]
 
 
@@ -150,7 +148,10 @@ class Runtime:
         }
 
     def _of_task(self, mapped: Sequence[pa.RecordBatch], task: int) -> list[pa.RecordBatch]:
-        return [rows.filter(pa.array([each % self._tasks == task for each in rows["logical"].to_pylist()])) for rows in mapped]
+        return [
+            rows.filter(pa.array([each % self._tasks == task for each in rows["logical"].to_pylist()]))
+            for rows in mapped
+        ]
 
     def _batch_plan(self, wall_clock_ms: int) -> BatchPlan:
         return BatchPlan(
