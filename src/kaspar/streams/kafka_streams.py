@@ -8,7 +8,8 @@ Importing this module loads nothing of Spark.
 import enum
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from kaspar.streams.errors import StreamsError
@@ -47,6 +48,8 @@ class KafkaStreams:
         self.pipeline = StreamsPipeline(topology, self.config)
         self.problem: str | None = None
         """Why it was started again, or has ended."""
+        self.state_port: int | None = None
+        """Where the contents of the stores are served, while it runs."""
         self._state = State.CREATED
         self._stop = threading.Event()
         self._started = threading.Event()
@@ -62,7 +65,8 @@ class KafkaStreams:
         finished. What fails after the start is started again."""
         from kaspar.pipelines import run
 
-        run(self.pipeline, master=self._master(), config=self.config.spark)
+        with self._page():
+            run(self.pipeline, master=self._master(), config=self.config.spark)
 
     def start(self) -> None:
         """Run in the background, until close(). Returns when the queries have started; raises if they do not."""
@@ -109,6 +113,24 @@ class KafkaStreams:
             return self.config.spark["spark.master"]
         return None if UNDER_SPARK_SUBMIT in os.environ or os.environ.get(MASTER_VARIABLE) else _MASTER
 
+    @contextmanager
+    def _page(self) -> Iterator[None]:
+        """Serves the contents of the stores, if the settings say where."""
+        if self.config.listener is None:
+            yield
+            return
+        from kaspar.base.pages import PageServer
+        from kaspar.streams.running.queryable import make_app
+
+        host, port = self.config.listener
+        page = PageServer(lambda: make_app(self.pipeline.stores), host=host, port=port)
+        page.start()
+        self.state_port = page.port
+        try:
+            yield
+        finally:
+            page.stop()
+
     def _run(self) -> None:
         from pyspark import SparkContext
 
@@ -121,7 +143,8 @@ class KafkaStreams:
             session = new_session(
                 self.config.application_id, SessionPlan(None if running else self._master(), self.config.spark)
             )
-            PipelineRunner(self.pipeline, stop=self._stop, report=self._changed).run(session)
+            with self._page():
+                PipelineRunner(self.pipeline, stop=self._stop, report=self._changed).run(session)
             self._state = State.NOT_RUNNING
         except BaseException as problem:
             self._state, self._failure, self.problem = State.ERROR, problem, str(problem)

@@ -122,9 +122,7 @@ class WindowedKStream:
     ) -> KTable:
         graph = self.grouped.graph
         spec = _window_store(graph, given.or_serdes(self.grouped.stream.key_serde), self.windows, retention, prefix)
-        node = _time_node(
-            graph.new_name(prefix, name), spec, self.windows, initializer, aggregator, self.emits
-        )
+        node = _time_node(graph.new_name(prefix, name), spec, self.windows, initializer, aggregator, self.emits)
         return _attached(self.grouped, node, spec)
 
 

@@ -11,7 +11,7 @@ reset, or ran in another folder. Then this history is over, and the program star
 
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +37,8 @@ class BatchFacts:
 
     batch_id: int
     wall_clock_ms: int
-    global_ends: Mapping[str, Mapping[int, int]]
-    """Up to where the topics of global tables are read."""
+    global_ends: Mapping[str, Sequence[int]]
+    """Up to where each partition of the topics of global tables is read."""
 
 
 class RunFolder:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaspar.streams.errors import StreamsError
+from kaspar.streams.running.changelog_clients import LazyReader
 from kaspar.streams.running.config import StreamsConfig
-from kaspar.streams.running.task_program import LazyReader
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.spec import StoreSpec

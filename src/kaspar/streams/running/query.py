@@ -20,7 +20,8 @@ from kaspar.streams.errors import StreamsError
 from kaspar.streams.operators.processors import ProcessorNode
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.figures import Figures
-from kaspar.streams.running.folder import RunFolder
+from kaspar.streams.running.folder import BatchFacts, RunFolder
+from kaspar.streams.running.global_tables import fixed_ends
 from kaspar.streams.running.map_side import SOURCE_COLUMNS, MapPlan, map_function
 from kaspar.streams.running.reports import TaskReport
 from kaspar.streams.running.rows import SPARK_SCHEMA
@@ -173,6 +174,7 @@ class SubTopologyQuery:
         if not self.plan.is_stateful:
             return rows, StatelessProgram(self._program, config.connection, counts)
         self._make_sure_of_versions()
+        facts = self._facts(batch_id)
         topics = self._source_topics()
         mapped = rows.mapInArrow(map_function(MapPlan(self._program, topics, self.partitions, counts)), SPARK_SCHEMA)
         plan = BatchPlan(
@@ -184,12 +186,28 @@ class SubTopologyQuery:
             partitions=self.partitions,
             tasks=self._tasks,
             batch_id=batch_id,
-            wall_clock_ms=time.time_ns() // 1_000_000,
+            wall_clock_ms=facts.wall_clock_ms,
             ticks=self._ticks,
             ends=self.versions.ends,
             meta=self.versions.meta,
+            global_dir=str(self._folder.state(self.plan.number) / "global"),
+            global_ends=facts.global_ends,
         )
         return mapped.repartitionById(self._tasks, "logical"), StatefulProgram(plan)
+
+    def _facts(self, batch_id: int) -> BatchFacts:
+        """What a repeated batch must see again. It is written down if the result may depend on it."""
+        tables = self.plan.global_tables
+        if not tables and not self._ticks:
+            return BatchFacts(batch_id, _now_ms(), {})
+        known = self._folder.batch_facts(self.plan.number)
+        if known is not None and known.batch_id == batch_id:
+            return known
+        with self._config.connection.client() as client:
+            ends = fixed_ends(client, tables, self._topics.counts) if tables else {}
+        facts = BatchFacts(batch_id, _now_ms(), ends)
+        self._folder.write_batch_facts(self.plan.number, facts)
+        return facts
 
     def _make_sure_of_versions(self) -> None:
         if not self.versions.is_known:
@@ -203,6 +221,10 @@ class SubTopologyQuery:
         with self._config.connection.client() as client:
             found = client.refresh_metadata(None).topics
         return self._sources.topics([topic.name for topic in found if topic.name is not None])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _ticks(session: "SparkSession", like: "DataFrame") -> "DataFrame":

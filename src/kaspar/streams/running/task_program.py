@@ -18,12 +18,14 @@ import pyarrow as pa
 
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.spark.kafka_settings import ConnectionSettings
+from kaspar.streams.running.changelog_clients import LazyReader
+from kaspar.streams.running.global_tables import GlobalStores
 from kaspar.streams.running.outputs import CollectedOutputs, from_map_side, partition_lookup, sink_rows
 from kaspar.streams.running.reports import PartitionReport, TaskReport
 from kaspar.streams.running.rows import PartitionRows, TaskRows
 from kaspar.streams.running.shipped import Program, ShippedProgram
 from kaspar.streams.stores.byte_store import OverlayStore
-from kaspar.streams.stores.changelog import ChangelogTopics, meta_header
+from kaspar.streams.stores.changelog import meta_header
 from kaspar.streams.stores.disk.deltas import delta_of, write_delta
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.disk.environment import folder
@@ -34,8 +36,6 @@ from kaspar.streams.topology.task import Task
 if TYPE_CHECKING:
     from pyspark.sql.datasource import WriterCommitMessage
 
-    from kaspar.client import Client
-    from kaspar.records import Record
 
 _CHANGELOG_CHUNK = 16_384
 
@@ -60,6 +60,8 @@ class BatchPlan:
     """Whether partitions without rows are called, too, for what they have scheduled by the wall clock."""
     ends: Mapping[int, Mapping[str, int]]
     meta: Mapping[int, Mapping[str, int]]
+    global_dir: str
+    global_ends: Mapping[str, Sequence[int]]
 
 
 @dataclass(slots=True)
@@ -91,9 +93,16 @@ class StatefulProgram:
             if received.outputs is not None:
                 self._written += received.outputs.num_rows
                 yield from_map_side(received.outputs)
-            with LazyReader(_changelogs(program), self.plan.connection) as reader:
+            tables = GlobalStores(
+                program.plan.global_tables,
+                program.settings,
+                Path(self.plan.global_dir),
+                self.plan.global_ends,
+                self.plan.connection,
+            )
+            with LazyReader(_changelogs(program), self.plan.connection) as reader, tables as global_stores:
                 for partition, rows in self._partitions(received):
-                    yield from _PartitionTask(self, program, partition, reader).run(rows)
+                    yield from _PartitionTask(self, program, partition, reader, global_stores).run(rows)
         finally:
             gc.enable()
 
@@ -141,12 +150,20 @@ class StatefulProgram:
 class _PartitionTask:
     """One partition of the task."""
 
-    def __init__(self, task: StatefulProgram, program: Program, partition: int, reader: "LazyReader") -> None:
+    def __init__(
+        self,
+        task: StatefulProgram,
+        program: Program,
+        partition: int,
+        reader: LazyReader,
+        global_stores: Mapping[str, Any],
+    ) -> None:
         self._task = task
         self._plan = task.plan
         self._program = program
         self._partition = partition
         self._reader = reader
+        self._global_stores = global_stores
         self._specs = [resolved(spec, program.settings) for spec in program.plan.stores]
 
     def run(self, rows: PartitionRows | None) -> Iterator[pa.RecordBatch]:
@@ -173,7 +190,7 @@ class _PartitionTask:
             program.plan,
             program.settings,
             self._partition,
-            stores,
+            {**self._global_stores, **stores},
             outputs,
             clocks,
             wall_clock_ms=plan.wall_clock_ms,
@@ -217,25 +234,3 @@ def _bytes_on_disk(directory: Path) -> int:
 
 def _changelogs(program: Program) -> dict[str, str]:
     return {spec.name: spec.changelog_topic(program.settings.application_id) for spec in program.plan.stores}
-
-
-class LazyReader:
-    """Reads changelogs; most tasks find their state on disk, and need no connection."""
-
-    def __init__(self, topics: Mapping[str, str], connection: ConnectionSettings) -> None:
-        """`topics` are the changelogs by the names of their stores."""
-        self._topics = topics
-        self._connection = connection
-        self._client: Client | None = None
-
-    def read(self, store: str, partition: int, from_offset: int, to_offset: int) -> "Iterator[Sequence[Record]]":
-        if self._client is None:
-            self._client = self._connection.client()
-        return ChangelogTopics(self._client, self._topics).read(store, partition, from_offset, to_offset)
-
-    def __enter__(self) -> "LazyReader":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        if self._client is not None:
-            self._client.close()

@@ -1,4 +1,4 @@
-"""Runs batches of a sub-topology as Spark would, in this process: map side, shuffle, tasks, and logs that keep offsets."""
+"""Runs batches of a sub-topology as Spark would, in this process: map side, shuffle, tasks, and logs with offsets."""
 
 import random
 from collections import defaultdict
@@ -148,10 +148,8 @@ class Runtime:
         }
 
     def _of_task(self, mapped: Sequence[pa.RecordBatch], task: int) -> list[pa.RecordBatch]:
-        return [
-            rows.filter(pa.array([each % self._tasks == task for each in rows["logical"].to_pylist()]))
-            for rows in mapped
-        ]
+        shares = [[each % self._tasks == task for each in rows["logical"].to_pylist()] for rows in mapped]
+        return [rows.filter(pa.array(share)) for rows, share in zip(mapped, shares, strict=True)]
 
     def _batch_plan(self, wall_clock_ms: int) -> BatchPlan:
         return BatchPlan(
@@ -167,6 +165,8 @@ class Runtime:
             ticks=False,
             ends=self.versions.ends,
             meta=self.versions.meta,
+            global_dir=str(self.folder / "global"),
+            global_ends={},
         )
 
 

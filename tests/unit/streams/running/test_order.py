@@ -1,5 +1,6 @@
 """The order in which a task processes its rows (kaspar.streams.running.order)."""
 
+import itertools
 import random
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ def ordered(rows: list[Row]) -> list[list[Row]]:
     columns = np.array(rows, np.int64).T
     order, borders = processing_order(*columns)
     in_order = rows if order is None else [rows[number] for number in order.tolist()]
-    return [in_order[first:last] for first, last in zip(borders, borders[1:], strict=False)]
+    return [in_order[first:last] for first, last in itertools.pairwise(borders)]
 
 
 def as_kafka(rows: list[Row]) -> list[list[Row]]:
