@@ -16,6 +16,7 @@ from tests.streams.compat.results import Result, Row, StoreRow
 
 SOURCES = sorted((Path(__file__).parent / "java").glob("*.java"))
 RUN_SECONDS = 110.0
+APPLICATION_ID = "compat"
 
 
 @dataclass(frozen=True, slots=True)
