@@ -1,0 +1,8 @@
+"""The language of streams and tables: what a program calls to build its topology.
+
+builder.py       StreamsBuilder: sources, stores, the finished topology
+kstream.py       KStream and its branches
+grouped.py       grouped streams and cogroups
+ktable.py        KTable, GlobalKTable, grouped tables
+materialized.py  the stores of tables, from keyword arguments
+"""
