@@ -1,7 +1,8 @@
 """The Processor API inside the DSL, with stores and punctuation: java/ProcessorTopologies.java."""
 
 from kaspar.streams import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, serdes
-from kaspar.streams.stores.spec import StoreKind, StoreSpec
+from kaspar.streams.stores.kinds import KEY_VALUE
+from kaspar.streams.stores.spec import StoreSpec
 from tests.streams.compat.functions import plus, text
 from tests.streams.compat.topologies.registry import define
 from tests.streams.compat.topologies.stateless import stream
@@ -77,7 +78,7 @@ class PunctuatedOnce(Processor):
 
 def with_store(builder: StreamsBuilder) -> StreamsBuilder:
     builder.add_state_store(
-        StoreSpec(name="previous", kind=StoreKind.KEY_VALUE, key_serde=serdes.text(), value_serde=serdes.text())
+        StoreSpec(name="previous", kind=KEY_VALUE, key_serde=serdes.text(), value_serde=serdes.text())
     )
     return builder
 

@@ -33,26 +33,26 @@ define("select-key", "in", lambda builder: stream(builder).select_key(lambda key
 def split(builder: StreamsBuilder) -> None:
     branches = (
         stream(builder)
-        .split(name="by-")
+        .split(name="by")
         .branch(lambda key, value: first(value) == "a", "a")
         .branch(lambda key, value: is_long(value), "long")
         .default_branch("other")
     )
-    branches["by-a"].to("out-a")
-    branches["by-long"].to("out-long")
-    branches["by-other"].to("out-other")
+    branches["a"].to("out-a")
+    branches["long"].to("out-long")
+    branches["other"].to("out-other")
 
 
 def split_without_default(builder: StreamsBuilder) -> None:
     branches = (
         stream(builder)
-        .split(name="by-")
+        .split(name="by")
         .branch(lambda key, value: first(value) == "a", "a")
         .branch(lambda key, value: is_long(value), "long")
         .no_default_branch()
     )
-    branches["by-a"].to("out-a")
-    branches["by-long"].to("out-long")
+    branches["a"].to("out-a")
+    branches["long"].to("out-long")
 
 
 define("split", "in", split)

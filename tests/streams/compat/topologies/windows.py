@@ -1,6 +1,7 @@
 """Windows of every kind, with every update emitted: java/WindowTopologies.java."""
 
-from kaspar.streams import KGroupedStream, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from kaspar.streams.dsl.grouped import KGroupedStream
 from tests.streams.compat.functions import appended, first, plus
 from tests.streams.compat.topologies.aggregations import append
 from tests.streams.compat.topologies.registry import define
