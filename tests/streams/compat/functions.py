@@ -28,14 +28,14 @@ def letters(value: str | None) -> list[str]:
     return list(text(value))
 
 
-def appended(aggregate: str | None, value: str) -> str | None:
+def appended(aggregate: str | None, value: str | None) -> str | None:
     """An aggregate: its values in order. The value "x" deletes it, as an aggregator may by returning None."""
-    return None if value == "x" else text(aggregate) + value
+    return None if value == "x" else text(aggregate) + text(value)
 
 
-def removed(aggregate: str | None, value: str) -> str:
+def removed(aggregate: str | None, value: str | None) -> str:
     """A subtractor for `plus`: the aggregate and a mark, so that the order of the calls shows."""
-    return f"{text(aggregate)}({value})"
+    return f"{text(aggregate)}({text(value)})"
 
 
 def reference(value: str | None) -> str | None:

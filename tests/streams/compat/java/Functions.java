@@ -37,12 +37,12 @@ final class Functions {
 
     /** An aggregate: its values in order. The value "x" deletes it, as an aggregator may by returning null. */
     static String appended(String aggregate, String value) {
-        return value.equals("x") ? null : text(aggregate) + value;
+        return "x".equals(value) ? null : text(aggregate) + text(value);
     }
 
     /** A subtractor for `appended`: the aggregate and a mark, so that the order of the calls shows. */
     static String removed(String aggregate, String value) {
-        return text(aggregate) + "(" + value + ")";
+        return text(aggregate) + "(" + text(value) + ")";
     }
 
     /** A foreign key: the first letter of the value; a value of one letter has none. */
