@@ -8,6 +8,8 @@ from kaspar import __version__
 from kaspar.cli.certs import add_certs, run_certs
 from kaspar.cli.controller import add_controller, run_controller
 from kaspar.cli.metadata import add_metadata, run_metadata
+from kaspar.cli.pipeline import add_pipeline, run_pipeline
+from kaspar.cli.pipeline_run import split_arguments
 from kaspar.cli.spark import add_spark, run_spark
 from kaspar.cli.status import add_status, run_status
 from kaspar.cli.stop import add_stop, run_stop
@@ -50,12 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo.add_argument("--without-spark", action="store_true", help="read the events with a consumer instead of Spark")
     _add_compact(commands)
     add_spark(commands)
+    add_pipeline(commands)
     add_zookeeper(commands)
     add_metadata(commands)
     add_certs(commands)
     add_controller(commands)
     commands.add_parser("version", help="show the version, and whether the core is compiled")
-    arguments = parser.parse_args(argv)
+    own_arguments, program_arguments = split_arguments(sys.argv[1:] if argv is None else argv)
+    arguments = parser.parse_args(own_arguments)
     if arguments.command == "broker":
         return server_start.run(arguments)
     if arguments.command == "up":
@@ -80,6 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     if arguments.command == "spark":
         return run_spark(arguments)
+    if arguments.command == "pipeline":
+        arguments.program_arguments = program_arguments
+        return run_pipeline(arguments)
     if arguments.command == "zookeeper":
         return run_zookeeper(arguments)
     if arguments.command == "metadata":

@@ -34,7 +34,15 @@ if TYPE_CHECKING:
     from kaspar.streams.test_driver import TopologyTestDriver
     from kaspar.streams.topology.punctuation import PunctuationType
     from kaspar.streams.topology.topology import Topology
-    from kaspar.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, Window, Windowed
+    from kaspar.streams.windows import (
+        EmitStrategy,
+        JoinWindows,
+        SessionWindows,
+        SlidingWindows,
+        TimeWindows,
+        Window,
+        Windowed,
+    )
 
 _MODULES = {
     "serdes": "serdes",
@@ -56,6 +64,7 @@ _MODULES = {
     "TopologyTestDriver": "test_driver",
     "PunctuationType": "topology.punctuation",
     "Topology": "topology.topology",
+    "EmitStrategy": "windows",
     "JoinWindows": "windows",
     "SessionWindows": "windows",
     "SlidingWindows": "windows",
@@ -66,6 +75,7 @@ _MODULES = {
 
 __all__ = [
     "BufferConfig",
+    "EmitStrategy",
     "GlobalKTable",
     "JoinWindows",
     "KStream",

@@ -112,6 +112,8 @@ class ReadOptions:
     group_id: str
     commit_group_offsets: bool
     """Defaults to false if the query names a group, whose offsets may belong to another application."""
+    commit_group_metadata: str
+    """Committed with every offset."""
     offset_attempts: int
     offset_retry_interval_ms: int
 
@@ -163,6 +165,7 @@ class ReadOptions:
             split_partitions=_boolean(given, "splitPartitions") if "splitpartitions" in given else None,
             group_id=_group_id(given, settings, subscription),
             commit_group_offsets=_boolean(given, "commitGroupOffsets", default=not _given_group_id(settings)),
+            commit_group_metadata=given.get("commitgroupmetadata", ""),
             offset_attempts=_number(given, "fetchOffset.numRetries", 3, at_least=1),
             offset_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", 1000),
             rack=settings.get("client.rack", "").strip(),

@@ -8,7 +8,6 @@ for Prometheus. All of it comes from Spark's progress events: brokers are not qu
 """
 
 import json
-import shutil
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from kaspar.base.errors import KasparError
 from kaspar.base.pages import PageServer
 from kaspar.spark.watching.figures import BatchReport, QueryFigures, message_in
+from kaspar.spark.watching.lines import LiveLines
 from kaspar.spark.watching.metrics import make_app
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Watch:
         self._session = session
         self._out = out
         self._lock = threading.Lock()
-        self._drawn = 0
+        self._lines = LiveLines(out or sys.stderr)
         self._printed_at: dict[str, float] = {}
         self.listener = ProgressListener(self._show)
         self.page = self._make_page(metrics) if metrics is not None else None
@@ -112,11 +112,7 @@ class Watch:
             return
         with self._lock:
             if self._out.isatty():
-                width = shutil.get_terminal_size().columns - 1  # a wrapped line would count as two
-                lines = [f"{each.line()[:width]}\x1b[K" for each in self.listener.queries.values()]
-                up = f"\x1b[{self._drawn}A" if self._drawn else ""
-                self._drawn = len(lines)
-                print(up + "\n".join(lines), file=self._out, flush=True)
+                self._lines.show([each.line() for each in self.listener.queries.values()])
                 return
             if not important:
                 now = time.monotonic()

@@ -1,7 +1,7 @@
 """Grouped streams: count, reduce, aggregate; cogroups; and the same by windows."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from kaspar.streams.dsl.kstream import KStream
 from kaspar.streams.dsl.ktable import KTable
@@ -10,11 +10,17 @@ from kaspar.streams.operators.aggregates import StreamAggregate, StreamReduce
 from kaspar.streams.operators.tables import TableNode
 from kaspar.streams.serdes import Serde, long
 from kaspar.streams.stores.spec import StoreSpec
+from kaspar.streams.topology.graph import Graph
 from kaspar.streams.topology.node import Node, PassThrough
 from kaspar.streams.windows import SessionWindows, SlidingWindows, TimeWindows
 
 if TYPE_CHECKING:
-    from kaspar.streams.dsl.windowed import SessionWindowedKStream, WindowedKStream
+    from kaspar.streams.dsl.windowed import (
+        SessionWindowedCogroupedKStream,
+        SessionWindowedKStream,
+        WindowedCogroupedKStream,
+        WindowedKStream,
+    )
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -82,6 +88,12 @@ class KGroupedStream:
         """Begin an aggregate over several grouped streams: see CogroupedKStream."""
         return CogroupedKStream().cogroup(self, aggregator)
 
+    @overload
+    def windowed_by(self, windows: TimeWindows | SlidingWindows) -> "WindowedKStream": ...
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedKStream": ...
+
     def windowed_by(
         self, windows: TimeWindows | SlidingWindows | SessionWindows
     ) -> "WindowedKStream | SessionWindowedKStream":
@@ -132,25 +144,52 @@ class CogroupedKStream:
         value_serde: Serde[Any] | None = None,
         name: str | None = None,
     ) -> KTable:
-        graph = self.parts[0][0].graph
-        given = Materialized(store, key_serde, value_serde).or_serdes(self.parts[0][0].stream.key_serde)
-        spec = given.key_value_store(graph, "COGROUPKSTREAM-AGGREGATE-")
+        given = Materialized(store, key_serde, value_serde).or_serdes(self.key_serde)
+        spec = given.key_value_store(self.graph, "COGROUPKSTREAM-AGGREGATE-")
+
+        def node(step: str, aggregator: Aggregator) -> TableNode:
+            return StreamAggregate(step, spec.name, initializer, aggregator)
+
+        return self.merged(spec, name, node, spec.key_serde)
+
+    @property
+    def graph(self) -> Graph:
+        return self.parts[0][0].graph
+
+    @property
+    def key_serde(self) -> Serde[Any] | None:
+        return self.parts[0][0].stream.key_serde
+
+    def merged(
+        self,
+        spec: StoreSpec,
+        name: str | None,
+        node_of: Callable[[str, Aggregator], TableNode],
+        key_serde: Serde[Any] | None,
+    ) -> KTable:
+        """The table that all parts make together. `node_of` makes the step of a part from its name and aggregator."""
+        graph = self.graph
         merged = CogroupTable(graph.new_name("COGROUPKSTREAM-MERGE-", name), spec.name)
         nodes: list[TableNode] = []
         for number, (grouped, aggregator) in enumerate(self.parts):
-            step = graph.new_name("COGROUPKSTREAM-AGGREGATE-", name, f"-cogroup-agg-{number}")
-            node = StreamAggregate(step, spec.name, initializer, aggregator)
+            node = node_of(graph.new_name("COGROUPKSTREAM-AGGREGATE-", name, f"-cogroup-agg-{number}"), aggregator)
             grouped.attach(node, f"{spec.name}-{number}" if len(self.parts) > 1 else spec.name)
             nodes.append(node)
         graph.add_store(spec, nodes)
         merged.aggregates = nodes
         graph.add(merged, nodes)
         graph.connect(merged, spec.name)
-        return KTable(graph, merged, spec.key_serde, spec.value_serde)
+        return KTable(graph, merged, key_serde, spec.value_serde)
+
+    @overload
+    def windowed_by(self, windows: TimeWindows | SlidingWindows) -> "WindowedCogroupedKStream": ...
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedCogroupedKStream": ...
 
     def windowed_by(
         self, windows: TimeWindows | SlidingWindows | SessionWindows
-    ) -> "WindowedKStream | SessionWindowedKStream":
+    ) -> "WindowedCogroupedKStream | SessionWindowedCogroupedKStream":
         from kaspar.streams.dsl.windowed import windowed_cogroup_by
 
         return windowed_cogroup_by(self, windows)

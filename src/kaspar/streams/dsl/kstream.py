@@ -8,6 +8,7 @@ from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators import stateless
 from kaspar.streams.operators.processors import Processor, ProcessorNode
 from kaspar.streams.operators.tables import StreamToTable
+from kaspar.streams.operators.windowed_keys import partitioner_of
 from kaspar.streams.serdes import Serde
 from kaspar.streams.topology.endpoints import Repartition, Sink, StreamPartitioner, TopicNameExtractor
 from kaspar.streams.topology.graph import Graph
@@ -261,7 +262,7 @@ class KStream:
             topic,
             key_serde=key_serde,
             value_serde=value_serde,
-            partitioner=partitioner,
+            partitioner=partitioner or partitioner_of(key_serde),
         )
         self._add(sink)
 

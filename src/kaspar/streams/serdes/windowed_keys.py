@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from kaspar.base.named_tuples import new_tuple
 from kaspar.streams.serdes.errors import SerializationError, unreadable, unwritable, wrong_type
 from kaspar.streams.serdes.serde import Serde
 from kaspar.streams.windows import Window, Windowed
@@ -16,7 +17,7 @@ K = TypeVar("K")
 
 _TIME = struct.Struct(">q")
 _TIMES = struct.Struct(">qq")
-_MOST = 2**63 - 1
+_LONG_MAX = 2**63 - 1
 
 
 class _TimeWindowed(Generic[K]):
@@ -40,11 +41,16 @@ class _TimeWindowed(Generic[K]):
     def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
         if not data:
             return None
-        if len(data) < _TIME.size:
+        if len(data) < 8:
             raise unreadable("windowed", topic, data, "a windowed key ends with the 8 bytes of its window's start")
-        start = _TIME.unpack_from(data, len(data) - _TIME.size)[0]
-        key = self._deserialize(topic, data[: -_TIME.size])
-        return Windowed(key, Window(start, min(start + self._size, _MOST)))  # type: ignore[arg-type]  # never null
+        start = _TIME.unpack(data[-8:])[0]
+        end = start + self._size
+        window = new_tuple(Window, (start, end if end <= _LONG_MAX else _LONG_MAX))
+        return new_tuple(Windowed, (self._deserialize(topic, data[:-8]), window))
+
+    def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
+        """The bytes of the inner key, which decide on the partition (WindowedSerializer.serializeBaseKey)."""
+        return self._serialize(topic, value[0])
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K], int]]:
         return windowed, (self._inner, self._size)
@@ -70,12 +76,14 @@ class _SessionWindowed(Generic[K]):
     def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
         if not data:
             return None
-        if len(data) < _TIMES.size:
+        if len(data) < 16:
             reason = "a session's key ends with the 16 bytes of its end and its start"
             raise unreadable("session_windowed", topic, data, reason)
-        end, start = _TIMES.unpack_from(data, len(data) - _TIMES.size)
-        key = self._deserialize(topic, data[: -_TIMES.size])
-        return Windowed(key, Window(start, end))  # type: ignore[arg-type]  # only a null key is read as None
+        end, start = _TIMES.unpack(data[-16:])
+        return new_tuple(Windowed, (self._deserialize(topic, data[:-16]), new_tuple(Window, (start, end))))
+
+    def serialize_base_key(self, topic: str, value: Windowed[K]) -> bytes | None:
+        return self._serialize(topic, value[0])
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Serde[K]]]:
         return session_windowed, (self._inner,)

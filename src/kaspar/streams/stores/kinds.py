@@ -43,7 +43,7 @@ class _KeyValue:
     def open(self, spec: StoreSpec, store: ByteStore, context: StoreContext) -> Any:
         topic = spec.changelog_topic(context.application_id)
         typed = TimestampedKeyValueStore if self.is_timestamped else KeyValueStore
-        return typed(spec.name, store, topic, spec.key_serde, spec.value_serde)
+        return typed(spec.name, store, topic, *spec.serdes)
 
     def layout(self, spec: StoreSpec) -> str:
         return "timestamped" if self.is_timestamped else "plain"
@@ -76,8 +76,7 @@ class _Window:
             spec.name,
             store,
             spec.changelog_topic(context.application_id),
-            spec.key_serde,
-            spec.value_serde,
+            *spec.serdes,
             retention_ms=spec.retention_ms,
             window_size_ms=spec.window_size_ms,
             time=context.clock(spec.clock_name),
@@ -113,8 +112,7 @@ class _Session:
             spec.name,
             store,
             spec.changelog_topic(context.application_id),
-            spec.key_serde,
-            spec.value_serde,
+            *spec.serdes,
             retention_ms=spec.retention_ms,
             time=context.clock(spec.clock_name),
         )
@@ -155,8 +153,8 @@ def open_read_only(
         raise TopologyError(f"store {spec.name} is not a key-value store: only these have read-only views")
     topic = spec.changelog_topic(application_id)
     if spec.kind == TIMESTAMPED_KEY_VALUE:
-        return ReadOnlyTimestampedKeyValueStore(spec.name, snapshot, topic, spec.key_serde, spec.value_serde)
-    return ReadOnlyKeyValueStore(spec.name, snapshot, topic, spec.key_serde, spec.value_serde)
+        return ReadOnlyTimestampedKeyValueStore(spec.name, snapshot, topic, *spec.serdes)
+    return ReadOnlyKeyValueStore(spec.name, snapshot, topic, *spec.serdes)
 
 
 def _windowed_config(spec: StoreSpec) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from kaspar.streams.errors import StreamsError
 from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.byte_store import ByteStore
 from kaspar.streams.stores.segments import StreamTime
@@ -61,8 +62,9 @@ class StoreKind(Protocol):
 class StoreSpec:
     name: str
     kind: StoreKind
-    key_serde: Serde[Any]
-    value_serde: Serde[Any]
+    key_serde: Serde[Any] | None = None
+    """None is the default of the program, which takes its place before the store is opened."""
+    value_serde: Serde[Any] | None = None
     retention_ms: int = 0
     """Of window and session stores."""
     window_size_ms: int = 0
@@ -74,6 +76,13 @@ class StoreSpec:
 
     def open(self, store: ByteStore, context: StoreContext) -> Any:
         return self.kind.open(self, store, context)
+
+    @property
+    def serdes(self) -> tuple[Serde[Any], Serde[Any]]:
+        """Of keys and of values, when the defaults have taken their places."""
+        if self.key_serde is None or self.value_serde is None:
+            raise StreamsError(f"store {self.name} has no serde for its keys or its values")
+        return self.key_serde, self.value_serde
 
     def changelog_topic(self, application_id: str) -> str:
         """Kafka's name (ProcessorStateManager). Serdes are given it even if the store has no changelog."""

@@ -8,13 +8,14 @@ import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from kaspar.streams.serdes import Serde, text
 
 if TYPE_CHECKING:
     from kaspar.streams.topology.punctuation import Punctuations
 
+T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int | None]
 """Key, value, timestamp, headers, and the partition; None leaves the partition to the key's hash."""
@@ -45,17 +46,18 @@ class TaskSettings:
     """Where records that arrive after the grace period are written, if they are."""
 
     def key_serde(self, given: Serde[Any] | None) -> Serde[Any]:
-        return self.default_key_serde if given is None else self._resolved(given)
+        return self.default_key_serde if given is None else self.resolved(given)
 
     def value_serde(self, given: Serde[Any] | None) -> Serde[Any]:
-        return self.default_value_serde if given is None else self._resolved(given)
+        return self.default_value_serde if given is None else self.resolved(given)
 
-    def _resolved(self, given: Serde[Any]) -> Serde[Any]:
-        """A serde around another one may need the defaults, which are not known when a topology is built."""
+    def resolved(self, given: T) -> T:
+        """A serde around another one may need the defaults, which are not known when a topology is built; so may the
+        partitioner of windowed keys."""
         with_defaults = getattr(given, "with_defaults", None)
         if with_defaults is None:
             return given
-        resolved: Serde[Any] = with_defaults(self.default_key_serde, self.default_value_serde)
+        resolved: T = with_defaults(self.default_key_serde, self.default_value_serde)
         return resolved
 
 

@@ -144,7 +144,7 @@ class Sink(Node):
         write_key = settings.key_serde(self.key_serde).serialize
         write_value = settings.value_serde(self.value_serde).serialize
         write = context.outputs.to(topic)
-        partitioner = self.partitioner
+        partitioner = settings.resolved(self.partitioner)
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
             try:

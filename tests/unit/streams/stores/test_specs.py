@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from kaspar.streams import serdes
-from kaspar.streams.errors import TopologyError
+from kaspar.streams.errors import StreamsError, TopologyError
 from kaspar.streams.stores import kinds
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.key_schema import session_key, window_key
@@ -40,6 +40,11 @@ def spec(kind: StoreKind, *, retain_duplicates: bool = False, retention_ms: int 
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_spec_is_pickled(kind: StoreKind) -> None:
     assert pickle.loads(pickle.dumps(spec(kind))) == spec(kind)
+
+
+def test_a_store_without_serdes_is_not_opened() -> None:
+    with pytest.raises(StreamsError, match="store s has no serde"):
+        StoreSpec("s", kinds.KEY_VALUE, key_serde=serdes.text()).open(OverlayStore(None), StoreTask())
 
 
 def test_a_changelog_has_kafkas_name() -> None:

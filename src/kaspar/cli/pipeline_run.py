@@ -1,0 +1,172 @@
+"""`kaspar pipeline run`: the supervisor of a folder, or one more program for the supervisor that has it."""
+
+import argparse
+import contextlib
+import importlib.util
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import KasparError
+from kaspar.cli.pipeline_options import add_folder, folder_of
+
+if TYPE_CHECKING:
+    from kaspar.pipelines.folder import Folder, SessionPlan
+    from kaspar.pipelines.supervisor import Supervisor
+
+_FOLLOW_EVERY_S: Final = 1.0
+_START_WAIT_S: Final = 60.0
+_EXAMPLES: Final = """\
+examples:
+  kaspar pipeline run app.py                          until Ctrl-C
+  kaspar pipeline run orders.py clicks.py             both in one Spark session
+  kaspar pipeline run app.py --name eu -- --region eu the same program, under another name, with arguments
+  kaspar pipeline run                                 resume all pipelines that were not stopped
+  kaspar pipeline run app.py --master spark://host:7077 --conf spark.driver.memory=4g
+
+If a supervisor runs in the folder, it is given the programs, and the command returns.
+--master and --conf are kept in the folder for later starts.
+"""
+
+
+def add_run(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    run = subcommands.add_parser(
+        "run",
+        usage="kaspar pipeline run [PROGRAM ...] [options] [-- ARGUMENT ...]",
+        help="run programs under a supervisor, and resume those of before",
+        description="Run Python programs until Ctrl-C or SIGTERM, each in a thread of one process with one Spark\n"
+        "session, and all other pipelines of the folder that were not stopped. A pipeline that fails is\n"
+        "started again, and so is the process if it ends.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("programs", nargs="*", type=Path, metavar="PROGRAM", help="Python programs; none: only resume")
+    run.add_argument("--name", metavar="NAME", help="name of the pipeline (default: of its file, without .py)")
+    add_folder(run)
+    run.add_argument(
+        "--master",
+        metavar="URL",
+        help="Spark master (default: as before in this folder, or $KASPAR_SPARK_MASTER, or local[*])",
+    )
+    run.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark; may be repeated. An empty value removes it",
+    )
+    run.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there, under /metrics")
+    run.add_argument(
+        "--follow", action="store_true", help="if a supervisor runs already: show the pipelines until Ctrl-C"
+    )
+    run.set_defaults(run=_run)
+
+
+def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What belongs to this command, and what follows `--` of `kaspar pipeline run`, for its programs."""
+    given = list(argv)
+    if given[:2] != ["pipeline", "run"] or "--" not in given:
+        return given, []
+    at = given.index("--")
+    return given[:at], given[at + 1 :]
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if importlib.util.find_spec("pyspark") is None:
+        raise KasparError("PySpark is not installed: pip install 'kaspar[spark]'")
+    if arguments.program_arguments and not arguments.programs:
+        raise KasparError("arguments after -- are for a program: name one")
+    folder = folder_of(arguments)
+    folder.make()
+    with folder.supervising() as is_mine:
+        if is_mine:
+            return _supervise(folder, arguments)
+    return _hand_over(folder, arguments)
+
+
+def _supervise(folder: "Folder", arguments: argparse.Namespace) -> int:
+    from kaspar.pipelines.definitions import add, left_to_run
+    from kaspar.pipelines.display import Display
+    from kaspar.pipelines.supervisor import Supervisor, end_leftovers
+
+    folder.write_session(_session(folder.session(), arguments))
+    add(folder, arguments.programs, arguments.program_arguments, arguments.name)
+    names = left_to_run(folder)
+    if not names:
+        raise KasparError(f"nothing is left to run in {folder.path}: name a program, or restart a pipeline by its name")
+    display = Display(sys.stdout)
+    supervisor = Supervisor(folder, display)
+    with _served(arguments.metrics, supervisor):
+        end_leftovers(folder)
+        display.say(f"Starting Spark for {', '.join(names)}.")
+        return supervisor.run()
+
+
+def _session(earlier: "SessionPlan", arguments: argparse.Namespace) -> "SessionPlan":
+    from kaspar.pipelines.folder import SessionPlan
+
+    config = dict(earlier.config)
+    for given in arguments.conf:
+        name, is_setting, value = given.partition("=")
+        if not is_setting or not name:
+            raise KasparError(f"--conf {given} is not NAME=VALUE")
+        config[name] = value
+    return SessionPlan(arguments.master or earlier.master, {name: value for name, value in config.items() if value})
+
+
+@contextlib.contextmanager
+def _served(address: str | None, supervisor: "Supervisor") -> Iterator[None]:
+    from kaspar.pipelines.metrics import metrics_page
+
+    if address is None:
+        yield
+        return
+    page = metrics_page(address, lambda: supervisor.statuses)
+    page.start()
+    try:
+        yield
+    finally:
+        page.stop()
+
+
+def _hand_over(folder: "Folder", arguments: argparse.Namespace) -> int:
+    from kaspar.pipelines.control import NoHost, ask
+    from kaspar.pipelines.definitions import add
+    from kaspar.pipelines.lines import status_line
+    from kaspar.pipelines.messages import ApplyChanges, Pipelines
+
+    if arguments.metrics or _session(folder.session(), arguments) != folder.session():
+        raise KasparError(
+            f"a supervisor already runs in {folder.path}: --master, --conf and --metrics are for its start. Stop it "
+            "first, or choose another folder with --dir"
+        )
+    names = add(folder, arguments.programs, arguments.program_arguments, arguments.name)
+    if not names and not arguments.follow:
+        raise KasparError(f"a supervisor already runs in {folder.path}: 'kaspar pipeline list' shows its pipelines")
+    if names:
+        print(f"Given to the supervisor that runs in {folder.path}: {', '.join(names)}.", flush=True)
+        try:
+            request = ApplyChanges(tuple(names), _START_WAIT_S)
+            response = ask(folder.socket, request, Pipelines, timeout_s=_START_WAIT_S + 5)
+        except NoHost:
+            print("Its host is starting, and will run them.")
+        else:
+            for status in response.statuses:
+                if status.name in names:
+                    print(status_line(status), flush=True)
+    return _follow(folder, names) if arguments.follow else 0
+
+
+def _follow(folder: "Folder", names: Sequence[str]) -> int:
+    """Until Ctrl-C, which ends the command and not the pipelines, or until the supervisor has ended."""
+    from kaspar.pipelines.display import Display
+    from kaspar.pipelines.looking import statuses_of
+
+    display = Display(sys.stdout)
+    while folder.supervisor() is not None:
+        display.show([status for status in statuses_of(folder) if not names or status.name in names])
+        time.sleep(_FOLLOW_EVERY_S)
+    print(f"The supervisor of {folder.path} has ended.")
+    return 1

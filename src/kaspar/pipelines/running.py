@@ -1,0 +1,36 @@
+"""Runs a pipeline where the program is: in a host, if one executes it, or else by itself."""
+
+from collections.abc import Mapping
+
+from kaspar.base.errors import KasparError
+from kaspar.pipelines.ambient import HOST, is_hosting
+from kaspar.pipelines.folder import SessionPlan
+from kaspar.pipelines.pipeline import Pipeline
+
+
+def run(
+    pipeline: Pipeline,
+    *,
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    metrics: str | None = None,
+) -> None:
+    """Run a pipeline until it is stopped or has finished. What fails after the start is started again.
+
+    Under `kaspar pipeline run`, the supervisor's session is used, and the supervisor stops it. Otherwise a session is
+    made (`master`: a Spark master, or else the variable KASPAR_SPARK_MASTER, or all cores of this machine; `config`:
+    Spark's settings), SIGINT and SIGTERM stop the pipeline after its micro-batch, a second SIGINT at once, and
+    `metrics` is host:port of a page for Prometheus.
+    """
+    host = HOST.get()
+    if host is not None:
+        host.run(pipeline)
+        return
+    if is_hosting():
+        raise KasparError(
+            f"the pipeline {pipeline.name} was started in a thread that its program has made: under "
+            "'kaspar pipeline run', call run() in the main thread of the program, once"
+        )
+    from kaspar.pipelines.standalone import run_alone
+
+    run_alone(pipeline, SessionPlan(master, dict(config or {})), metrics=metrics)

@@ -1,0 +1,32 @@
+"""The Spark session that pipelines run in."""
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import KasparError
+from kaspar.pipelines.folder import SessionPlan
+from kaspar.pipelines.reasons import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER_VARIABLE: Final = "KASPAR_SPARK_MASTER"
+_SETTINGS: Final = {
+    # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
+    "spark.scheduler.mode": "FAIR",
+}
+
+
+def new_session(app_name: str, plan: SessionPlan) -> "SparkSession":
+    """The session of this process, created if there is none. Raises KasparError if Spark does not start."""
+    try:
+        import kaspar.spark
+
+        master = plan.master or os.environ.get(MASTER_VARIABLE) or None
+        return kaspar.spark.session(app_name, master, {**_SETTINGS, **plan.config})
+    except KasparError:
+        raise
+    except ImportError as problem:
+        raise KasparError(f"PySpark is not installed ({problem}): pip install 'kaspar[spark]'") from None
+    except Exception as problem:
+        raise KasparError(f"Spark did not start: {reason_of(problem)}") from problem

@@ -1,0 +1,54 @@
+"""The states of a pipeline, and what is reported of it. Plain values: they cross the control socket as JSON."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kaspar.pipelines.pipeline import PipelineProgress
+
+
+class State(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    """A query has failed, or the host has ended; it is started again after a while."""
+    FAILED = "failed"
+    """Its program raised an exception before its queries ran. The program is tried again after a while."""
+    STOPPED = "stopped"
+    """By a user, until a user starts it."""
+    FINISHED = "finished"
+    """Its program has returned."""
+    INTERRUPTED = "interrupted"
+    """Its supervisor has ended; the next one resumes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """`restarts` counts those that nobody asked for, since a user started it. `reason` is that of the last failure."""
+
+    name: str
+    state: State
+    since_ms: int
+    restarts: int = 0
+    reason: str | None = None
+    failed_ms: int | None = None
+    progress: PipelineProgress = field(default_factory=PipelineProgress)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatus:
+    """A Spark query of a pipeline. `doing` is Spark's own description of what it does at the moment."""
+
+    name: str
+    id: str
+    is_active: bool
+    doing: str
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineDetails:
+    status: PipelineStatus
+    program: str
+    arguments: tuple[str, ...]
+    log: str
+    queries: tuple[QueryStatus, ...] = ()
+    description: str = ""

@@ -1,0 +1,73 @@
+"""Aggregates by sessions (KStreamSessionWindowAggregate).
+
+A record begins a session of its own, and is merged with all sessions that are at most the inactivity gap away. Sessions
+that are merged are removed: each is a deletion on its way to the next steps, before the new session. The timestamp of a
+session's result is its end. Only a record without key belongs to no session.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kaspar.streams.operators.late_records import LATE, late_record
+from kaspar.streams.operators.windowed_tables import SessionTable
+from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.node import Receiver
+from kaspar.streams.windows import EmitStrategy, SessionWindows, Window, Windowed
+
+
+class SessionWindowAggregate(SessionTable):
+    def __init__(
+        self,
+        name: str,
+        store: str,
+        windows: SessionWindows,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        merger: Callable[[Any, Any, Any], Any],
+        emit_strategy: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
+    ) -> None:
+        # A session is not final before its gap is over: until then a record may still prolong it.
+        super().__init__(name, store, windows.grace_ms + windows.gap_ms, emit_strategy)
+        self.windows = windows
+        self.initializer = initializer
+        self.aggregator = aggregator
+        self.merger = merger
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        store, clock = context.store(self.store), context.clock(self.name)
+        find_sessions, put, remove = store.find_sessions, store.put, store.remove
+        gap_ms, grace_ms = self.windows.gap_ms, self.windows.grace_ms
+        initializer, aggregator, merger = self.initializer, self.aggregator, self.merger
+        sends_old = self.sends_old_values
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            if key is None:
+                context.drop("null-key")
+                return
+            if timestamp > clock.now:
+                clock.now = timestamp
+            start = end = timestamp
+            aggregate = initializer()
+            merged = list(find_sessions(key, timestamp - gap_ms, timestamp + gap_ms))
+            for (_, window), found in merged:
+                aggregate = merger(key, aggregate, found)
+                start, end = min(start, window[0]), max(end, window[1])
+            if end < clock.now - grace_ms:
+                context.drop(LATE)
+                late_record(context, timestamp)
+                return
+            old = None
+            if start != end:
+                for session, found in merged:
+                    remove(session)
+                    forward(session, (None, found if sends_old else None), session[1][1])
+            elif merged:
+                old = merged[0][1]
+            new = aggregator(key, value, aggregate)
+            if new is None and old is None:
+                return  # nobody has heard of this session
+            session = Windowed(key, Window(start, end))
+            put(session, new)
+            forward(session, (new, old if sends_old else None), end)
+
+        return receive

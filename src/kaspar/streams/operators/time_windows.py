@@ -1,0 +1,104 @@
+"""Aggregates by tumbling and hopping windows (KStreamWindowAggregate).
+
+A record belongs to all windows that contain its timestamp. A window is closed when the stream time of this step, less
+the grace period, has reached its end; what arrives later for it is dropped. Only a record without key belongs to no
+window: the aggregator is called for values of None, too, as in Kafka.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kaspar.base.named_tuples import new_tuple
+from kaspar.streams.operators.late_records import LATE, late_record
+from kaspar.streams.operators.windowed_tables import TimeWindowedTable
+from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.node import Receiver
+from kaspar.streams.windows import EmitStrategy, TimeWindows, Window, Windowed
+
+
+class TimeWindowAggregate(TimeWindowedTable):
+    def __init__(
+        self,
+        name: str,
+        store: str,
+        windows: TimeWindows,
+        initializer: Callable[[], Any],
+        aggregator: Callable[[Any, Any, Any], Any],
+        emit_strategy: EmitStrategy = EmitStrategy.ON_WINDOW_UPDATE,
+    ) -> None:
+        super().__init__(name, store, windows.grace_ms, emit_strategy)
+        self.windows = windows
+        self.initializer = initializer
+        self.aggregator = aggregator
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        update = self._updating(context, forward)
+        if self.windows.advance_ms == self.windows.size_ms:
+            return self._tumbling(context, update)
+        return self._hopping(context, update)
+
+    def _tumbling(self, context: TaskContext, update: Callable[[Any, Any, int, Window], None]) -> Receiver:
+        clock, grace_ms, size_ms = context.clock(self.name), self.windows.grace_ms, self.windows.size_ms
+        window = Window(0, size_ms)
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal window
+            if key is None:
+                context.drop("null-key")
+                return
+            if timestamp > clock.now:
+                clock.now = timestamp
+            start = timestamp - timestamp % size_ms
+            if start != window[0]:
+                window = Window(start, start + size_ms)
+            if start + size_ms <= clock.now - grace_ms:
+                context.drop(LATE)
+                late_record(context, timestamp)
+                return
+            update(key, value, timestamp, window)
+
+        return receive
+
+    def _hopping(self, context: TaskContext, update: Callable[[Any, Any, int, Window], None]) -> Receiver:
+        clock, windows, grace_ms = context.clock(self.name), self.windows, self.windows.grace_ms
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            if key is None:
+                context.drop("null-key")
+                return
+            if timestamp > clock.now:
+                clock.now = timestamp
+            close_time, is_late = clock.now - grace_ms, True
+            for window in windows.windows_for(timestamp):
+                if window[1] > close_time:
+                    is_late = False
+                    update(key, value, timestamp, window)
+                else:
+                    context.drop(LATE)
+            if is_late:
+                late_record(context, timestamp)
+
+        return receive
+
+    def _updating(self, context: TaskContext, forward: Receiver) -> Callable[[Any, Any, int, Window], None]:
+        store = context.store(self.store)
+        fetch, put = store.fetch, store.put
+        initializer, aggregator, sends_old = self.initializer, self.aggregator, self.sends_old_values
+
+        def update(key: Any, value: Any, timestamp: int, window: Window) -> None:
+            start = window[0]
+            found = fetch(key, start)
+            if found is None:
+                old, latest = None, timestamp
+                new = aggregator(key, value, initializer())
+                if new is None:
+                    return  # nobody has heard of this window
+            else:
+                old, latest = found
+                new = aggregator(key, value, old)
+                if latest < timestamp or new is None:
+                    latest = timestamp
+            put(key, (new, latest), start)
+            forward(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
+
+        return update

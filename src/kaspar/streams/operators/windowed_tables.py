@@ -1,0 +1,58 @@
+"""Tables that come out of windows: their keys are `Windowed(key, window)`.
+
+A window store has the windows of a key by their starts, a session store by their ends and starts; so looking up a
+windowed key is a fetch by its window.
+"""
+
+from typing import Any
+
+from kaspar.streams.operators.tables import Getter, TableNode
+from kaspar.streams.stores.typed import ValueAndTimestamp
+from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.windows import EmitStrategy, Windowed
+
+
+class WindowedTable(TableNode):
+    """The result of an aggregate by windows, kept in a store."""
+
+    def __init__(self, name: str, store: str, grace_ms: int, emit_strategy: EmitStrategy) -> None:
+        super().__init__(name)
+        self.store = store
+        self.stores = [store]
+        self.suppress_ms = grace_ms
+        """How long after the end of a window its result is final (GraphGraceSearchUtil)."""
+        self.emit_strategy = emit_strategy
+
+    def send_old_values(self, *, force: bool) -> bool:
+        self.sends_old_values = True
+        return True
+
+    def getter_stores(self) -> list[str]:
+        return [self.store]
+
+
+class TimeWindowedTable(WindowedTable):
+    """Of tumbling, hopping and sliding windows."""
+
+    def getter(self, context: TaskContext) -> Getter:
+        fetch = context.store(self.store).fetch
+
+        def get(key: Windowed[Any]) -> "ValueAndTimestamp[Any] | None":
+            found: ValueAndTimestamp[Any] | None = fetch(key[0], key[1][0])
+            return found
+
+        return get
+
+
+class SessionTable(WindowedTable):
+    """Of sessions. The timestamp of a session's value is the session's end."""
+
+    def getter(self, context: TaskContext) -> Getter:
+        fetch = context.store(self.store).fetch_session
+
+        def get(key: Windowed[Any]) -> "ValueAndTimestamp[Any] | None":
+            start, end = key[1]
+            value = fetch(key[0], start, end)
+            return None if value is None else ValueAndTimestamp(value, end)
+
+        return get

@@ -1,0 +1,1 @@
+"""The supervisor of pipelines, without Spark."""

@@ -1,0 +1,191 @@
+"""Files that cannot be trusted are discarded with a line in the log, and the state is rebuilt."""
+
+import logging
+import os
+import signal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kaspar.streams.errors import StreamsError
+from kaspar.streams.stores.disk import environment as environments
+from kaspar.streams.stores.disk.boot_mark import BootMark
+from kaspar.streams.stores.disk.environment import StateDamaged, boot_mark, folder
+from kaspar.streams.stores.disk.opened import close_environment, opened_environment
+from tests.unit.streams.stores.disk.test_ensure import COUNTS, NAMES, Partition
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Partition:
+    partition = Partition(tmp_path / "3", COUNTS, NAMES)
+    partition.batch(a=1, b=2)
+    assert partition.contents() == {"a": 1, "b": 2}
+    return partition
+
+
+def data_file(partition: Partition) -> Path:
+    return folder(partition.directory) / "data.mdb"
+
+
+def forget_mark(partition: Partition, text: str) -> None:
+    (partition.directory / "boot").write_text(text)
+
+
+def test_a_closed_state_is_opened_again(partition: Partition) -> None:
+    for sync in (True, False):
+        close_environment(partition.directory, sync=sync)
+        assert opened_environment(partition.directory) is None
+        assert partition.contents() == {"a": 1, "b": 2}
+    assert partition.changelog.read_from == []
+
+
+def test_after_a_crash_of_the_machine_the_state_is_rebuilt(
+    partition: Partition, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition.batch(c=3)
+    close_environment(partition.directory, sync=False)
+    forget_mark(partition, "another-boot")
+    with caplog.at_level(logging.WARNING):
+        assert partition.contents() == {"a": 1, "b": 2, "c": 3}
+    assert "discarded the files of a partition's state" in caplog.text
+    assert partition.changelog.read_from == [("counts", 0)]  # the delta file was not trusted, either
+
+
+def test_a_state_that_was_closed_with_sync_survives_the_machine(partition: Partition) -> None:
+    close_environment(partition.directory, sync=True)
+    assert BootMark(partition.directory / "boot", "another-boot").is_trusted()
+    assert partition.contents() == {"a": 1, "b": 2}
+    assert partition.changelog.read_from == []
+
+
+def test_a_write_after_the_sync_needs_another(partition: Partition) -> None:
+    close_environment(partition.directory, sync=True)
+    partition.batch(c=3)
+    assert partition.contents() == {"a": 1, "b": 2, "c": 3}
+    assert not BootMark(partition.directory / "boot", "another-boot").is_trusted()
+    assert boot_mark(partition.directory).is_trusted()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "gone"])
+def test_damaged_files_are_discarded(partition: Partition, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    close_environment(partition.directory, sync=False)
+    file = data_file(partition)
+    match damage:
+        case "truncated":
+            os.truncate(file, 2 * 4096)
+        case "garbage":
+            file.write_bytes(b"garbage" * 4096)
+        case "empty":
+            file.write_bytes(b"")
+        case "gone":
+            file.unlink()
+    with caplog.at_level(logging.WARNING):
+        assert partition.contents() == {"a": 1, "b": 2}
+    assert partition.changelog.read_from == [("counts", 0)]
+    if damage in ("truncated", "garbage"):
+        assert "discarded" in caplog.text
+
+
+def test_damage_that_a_task_finds_leads_to_a_rebuild(partition: Partition) -> None:
+    environment = opened_environment(partition.directory)
+    assert environment is not None
+    import lmdb
+
+    assert isinstance(environment.on_damage(lmdb.CorruptedError("bad page")), StateDamaged)
+    assert opened_environment(partition.directory) is None
+    assert partition.contents() == {"a": 1, "b": 2}
+    assert partition.changelog.read_from == [("counts", 0)]
+
+
+def test_damage_found_while_it_is_brought_to_a_version_leads_to_a_rebuild(
+    partition: Partition, caplog: pytest.LogCaptureFixture
+) -> None:
+    environment = opened_environment(partition.directory)
+    assert environment is not None
+    with environment.writing() as transaction:
+        transaction.put(environments._STATE_KEY, b"\xc1")
+    close_environment(partition.directory, sync=False)
+    with caplog.at_level(logging.WARNING):
+        assert partition.contents() == {"a": 1, "b": 2}
+    assert "is rebuilt" in caplog.text
+
+
+def test_a_newer_format_is_refused_with_a_sentence(partition: Partition) -> None:
+    environment = opened_environment(partition.directory)
+    assert environment is not None
+    with environment.writing() as transaction:
+        transaction.put(environments._FORMAT_KEY, msgspec.msgpack.encode(2))
+    close_environment(partition.directory, sync=False)
+    for _ in range(2):
+        with pytest.raises(StreamsError, match="has format 2, and this version of Kaspar knows formats up to 1"):
+            partition.ensure()
+    assert data_file(partition).exists()
+
+
+def test_files_that_another_process_replaced_are_opened_again(partition: Partition) -> None:
+    close_environment(partition.directory, sync=True)
+    assert partition.contents() == {"a": 1, "b": 2}
+    with partition.ensure() as old:
+        in_child(lambda: discard_and_rebuild(partition))
+        partition.batch(c=3)
+        assert partition.contents() == {"a": 1, "b": 2, "c": 3}
+        assert old.ends == {"counts": 2, "names": 0}
+        assert old.snapshot("counts").get(b"c") is None
+
+
+def discard_and_rebuild(partition: Partition) -> None:
+    boot_mark(partition.directory).remove()
+    assert partition.contents() == {"a": 1, "b": 2}
+
+
+def in_child(work: "object") -> None:
+    """Run it in a forked process, as PySpark's workers are."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            work()  # type: ignore[operator]
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_forked_process_opens_the_state_for_itself(partition: Partition) -> None:
+    def child() -> None:
+        assert partition.contents() == {"a": 1, "b": 2}
+        partition.batch(c=3)
+        assert partition.contents() == {"a": 1, "b": 2, "c": 3}
+
+    in_child(child)
+    for spec in partition.specs:  # the child's records
+        partition.changelog.records.setdefault(spec.name, [])
+    partition.changelog.append("counts", b"c", (3).to_bytes(8), 3)
+    assert partition.contents() == {"a": 1, "b": 2, "c": 3}
+    assert partition.changelog.read_from == []
+
+
+def test_a_state_in_use_is_not_opened_in_a_forked_process(partition: Partition) -> None:
+    def child() -> None:
+        with pytest.raises(StreamsError, match="when this process was forked"):
+            partition.ensure()
+
+    with partition.ensure() as state:
+        in_child(child)
+        assert state.snapshot("counts").get(b"a") is not None
+    in_child(lambda: partition.ensure().close())
+
+
+def test_a_killed_process_leaves_a_state_that_is_used(partition: Partition) -> None:
+    delta = partition.batch(c=3)
+    pid = os.fork()
+    if not pid:
+        try:
+            with partition.ensure(delta.versions.ends):
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    assert partition.contents() == {"a": 1, "b": 2, "c": 3}
+    assert partition.changelog.read_from == []
