@@ -30,13 +30,15 @@ def ensure(
     or_later: bool = False,
 ) -> PartitionState:
     """The state of the partition whose files are in `directory`, at exactly the wanted version: the changelog end of
-    each store. For a store without a changelog that is any number that grows with every batch, such as its id.
+    each store, 0 if it is missing. For a store without a changelog that is any number that grows with every batch, such
+    as its id; if it is missing, any version of that store is as good.
 
     With `or_later` a later version is as good, for those who only read: a task may just have gone on.
 
     Several processes may do this at a time. The caller closes the state.
     """
     specs = tuple(specs)
+    wanted = {**{spec.name: 0 for spec in specs if spec.is_logged}, **wanted}
     directory = directory.resolve()  # LMDB must not open it twice by two names
     state = _state_at(directory, wanted, specs, or_later=or_later)
     if state is not None:
