@@ -91,12 +91,11 @@ class TimeWindowAggregate(TimeWindowedTable):
 
     def _updating(self, context: TaskContext, emit: Receiver) -> Update:
         store = context.store(self.store)
-        fetch, put = store.fetch, store.put
+        fetch_row, put_row = store.fetch_row, store.put_row
         initializer, aggregator, sends_old = self.initializer, self.aggregator, self.sends_old_values
 
         def update(key: Any, value: Any, timestamp: int, window: Window) -> None:
-            start = window[0]
-            found = fetch(key, start)
+            row, found = fetch_row(key, window[0])
             if found is None:
                 old, latest = None, timestamp
                 new = aggregator(key, value, initializer())
@@ -107,7 +106,7 @@ class TimeWindowAggregate(TimeWindowedTable):
                 new = aggregator(key, value, old)
                 if latest < timestamp or new is None:
                     latest = timestamp
-            put(key, (new, latest), start)
+            put_row(row, new, latest)
             emit(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
 
         return update
