@@ -68,8 +68,12 @@ class TimeWindowAggregate(TimeWindowedTable):
 
     def _hopping(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, windows, grace_ms = context.clock(self.name), self.windows, self.windows.grace_ms
+        bucket, matching = -1, [Window(0, 0)]
+        # The windows of a timestamp are the same until the next one begins, if the size is a multiple of the advance.
+        step_ms = windows.advance_ms if windows.size_ms % windows.advance_ms == 0 else 1
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal bucket, matching
             if key is None:
                 context.drop("null-key")
                 return
@@ -77,8 +81,10 @@ class TimeWindowAggregate(TimeWindowedTable):
                 clock.now = timestamp
                 if closing is not None:
                     closing.close(timestamp - grace_ms)
+            if timestamp // step_ms != bucket:
+                bucket, matching = timestamp // step_ms, list(windows.windows_for(timestamp))
             close_time, is_late = clock.now - grace_ms, True
-            for window in windows.windows_for(timestamp):
+            for window in matching:
                 if window[1] > close_time:
                     is_late = False
                     update(key, value, timestamp, window)
