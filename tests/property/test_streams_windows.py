@@ -112,7 +112,7 @@ def test_time_windows_have_the_records_that_arrive_before_they_close(
     times: list[int], size_ms: int, advance_ms: int, grace_ms: int
 ) -> None:
     windows = TimeWindows.of_size(size_ms).advance_by(min(size_ms, advance_ms)).grace(grace_ms)
-    expected = defaultdict(str)
+    expected: dict[tuple[str, int, int], str] = defaultdict(str)
     stream_time = -1
     for number, time in enumerate(times):
         stream_time = max(stream_time, time)
