@@ -105,12 +105,10 @@ class TimeWindowAggregate(TimeWindowedTable):
             if found is None:
                 old, latest = None, timestamp
                 new = aggregator(key, value, initializer())
-                if new is None:
-                    return  # nobody has heard of this window
             else:
                 old, latest = found
                 new = aggregator(key, value, old)
-                if latest < timestamp or new is None:
+                if latest < timestamp:
                     latest = timestamp
             put_row(row, new, latest)
             emit(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
