@@ -1,6 +1,10 @@
 """The operators of the DSL, each a node whose receiver follows the rules of the Kafka class that it names.
 
-stateless.py   map, filter, branch, peek, ...
-aggregates.py  count, reduce and aggregate of streams, without windows
-tables.py      tables: sources, filter, map_values, to_stream, group_by
+stateless.py           map, filter, branch, peek, ...
+aggregates.py          count, reduce and aggregate of streams, without windows
+tables.py              tables: sources, filter, map_values, to_stream, group_by
+stream_joins.py        joins of two streams; waiting_records.py keeps what has no partner yet
+stream_table_joins.py  joins of a stream with a table or a global table
+table_joins.py         joins of two tables by key
+foreign_keys.py        joins of two tables by a foreign key; subscriptions.py is what they send each other
 """
