@@ -179,7 +179,7 @@ class TableFilter(DerivedTable):
         super().__init__(name, parent, store)
         self.predicate = predicate
         self.negated = negated
-        # If the parent has old values anyway, a tombstone for a key that never passed can be left out.
+        # Where the parent has a store, old values cost little and spare tombstones for keys that never passed.
         self.sends_old_values = parent.send_old_values(force=False)
 
     def computed(self, context: TaskContext) -> Callable[[Any, Any], Any]:
