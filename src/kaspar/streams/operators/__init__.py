@@ -10,4 +10,11 @@ windowed_tables.py   what their results have in common; windowed_keys.py: how th
 closing_windows.py   final results only, on window close
 late_records.py      what happens to records that are too late
 suppress.py          suppression; buffered_changes.py: what waits in its buffer
+stateless.py           map, filter, branch, peek, ...
+aggregates.py          count, reduce and aggregate of streams, without windows
+tables.py              tables: sources, filter, map_values, to_stream, group_by
+stream_joins.py        joins of two streams; waiting_records.py keeps what has no partner yet
+stream_table_joins.py  joins of a stream with a table or a global table
+table_joins.py         joins of two tables by key
+foreign_keys.py        joins of two tables by a foreign key; subscriptions.py is what they send each other
 """
