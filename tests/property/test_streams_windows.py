@@ -98,7 +98,7 @@ def sessions_with_grace(
             if end >= time - gap_ms and start <= time + gap_ms and end > stored_time - gap_ms - grace_ms
         ]
         merged = min([time, *(start for start, _ in near)]), max([time, *(end for _, end in near)])
-        if merged[1] < stream_time - grace_ms:
+        if merged[1] < stream_time - gap_ms - grace_ms:
             late += 1
             continue
         stored_time = max(stored_time, merged[1])

@@ -17,6 +17,7 @@ from kaspar.client.admin.configs import (
     describe_configs,
     incremental_alter_configs,
 )
+from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.elections import ElectionType, elect_leaders
 from kaspar.client.admin.log_dirs import (
     LogDir,
@@ -45,6 +46,7 @@ __all__ = [
     "ConfigResource",
     "ElectionType",
     "LogDir",
+    "NewTopic",
     "PartitionDescription",
     "Reassignment",
     "Replica",
@@ -53,6 +55,7 @@ __all__ = [
     "TopicDescription",
     "alter_reassignments",
     "alter_replica_log_dirs",
+    "create_topics",
     "describe_cluster",
     "describe_configs",
     "describe_log_dirs",

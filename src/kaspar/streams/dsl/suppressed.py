@@ -100,7 +100,7 @@ def suppress(table: "KTable", suppressed: Suppressed, name: str | None) -> "KTab
 def _final_after_ms(node: Node) -> int:
     """How long after their ends the windows of a table are closed (GraphGraceSearchUtil)."""
     if isinstance(node, WindowedTable):
-        return node.suppress_ms
+        return node.closes_after_ms
     if not node.parents or isinstance(node, Repartition):
         raise TopologyError(
             "until_window_closes() needs a table of windows, and this one has none: use windowed_by() before it, or "

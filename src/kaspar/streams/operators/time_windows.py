@@ -6,14 +6,18 @@ window: the aggregator is called for values of None, too, as in Kafka.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from kaspar.base.named_tuples import new_tuple
+from kaspar.streams.operators.closing_windows import ClosingWindows
 from kaspar.streams.operators.late_records import LATE, late_record
 from kaspar.streams.operators.windowed_tables import TimeWindowedTable
 from kaspar.streams.topology.context import TaskContext
 from kaspar.streams.topology.node import Receiver
 from kaspar.streams.windows import EmitStrategy, TimeWindows, Window, Windowed
+
+Update: TypeAlias = Callable[[Any, Any, int, Window], None]
+"""Adds a record to one window: its key, value, timestamp, and the window."""
 
 
 class TimeWindowAggregate(TimeWindowedTable):
@@ -32,12 +36,13 @@ class TimeWindowAggregate(TimeWindowedTable):
         self.aggregator = aggregator
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        update = self._updating(context, forward)
+        closing = self.closing_windows(context, forward)
+        update = self._updating(context, forward if closing is None else closing.updated)
         if self.windows.advance_ms == self.windows.size_ms:
-            return self._tumbling(context, update)
-        return self._hopping(context, update)
+            return self._tumbling(context, update, closing)
+        return self._hopping(context, update, closing)
 
-    def _tumbling(self, context: TaskContext, update: Callable[[Any, Any, int, Window], None]) -> Receiver:
+    def _tumbling(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, grace_ms, size_ms = context.clock(self.name), self.windows.grace_ms, self.windows.size_ms
         window = Window(0, size_ms)
 
@@ -48,6 +53,8 @@ class TimeWindowAggregate(TimeWindowedTable):
                 return
             if timestamp > clock.now:
                 clock.now = timestamp
+                if closing is not None:
+                    closing.close(timestamp - grace_ms)
             start = timestamp - timestamp % size_ms
             if start != window[0]:
                 window = Window(start, start + size_ms)
@@ -59,7 +66,7 @@ class TimeWindowAggregate(TimeWindowedTable):
 
         return receive
 
-    def _hopping(self, context: TaskContext, update: Callable[[Any, Any, int, Window], None]) -> Receiver:
+    def _hopping(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, windows, grace_ms = context.clock(self.name), self.windows, self.windows.grace_ms
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
@@ -68,6 +75,8 @@ class TimeWindowAggregate(TimeWindowedTable):
                 return
             if timestamp > clock.now:
                 clock.now = timestamp
+                if closing is not None:
+                    closing.close(timestamp - grace_ms)
             close_time, is_late = clock.now - grace_ms, True
             for window in windows.windows_for(timestamp):
                 if window[1] > close_time:
@@ -80,7 +89,7 @@ class TimeWindowAggregate(TimeWindowedTable):
 
         return receive
 
-    def _updating(self, context: TaskContext, forward: Receiver) -> Callable[[Any, Any, int, Window], None]:
+    def _updating(self, context: TaskContext, emit: Receiver) -> Update:
         store = context.store(self.store)
         fetch, put = store.fetch, store.put
         initializer, aggregator, sends_old = self.initializer, self.aggregator, self.sends_old_values
@@ -99,6 +108,6 @@ class TimeWindowAggregate(TimeWindowedTable):
                 if latest < timestamp or new is None:
                     latest = timestamp
             put(key, (new, latest), start)
-            forward(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
+            emit(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
 
         return update

@@ -72,7 +72,7 @@ class WaitingRecords:
         self._topic = topic
         self._key_serde = key_serde
         self._value_serde = value_serde
-        self._taken = {_LEFT: 0, _RIGHT: 0}  # all entries of a side before this time have been taken
+        self._first = {_LEFT: 0, _RIGHT: 0}  # no entry of a side is before this time
         first = [row for side in (_LEFT, _RIGHT) if (row := store.first_row(side, _behind(side)))]
         self.earliest = min(map(_time, first), default=NEVER)
 
@@ -83,6 +83,8 @@ class WaitingRecords:
             return
         self._store.put(store_key, (self._store.get(store_key) or b"") + _SIZE.pack(len(data)) + data)
         self.earliest = min(self.earliest, record.timestamp)
+        side = store_key[:1]
+        self._first[side] = min(self._first[side], record.timestamp)
 
     def remove(self, *, is_left: bool, key: Any, timestamp: int) -> None:
         """Of all records of this side, key and timestamp, if there are any: they have a partner."""
@@ -108,10 +110,10 @@ class WaitingRecords:
         return (_LEFT if is_left else _RIGHT) + _TIME.pack(timestamp) + raw_key
 
     def _rows(self, side: bytes, before: int) -> list[Row]:
-        start = self._taken[side]
+        start = self._first[side]
         if before <= start:
             return []
-        self._taken[side] = before
+        self._first[side] = before  # a task need not pass its own deletions again
         return list(self._store.range(_at(side, start), _at(side, before)))
 
     def _end_of_look(self, left_before: int, right_before: int) -> int:

@@ -116,7 +116,9 @@ class OverlayStore:
         """All keys of `changes`. A dict keeps its keys in the order of their insertion, so the new ones come last."""
         changes, keys = self.changes, self._sorted
         new = len(changes) - len(keys)
-        if new:
+        if new == 1:
+            keys.add(next(reversed(changes)))
+        elif new:
             keys.update(islice(reversed(changes), new))
         return keys
 

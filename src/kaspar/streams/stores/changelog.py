@@ -32,7 +32,8 @@ class ChangelogReader(Protocol):
         """The committed records from the one offset to below the other, in order, some at a time.
 
         Offset 0 stands for the beginning of the changelog, wherever that is today. Raises ChangelogTruncated if the
-        records do not begin at another `from_offset`, and another KasparError if `to_offset` is not reached in time.
+        records do not begin at another `from_offset`, and another KasparError or an OSError if `to_offset` is not
+        reached in time.
         """
 
 

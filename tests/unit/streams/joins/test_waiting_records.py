@@ -59,6 +59,13 @@ def test_records_of_one_side_key_and_time_are_removed_together(waiting: WaitingR
     assert list(waiting.all()) == [right("a", 5, "3"), left("ab", 5, "4")]
 
 
+def test_a_record_may_be_added_before_the_time_of_those_that_were_taken(waiting: WaitingRecords) -> None:
+    waiting.add(left("a", 5))
+    assert list(waiting.take_closed(9, 9)) == [left("a", 5)]
+    waiting.add(left("a", 6))
+    assert list(waiting.take_closed(10, 10)) == [left("a", 6)]
+
+
 def test_the_first_record_decides_when_to_look(waiting: WaitingRecords) -> None:
     assert waiting.earliest == NEVER
     waiting.add(left("a", 7))

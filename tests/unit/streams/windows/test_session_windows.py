@@ -59,25 +59,21 @@ def test_aggregates_are_merged_by_the_merger_in_the_order_of_their_sessions() ->
     assert merged.last_results == {("a", 20, 40): "((|y)|x)z"}
 
 
-def test_a_record_is_late_when_its_session_ends_before_stream_time_less_grace() -> None:
+def test_a_record_is_late_when_stream_time_has_passed_its_session_by_gap_and_grace() -> None:
     windows = SessionWindows.of_inactivity_gap(10).grace(5)
-    assert counts(windows, [100, 95]).last_results == {("a", 95, 100): 2}
-    late = joined(windows, [("a", "x", 100), ("b", "y", 94)], config={"kaspar.late.topic.name": "late"})
+    in_time = joined(windows, [("a", "x", 100), ("b", "y", 85)])
+    assert in_time.last_results == {("a", 100, 100): "x", ("b", 85, 85): "y"}
+    late = joined(windows, [("a", "x", 100), ("b", "y", 84)], config={"kaspar.late.topic.name": "late"})
     assert late.last_results == {("a", 100, 100): "x"}
     assert late.dropped == {"late": 1}
-    assert late.driver.create_output_topic("late").read_record()[:3] == ("b", "y", 94)
+    assert late.driver.create_output_topic("late").read_record()[:3] == ("b", "y", 84)
 
 
 def test_a_late_record_is_accepted_if_it_extends_an_open_session() -> None:
     windows = SessionWindows.of_inactivity_gap(10)
-    assert counts(windows, [100, 91]).last_results == {("a", 91, 100): 2}
-    assert counts(windows, [100, 89]).dropped == {"late": 1}
-
-
-def test_sessions_end_inclusively_for_the_grace_period() -> None:
-    windows = SessionWindows.of_inactivity_gap(10).grace(20)
-    assert joined(windows, [("a", "x", 100), ("b", "y", 80)]).dropped == {}
-    assert joined(windows, [("a", "x", 100), ("b", "y", 79)]).dropped == {"late": 1}
+    records = [("a", "1", 92), ("b", "-", 100), ("a", "2", 83)]
+    assert joined(windows, records).last_results[("a", 83, 92)] == "12"
+    assert joined(windows, records[1:]).dropped == {"late": 1}
 
 
 def test_records_without_key_are_dropped_and_records_without_value_are_aggregated() -> None:

@@ -12,7 +12,7 @@ from kaspar.records import Record
 from kaspar.streams.stores.changelog import ChangelogReader, ChangelogTruncated, meta_of
 from kaspar.streams.stores.disk.deltas import Delta, same_version
 from kaspar.streams.stores.disk.environment import Environment, StoredState
-from kaspar.streams.stores.disk.rows import lmdb_bounds, lmdb_key, lmdb_row, store_prefix, store_row
+from kaspar.streams.stores.disk.rows import MAX_PLAIN_SIZE, lmdb_bounds, lmdb_key, lmdb_row, store_prefix, store_row
 from kaspar.streams.stores.spec import StoreSpec
 
 if TYPE_CHECKING:
@@ -151,7 +151,11 @@ class _Writer:
 
     def put(self, store: str, changes: Mapping[bytes, bytes | None]) -> None:
         prefix = self._prefix(store)
-        rows = [lmdb_row(prefix, key, value) for key, value in changes.items() if value is not None]
+        rows = [
+            (prefix + key, value) if len(key) <= MAX_PLAIN_SIZE else lmdb_row(prefix, key, value)
+            for key, value in changes.items()
+            if value is not None
+        ]
         rows.sort()  # neighbours are written to the same page
         with self._transaction.cursor() as cursor:
             cursor.putmulti(rows)

@@ -21,20 +21,34 @@ _log = get_log(__name__)
 
 
 def ensure(
-    directory: Path, partition: int, specs: Iterable[StoreSpec], wanted: Mapping[str, int], reader: ChangelogReader
+    directory: Path,
+    partition: int,
+    specs: Iterable[StoreSpec],
+    wanted: Mapping[str, int],
+    reader: ChangelogReader,
+    *,
+    or_later: bool = False,
 ) -> PartitionState:
     """The state of the partition whose files are in `directory`, at exactly the wanted version: the changelog end of
     each store. For a store without a changelog that is any number that grows with every batch, such as its id.
 
+    With `or_later` a later version is as good, for those who only read: a task may just have gone on.
+
     Several processes may do this at a time. The caller closes the state.
     """
     specs = tuple(specs)
+    directory = directory.resolve()  # LMDB must not open it twice by two names
     state = read_state(directory)
     if state is not None:
-        if state.is_at(wanted, specs):
+        if state.is_at(wanted, specs, or_later=or_later):
             return state
         state.close()
     with partition_lock(directory):
+        if or_later:
+            state = PartitionState(open_environment(directory))
+            if state.is_at(wanted, specs, or_later=True):
+                return state
+            state.close()
         try:
             return _brought_to(open_environment(directory), partition, specs, wanted, reader)
         except StateDamaged as damage:

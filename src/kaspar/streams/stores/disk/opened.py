@@ -15,12 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import lmdb
-
 from kaspar.base.log import get_log
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.stores.disk.deltas import delta_folder
-from kaspar.streams.stores.disk.environment import Environment, boot_mark, folder, inode
+from kaspar.streams.stores.disk.environment import DAMAGE, Environment, boot_mark, folder, identity
 from kaspar.streams.stores.disk.partition_state import PartitionState
 
 _log = get_log(__name__)
@@ -89,13 +87,14 @@ def open_environment(directory: Path) -> Environment:
         data_file = folder(directory) / "data.mdb"
         if data_file.exists() and not boot_mark(directory).is_trusted():
             discard(directory, "they were damaged, or did not survive a crash of the machine")
-        if (found := inode(data_file)) is not None and any(each.inode == found for each in _opened.inherited):
+        found = identity(data_file)
+        if found is not None and any(each.identity == found for each in _opened.inherited):
             raise StreamsError(
                 f"the state in {directory} was in use when this process was forked, and cannot be opened in it"
             )
         try:
             environment = Environment(directory)
-        except lmdb.Error as error:
+        except DAMAGE as error:
             discard(directory, str(error))
             environment = Environment(directory)
         _opened.environments[directory] = environment
@@ -104,6 +103,7 @@ def open_environment(directory: Path) -> Environment:
 
 def close_environment(directory: Path, *, sync: bool = True) -> None:
     """Close the environment of a partition in this process. With `sync` its files survive a crash of the machine."""
+    directory = directory.resolve()
     with partition_lock(directory), _opened.lock:
         environment = opened_environment(directory)
         if environment is not None and sync:

@@ -17,6 +17,7 @@ class PartitionState:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._transaction = environment.begin_reading()
+        self._is_open = True
         try:
             self._state = environment.state(self._transaction)
         except BaseException:
@@ -39,15 +40,18 @@ class PartitionState:
             return _Empty()
         return LmdbSnapshot(self._transaction, store_prefix(number), self._environment.on_damage)
 
-    def is_at(self, wanted: Mapping[str, int], specs: Iterable[StoreSpec]) -> bool:
-        """Whether this is the wanted version, with the keys that these stores use today."""
-        layouts = self._state.layouts
-        return all(self.ends.get(name, 0) == end for name, end in wanted.items()) and all(
-            layouts.get(spec.name, spec.layout) == spec.layout for spec in specs
+    def is_at(self, wanted: Mapping[str, int], specs: Iterable[StoreSpec], *, or_later: bool = False) -> bool:
+        """Whether this is the wanted version, or a later one, with the keys that these stores use today."""
+        layouts, ends = self._state.layouts, self.ends
+        is_version = all(
+            ends.get(name, 0) == end or (or_later and ends.get(name, 0) > end) for name, end in wanted.items()
         )
+        return is_version and all(layouts.get(spec.name, spec.layout) == spec.layout for spec in specs)
 
     def close(self) -> None:
-        self._environment.end_reading(self._transaction)
+        if self._is_open:
+            self._is_open = False
+            self._environment.end_reading(self._transaction)
 
     def __enter__(self) -> Self:
         return self
