@@ -109,7 +109,11 @@ class Environment:
 
     def begin_reading(self) -> "Transaction":
         with self._users_lock:
-            transaction = self.lmdb.begin()
+            try:
+                transaction = self.lmdb.begin()
+            except lmdb.ReadersFullError:
+                self.lmdb.reader_check()  # killed processes have left their slots behind
+                transaction = self.lmdb.begin()
             self.users += 1
             return transaction
 

@@ -1,8 +1,8 @@
 """The environments that this process has open, one for each partition, and when their files are discarded.
 
 LMDB forbids to open an environment twice in a process, and to use one in a forked process. So they are opened once and
-kept; before a fork those that nobody uses are closed. Files that are damaged, or that did not survive a crash of the
-machine, are removed with a line in the log: they are a cache.
+kept, up to a number; before a fork those that nobody uses are closed. Files that are damaged, or that did not survive a
+crash of the machine, are removed with a line in the log: they are a cache.
 
 Whoever opens, discards or writes the files of a partition holds its lock, which is one for all processes.
 """
@@ -21,19 +21,27 @@ from kaspar.streams.stores.disk.deltas import delta_folder
 from kaspar.streams.stores.disk.environment import DAMAGE, Environment, boot_mark, folder, identity
 from kaspar.streams.stores.disk.partition_state import PartitionState
 
+MAX_OPEN = 64
+"""Environments that are kept open though nobody uses them. Each has two open files."""
+
 _log = get_log(__name__)
 
 
 class _Opened:
     def __init__(self) -> None:
         self.environments: dict[Path, Environment] = {}
+        """The one that was used last is the last."""
         self.lock = threading.RLock()
         self.inherited: list[Environment] = []
 
     def before_fork(self) -> None:
         self.lock.acquire()
+        self.close_unused(0)
+
+    def close_unused(self, kept: int) -> None:
+        """Close those that nobody uses, the longest unused first, until not more than `kept` are open."""
         for directory, environment in list(self.environments.items()):
-            if not environment.users:
+            if len(self.environments) > kept and not environment.users:
                 environment.lmdb.close()
                 del self.environments[directory]
 
@@ -74,7 +82,10 @@ def read_state(directory: Path) -> PartitionState | None:
     """The present version of a partition, if this process has it open."""
     with _opened.lock:
         environment = opened_environment(directory)
-        return None if environment is None else PartitionState(environment)
+        if environment is None:
+            return None
+        _opened.environments[directory] = _opened.environments.pop(directory)
+        return PartitionState(environment)
 
 
 def open_environment(directory: Path) -> Environment:
@@ -97,6 +108,7 @@ def open_environment(directory: Path) -> Environment:
         except DAMAGE as error:
             discard(directory, str(error))
             environment = Environment(directory)
+        _opened.close_unused(MAX_OPEN - 1)
         _opened.environments[directory] = environment
         return environment
 

@@ -10,6 +10,7 @@ import pytest
 
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.stores.disk import environment as environments
+from kaspar.streams.stores.disk import opened
 from kaspar.streams.stores.disk.boot_mark import BootMark
 from kaspar.streams.stores.disk.environment import StateDamaged, boot_mark, folder
 from kaspar.streams.stores.disk.opened import close_environment, opened_environment
@@ -109,6 +110,19 @@ def test_a_partition_may_be_named_by_two_paths(partition: Partition, tmp_path: P
     assert partition.changelog.read_from == []
 
 
+def test_not_all_environments_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opened, "MAX_OPEN", 3)
+    partitions = [Partition(tmp_path / str(number), COUNTS, NAMES) for number in range(6)]
+    with partitions[0].ensure(), partitions[1].ensure() as second:
+        for partition in partitions[2:]:
+            partition.ensure().close()
+        partitions[4].ensure().close()
+        partitions[2].ensure().close()
+        is_open = [opened_environment(partition.directory) is not None for partition in partitions]
+        assert is_open == [True, True, True, False, False, False]
+        assert second.snapshot("counts").get(b"a") is None
+
+
 def test_a_state_may_be_closed_twice(partition: Partition) -> None:
     state = partition.ensure()
     state.close()
@@ -127,17 +141,20 @@ def test_damage_that_a_task_finds_leads_to_a_rebuild(partition: Partition) -> No
     assert partition.changelog.read_from == [("counts", 0)]
 
 
-def test_damage_found_while_it_is_brought_to_a_version_leads_to_a_rebuild(
-    partition: Partition, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_state_that_cannot_be_decoded_is_rebuilt(
+    partition: Partition, caplog: pytest.LogCaptureFixture, is_closed: bool
 ) -> None:
     environment = opened_environment(partition.directory)
     assert environment is not None
     with environment.writing() as transaction:
         transaction.put(environments._STATE_KEY, b"\xc1")
-    close_environment(partition.directory, sync=False)
+    if is_closed:
+        close_environment(partition.directory, sync=False)
     with caplog.at_level(logging.WARNING):
         assert partition.contents() == {"a": 1, "b": 2}
-    assert "is rebuilt" in caplog.text
+    assert "rebuilt" in caplog.text
+    assert partition.changelog.read_from == [("counts", 0)]
 
 
 def test_a_newer_format_is_refused_with_a_sentence(partition: Partition) -> None:
