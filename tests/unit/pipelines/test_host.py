@@ -126,6 +126,15 @@ def test_failed_query_starts_again_without_its_program(
     assert running.folder.log("app").read_text().count("once") == 1
 
 
+def test_failure_of_a_lost_session_is_left_to_the_next_host(running: Running, tmp_path: Path) -> None:
+    PIPELINES["app"] = FakePipeline("app", [ValueError("the JVM does not respond")])
+    running.lost = "Spark's JVM was ended by SIGKILL"
+    definitions.add(running.folder, [program(tmp_path)], [])
+    running.begin().wait_for(State.RUNNING)
+    wait_until(lambda: running.asked_whether_lost == 2)  # by its runner, and when that has ended
+    assert (running.status().state, running.status().restarts) == (State.RUNNING, 0)
+
+
 def test_restart_executes_the_program_again(running: Running, tmp_path: Path) -> None:
     definitions.add(running.folder, [program(tmp_path)], [])
     running.begin().apply("app")
