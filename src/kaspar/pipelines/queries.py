@@ -68,7 +68,7 @@ def wait_for(queries: "Sequence[StreamingQuery]", timeout_s: float) -> bool:
         if left_s <= 0:
             return False
         # Of several, one that fails meanwhile is noticed at the end of this wait.
-        running[0].awaitTermination(max(left_s, _SHORTEST_WAIT_S))
+        running[0].awaitTermination(max(left_s, _SHORTEST_WAIT_S))  # type: ignore[arg-type]  # it takes fractions
 
 
 def stop_between_batches(queries: "Sequence[StreamingQuery]", timeout_s: float) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import KasparError
-from kaspar.pipelines import ambient, definitions, hosted
+from kaspar.pipelines import ambient, definitions
 from kaspar.pipelines.folder import Folder, Seen
-from kaspar.pipelines.messages import ApplyChanges, Described, DescribePipeline, Pipelines
+from kaspar.pipelines.messages import LONGEST_DESCRIPTION, ApplyChanges, Described, DescribePipeline, Pipelines
 from kaspar.pipelines.output import RoutedOutput
 from kaspar.pipelines.running import run
 from kaspar.pipelines.statuses import PipelineStatus, State
@@ -245,4 +245,4 @@ def test_long_description_is_cut(running: Running, tmp_path: Path) -> None:
     running.begin().apply("app")
     response = running.host.respond(DescribePipeline("app"))
     assert isinstance(response, Described)
-    assert len(response.details.description) == hosted.LONGEST_DESCRIPTION
+    assert len(response.details.description) == LONGEST_DESCRIPTION
