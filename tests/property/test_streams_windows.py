@@ -1,4 +1,4 @@
-"""Sliding windows and sessions against brute force: after every record, the table is what its definition says."""
+"""Windows against brute force: after every record, the table is what its definition says."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TopologyTestDriver
+from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows, TopologyTestDriver
 from tests.unit.streams.windows.windowed_runs import AnyWindows, joined, pipe
 
 TIMES = st.lists(st.integers(0, 60), max_size=14)
@@ -105,6 +105,21 @@ def sessions_with_grace(
         values = sorted(value for window in near for value in table.pop(window))
         table[merged] = sorted([*values, chr(97 + number)])
     return table, late
+
+
+@given(TIMES, st.integers(1, 20), st.integers(1, 20), st.integers(0, 30))
+def test_time_windows_have_the_records_that_arrive_before_they_close(
+    times: list[int], size_ms: int, advance_ms: int, grace_ms: int
+) -> None:
+    windows = TimeWindows.of_size(size_ms).advance_by(min(size_ms, advance_ms)).grace(grace_ms)
+    expected: dict[tuple[str, int, int], str] = defaultdict(str)
+    stream_time = -1
+    for number, time in enumerate(times):
+        stream_time = max(stream_time, time)
+        for start in range(0, time + 1, windows.advance_ms):
+            if start <= time < start + size_ms and start + size_ms + grace_ms > stream_time:
+                expected["a", start, start + size_ms] += chr(97 + number)
+    assert joined(windows, numbered(times)).last_results == expected
 
 
 def driver_of(windows: AnyWindows) -> TopologyTestDriver:

@@ -64,7 +64,7 @@ def _start_session(folder: Folder, host: Host) -> "Jvm":
     session = new_session("kaspar pipelines", folder.session())
     jvm = Jvm(session)
     folder.write_host(RunningHost(ProcessId.of(os.getpid()), jvm.id))
-    host.begin(HostContext(folder, session, Loader(modules), host.notify, host.renew))
+    host.begin(HostContext(folder, session, Loader(modules), jvm.problem, host.notify, host.renew))
     return jvm
 
 

@@ -34,12 +34,13 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
-    """What a host gives to each of its programs. `changed` is called after every change of a state, `renew` when the
-    program needs another process."""
+    """What a host gives to each of its programs. `lost` says how the session has ended, if it has. `changed` is called
+    after every change of a state, `renew` when the program needs another process."""
 
     folder: Folder
     session: "SparkSession"
     loader: Loader
+    lost: Callable[[], str | None]
     changed: Callable[[], None]
     renew: Callable[[str], None]
 
@@ -100,7 +101,8 @@ class HostedProgram:
         """What `kaspar.pipelines.run` calls in the program."""
         self._context.loader.end_turn()
         self._pipeline = pipeline
-        PipelineRunner(pipeline, stop=self._stop, report=self._report).run(self._context.session)
+        context = self._context
+        PipelineRunner(pipeline, stop=self._stop, report=self._report, lost=context.lost).run(context.session)
 
     def _run(self) -> None:
         output = PipelineLog(self._context.folder.log(self.name))
@@ -140,6 +142,9 @@ class HostedProgram:
         except SystemExit as end:
             return None if end.code in (None, 0) else f"its program ended with exit code {end.code}"
         except BaseException as error:
+            if self._context.lost() is not None:
+                self._stop.wait()  # the host ends, and the next one counts that as a restart
+                return None
             _print_traceback(error, program)
             return reason_of(error)
         finally:

@@ -65,8 +65,8 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     finally:
         if page is not None:
             page.stop()
-        if not had_session and jvm.problem() is None:
-            end(session)
+    if not had_session:  # not after an error: PySpark asks the JVM for its text
+        end(session)
 
 
 @contextlib.contextmanager

@@ -38,7 +38,11 @@ def start(session: SparkSession) -> StreamingQuery:
     note("session", session.sparkContext.applicationId)
     rows = session.readStream.format("rate-micro-batch").options(rowsPerBatch=10, numPartitions=1).load()
     query = rows.writeStream.queryName(f"count-{FOLDER.name}").foreachBatch(write)
-    return query.option("checkpointLocation", str(FOLDER / "checkpoint")).trigger(processingTime="100 ms").start()
+    return (
+        query.option("checkpointLocation", str(FOLDER / "checkpoint"))
+        .trigger(processingTime="100 milliseconds")
+        .start()
+    )
 
 
 if __name__ == "__main__":

@@ -13,14 +13,9 @@ from tests.streams.compat.kafka_streams import Job
 from tests.streams.compat.results import Result
 from tests.streams.compat.topologies import DEFINITIONS
 
-ROCKSDB_INPUTS = ("boundaries-by-topic", "stream-time-jumps")
-"""For these Kafka Streams uses its default stores. Stores in memory, which are faster to create, do for the others."""
-
-
 def jobs_of(topology: str) -> list[Job]:
     found = inputs(DEFINITIONS[topology].topics)
-    jobs = [Job(topology, name, steps) for name, steps in found.items()]
-    return jobs + [Job(topology, f"{name}, RocksDB", found[name], "RocksDB") for name in ROCKSDB_INPUTS]
+    return [Job(topology, name, steps) for name, steps in found.items()]
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 
 A record begins a session of its own, and is merged with all sessions that are at most the inactivity gap away. Sessions
 that are merged are removed: each is a deletion on its way to the next steps, before the new session. The timestamp of a
-session's result is its end. A session is closed when stream time has passed its end by more than the gap and the grace
-period. Only a record without key belongs to no session.
+session's result is its end, and it has no headers. A session is closed when stream time has passed its end by more than
+the gap and the grace period. Only a record without key belongs to no session.
 """
 
 from collections.abc import Callable
@@ -60,18 +60,20 @@ class SessionWindowAggregate(SessionTable):
                 context.drop(LATE)
                 late_record(context, timestamp)
                 return
-            old = None
-            if start != end:
-                for session, found in merged:
-                    remove(session)
-                    emit(session, (None, found if sends_old else None), session[1][1])
-            elif merged:
-                old = merged[0][1]
-            new = aggregator(key, value, aggregate)
-            if new is None and old is None:
-                return  # nobody has heard of this session
-            session = Windowed(key, Window(start, end))
-            put(session, new)
-            emit(session, (new, old if sends_old else None), end)
+            old, headers = None, context.headers
+            context.headers = None
+            try:
+                if start != end:
+                    for session, found in merged:
+                        remove(session)
+                        emit(session, (None, found if sends_old else None), session[1][1])
+                elif merged:
+                    old = merged[0][1]
+                new = aggregator(key, value, aggregate)
+                session = Windowed(key, Window(start, end))
+                put(session, new)
+                emit(session, (new, old if sends_old else None), end)
+            finally:
+                context.headers = headers
 
         return receive

@@ -189,10 +189,7 @@ class _Step:
             return
         self.is_late = False
         new = self._node.aggregator(self._key, self._value, aggregate)
-        if new is None and old is None:
-            return  # nobody has heard of this window
-        if new is None or latest < self._timestamp:
-            latest = self._timestamp
+        latest = max(latest, self._timestamp)
         self._store.put(self._key, (new, latest), start)
         self._forward(self._windowed(start), (new, old if self._node.sends_old_values else None), latest)
 

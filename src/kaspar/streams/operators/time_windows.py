@@ -68,8 +68,12 @@ class TimeWindowAggregate(TimeWindowedTable):
 
     def _hopping(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, windows, grace_ms = context.clock(self.name), self.windows, self.windows.grace_ms
+        bucket, matching = -1, [Window(0, 0)]
+        # The windows of a timestamp are the same until the next one begins, if the size is a multiple of the advance.
+        step_ms = windows.advance_ms if windows.size_ms % windows.advance_ms == 0 else 1
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal bucket, matching
             if key is None:
                 context.drop("null-key")
                 return
@@ -77,8 +81,10 @@ class TimeWindowAggregate(TimeWindowedTable):
                 clock.now = timestamp
                 if closing is not None:
                     closing.close(timestamp - grace_ms)
+            if timestamp // step_ms != bucket:
+                bucket, matching = timestamp // step_ms, list(windows.windows_for(timestamp))
             close_time, is_late = clock.now - grace_ms, True
-            for window in windows.windows_for(timestamp):
+            for window in matching:
                 if window[1] > close_time:
                     is_late = False
                     update(key, value, timestamp, window)
@@ -91,23 +97,20 @@ class TimeWindowAggregate(TimeWindowedTable):
 
     def _updating(self, context: TaskContext, emit: Receiver) -> Update:
         store = context.store(self.store)
-        fetch, put = store.fetch, store.put
+        fetch_row, put_row = store.fetch_row, store.put_row
         initializer, aggregator, sends_old = self.initializer, self.aggregator, self.sends_old_values
 
         def update(key: Any, value: Any, timestamp: int, window: Window) -> None:
-            start = window[0]
-            found = fetch(key, start)
+            row, found = fetch_row(key, window[0])
             if found is None:
                 old, latest = None, timestamp
                 new = aggregator(key, value, initializer())
-                if new is None:
-                    return  # nobody has heard of this window
             else:
                 old, latest = found
                 new = aggregator(key, value, old)
-                if latest < timestamp or new is None:
+                if latest < timestamp:
                     latest = timestamp
-            put(key, (new, latest), start)
+            put_row(row, new, latest)
             emit(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
 
         return update

@@ -3,9 +3,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Consumer;
 
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -13,6 +15,10 @@ import org.apache.kafka.streams.state.WindowStore;
 
 /** All topologies by name. topologies.py has the same ones, written with kaspar.streams. */
 final class Topologies {
+    /** Windowed keys are written by the serde of their grouping: the default serde does not do. */
+    static final Grouped<String, String> TEXTS = Grouped.with(Serdes.String(), Serdes.String());
+    static final Grouped<String, Long> LONGS = Grouped.with(Serdes.String(), Serdes.Long());
+
     private final Map<String, Consumer<StreamsBuilder>> definitions = new LinkedHashMap<>();
 
     Topologies() {

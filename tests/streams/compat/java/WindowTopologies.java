@@ -41,7 +41,7 @@ final class WindowTopologies {
             .aggregate(() -> "", (key, value, aggregate) -> Functions.appended(aggregate, value), Topologies.windowStore("windowed"))
             .toStream().to("out"));
         topologies.add("windowed-group-by-count", builder -> StatelessTopologies.input(builder)
-            .groupBy((key, value) -> Functions.first(value))
+            .groupBy((key, value) -> Functions.first(value), Topologies.TEXTS)
             .windowedBy(TUMBLING_WITH_GRACE).count(Topologies.windowStore("windowed")).toStream().to("out"));
         topologies.add("sliding-count", builder -> grouped(builder)
             .windowedBy(SLIDING).count(Topologies.windowStore("windowed")).toStream().to("out"));
@@ -72,6 +72,6 @@ final class WindowTopologies {
     }
 
     static KGroupedStream<String, String> grouped(StreamsBuilder builder) {
-        return StatelessTopologies.input(builder).groupByKey();
+        return StatelessTopologies.input(builder).groupByKey(Topologies.TEXTS);
     }
 }

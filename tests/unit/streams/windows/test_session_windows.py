@@ -1,6 +1,6 @@
 """Sessions: how they grow and merge, what they emit, and when a record is too late for one."""
 
-from kaspar.streams import SessionWindows, StreamsBuilder, serdes
+from kaspar.streams import SessionWindows, StreamsBuilder, TopologyTestDriver, serdes
 from tests.unit.streams.windows.windowed_runs import counts, joined, run
 
 SESSIONS = SessionWindows.of_inactivity_gap(10).grace(100)
@@ -93,3 +93,12 @@ def test_stores_keep_sessions_for_the_gap_and_the_grace_period() -> None:
     builder.stream("in").group_by_key().windowed_by(SessionWindows.of_inactivity_gap(10).grace(5)).count("sessions")
     (store,) = builder.build().stores
     assert store.retention_ms == 15
+
+
+def test_results_have_no_headers() -> None:
+    """As in Kafka, where other aggregates have those of the last record."""
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().windowed_by(SESSIONS).count().to_stream().to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("in").pipe_input("a", "x", 5, [("trace", b"1")])
+        assert [headers for _, (*_, headers, _) in driver.produced] == [None]

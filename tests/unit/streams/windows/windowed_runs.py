@@ -76,7 +76,7 @@ def pipe(
         source.pipe_input(key, value, timestamp)
     out = driver.create_output_topic("out", key_serde(windows), values)
     return [
-        Emitted(record.key.key, *record.key.window, record.value, record.timestamp)
+        Emitted(record.key.key, record.key.window.start, record.key.window.end, record.value, record.timestamp)
         for record in out.read_records_to_list()
     ]
 
