@@ -30,13 +30,13 @@ def with_search(view: Json, search: Json | None) -> Json:
 
 def topology() -> Topology:
     builder = StreamsBuilder()
-    json = {"key_serde": serdes.text(), "value_serde": serdes.json()}
-    views = builder.stream("page-views", **json)
-    searches = builder.stream("searches", **json)
-    profiles = builder.table("profiles", "profiles", **json)
+    json = serdes.json()
+    views = builder.stream("page-views", value_serde=json)
+    searches = builder.stream("searches", value_serde=json)
+    profiles = builder.table("profiles", "profiles", value_serde=json)
     views_of_users = views.left_join(profiles, with_profile)
-    enriched = views_of_users.left_join(searches, with_search, BEFORE_A_VIEW, **json, other_value_serde=serdes.json())
-    enriched.to("enriched-views", **json)
+    enriched = views_of_users.left_join(searches, with_search, BEFORE_A_VIEW, value_serde=json, other_value_serde=json)
+    enriched.to("enriched-views", value_serde=json)
     return builder.build()
 
 

@@ -37,15 +37,15 @@ def leave(category: str, product: Json, best: list[Json]) -> list[Json]:
 
 def topology() -> Topology:
     builder = StreamsBuilder()
-    json = {"key_serde": serdes.text(), "value_serde": serdes.json()}
-    purchases = builder.stream("purchases", **json)
-    products = purchases.group_by(lambda order, purchase: purchase["product"], **json).aggregate(
-        dict, add_purchase, "products", **json
+    json = serdes.json()
+    purchases = builder.stream("purchases", value_serde=json)
+    products = purchases.group_by(lambda order, purchase: purchase["product"]).aggregate(
+        dict, add_purchase, "products", value_serde=json
     )
-    best = products.group_by(lambda product, sold: (sold["category"], sold), **json).aggregate(
-        list, enter, leave, "best-products", **json
+    best = products.group_by(lambda product, sold: (sold["category"], sold), value_serde=json).aggregate(
+        list, enter, leave, "best-products", value_serde=json
     )
-    best.to_stream().to("top-ten", **json)
+    best.to_stream().to("top-ten", value_serde=json)
     return builder.build()
 
 

@@ -7,6 +7,7 @@ again; the threads of requests only read, and wait for changes.
 import contextlib
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -26,6 +27,9 @@ class Host:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._begun_ms = time.time_ns() // 1_000_000
+        supervisor = folder.supervisor()
+        self._end_of_the_last = None if supervisor is None else supervisor.problem
+        """Why the supervisor has started this host."""
         self._changed = threading.Condition()
         """Guards what follows, which the threads of requests read."""
         self._definitions = folder.definitions()
@@ -122,6 +126,7 @@ class Host:
             asked, definitions = self._asked, self._definitions
         if asked != self._applied:
             definitions = self._read_definitions()
+            self._note_stopped(definitions)
         for name in sorted(definitions.keys() | self._programs.keys()):
             self._reconcile_one(name, definitions.get(name))
         with self._changed:
@@ -144,19 +149,21 @@ class Host:
         elif definition is None:
             self._replace(name, None)
         elif definition.wanted is Wanted.STOPPED:
-            if program is None:
-                self._note_stopped(name, definition)
+            pass  # it has stopped
         elif program is not None and program.generation == definition.generation:
             pass  # it has finished
         elif not self._folder.has_finished(name, definition):
             self._start(name, definition)
 
-    def _note_stopped(self, name: str, definition: Definition) -> None:
-        """It was stopped while no host ran: the state in the folder is older than that."""
-        seen = self._folder.seen(name)
-        if seen is None or seen.ended_unexpectedly:
-            with contextlib.suppress(KasparError):  # it is only shown
-                self._folder.write_seen(name, Seen(definition.generation, self._first_status(name, definition)))
+    def _note_stopped(self, definitions: Mapping[str, Definition]) -> None:
+        """Of those that were stopped while no host ran, the state in the folder is older than that."""
+        for name, definition in definitions.items():
+            if definition.wanted is Wanted.STOPPED and name not in self._programs:
+                seen = self._folder.seen(name)
+                if seen is None or seen.ended_unexpectedly:
+                    with contextlib.suppress(KasparError):  # it is only shown
+                        status = self._first_status(name, definition)
+                        self._folder.write_seen(name, Seen(definition.generation, status))
 
     def _start(self, name: str, definition: Definition) -> None:
         if self._context is not None:
@@ -177,12 +184,10 @@ class Host:
         if seen is None or seen.generation != definition.generation:
             status = PipelineStatus(name, State.STARTING, self._begun_ms)
         elif seen.ended_unexpectedly and definition.wanted is Wanted.RUNNING:
-            supervisor = self._folder.supervisor()
-            reason = None if supervisor is None else supervisor.problem
             status = replace(
                 seen.status,
                 restarts=seen.status.restarts + 1,
-                reason=reason or "its host was killed, or the machine stopped",
+                reason=self._end_of_the_last or "its host was killed, or the machine stopped",
                 failed_ms=self._begun_ms,
             )
         else:

@@ -96,8 +96,8 @@ def _exit_if_lost(jvm: "Jvm") -> None:
     """Not by an exception: the threads of the programs wait for a JVM that does not respond any more."""
     problem = jvm.problem()
     if problem is not None:
-        log.error("the session is lost, and the host ends", reason=problem)
         base_log.flush()
+        print(f"kaspar: {problem}", file=sys.stderr, flush=True)
         os._exit(SESSION_LOST)
 
 

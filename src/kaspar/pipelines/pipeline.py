@@ -47,7 +47,8 @@ class Pipeline(Protocol):
         ...
 
     def start(self, session: "SparkSession") -> None:
-        """Start the queries. Called again after a failure, when all queries of the last start have ended."""
+        """Start the queries. Called again after a failure, when all queries of the last start have ended. The session
+        may be shared with other pipelines: settings of one's own belong into `session.newSession()`."""
         ...
 
     def wait(self, timeout_s: float) -> bool:
@@ -56,7 +57,7 @@ class Pipeline(Protocol):
 
     def stop(self, timeout_s: float) -> None:
         """Let running micro-batches finish, and end the queries, within this time. What still runs when it returns is
-        interrupted. Some or all queries may already have failed."""
+        interrupted. Some or all queries may already have failed, or may never have started."""
         ...
 
     def describe(self) -> str:

@@ -46,13 +46,15 @@ def end_leftovers(folder: Folder) -> None:
         end_all([earlier.jvm] if earlier.jvm is not None else [])
 
 
+# -P: modules are not imported from the working folder.
+HOST_COMMAND: Final = (sys.executable, "-P", "-m", "kaspar.pipelines.host_process")
+
+
 class Supervisor:
-    def __init__(self, folder: Folder, output: Output) -> None:
+    def __init__(self, folder: Folder, output: Output, host_command: Sequence[str] = HOST_COMMAND) -> None:
         self._folder = folder
         self._output = output
-        # -P: modules are not imported from the working folder.
-        command = [sys.executable, "-P", "-m", "kaspar.pipelines.host_process", str(folder.path)]
-        self._host = Child(command, output=folder.host_log)
+        self._host = Child([*host_command, str(folder.path)], output=folder.host_log)
         self._started_at = 0.0
         self._starts_at: float | None = None
         self._was_ready = False
@@ -105,22 +107,20 @@ class Supervisor:
             self._start_again(now)
             return
         if not self._was_ready:
-            raise self._start_failure(how)
+            raise KasparError(f"{self._problem(how)} (log: {self._folder.host_log})")
         delay_s = self._back_off.next_delay_s(lived_s=now - self._started_at)
         self._starts_at = now + delay_s
-        problem = f"the host {how}: {self._host.last_problem() or 'it wrote nothing'}"
-        self._record(problem)
+        self._record(self._problem(how))
         self.statuses = [
             status if status.state in (State.STOPPED, State.FINISHED) else replace(status, state=State.RESTARTING)
             for status in self.statuses
         ]
         self._output.say(f"The host {how} and starts again in {delay_s:g} s (log: {self._folder.host_log}).")
 
-    def _start_failure(self, how: str) -> KasparError:
-        problem = self._host.last_problem()
-        if problem is not None and problem.startswith("kaspar: "):
-            return KasparError(problem.removeprefix("kaspar: "))
-        return KasparError(f"the host {how}: {problem} (log: {self._folder.host_log})")
+    def _problem(self, how: str) -> str:
+        """Why the host has ended: its last words, if these are a sentence for people."""
+        words = self._host.last_problem() or ""
+        return words.removeprefix("kaspar: ") if words.startswith("kaspar: ") else f"the host {how}"
 
     def _start_again(self, now: float) -> None:
         try:

@@ -13,9 +13,10 @@ which each record is a micro-batch of its own: every update is emitted.
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 from kaspar.streams.errors import StreamsError
+from kaspar.streams.operators.processors import Record
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.byte_store import OverlayStore
@@ -26,19 +27,7 @@ from kaspar.streams.topology.task import MapSide, Row, ShuffledOutput, Task
 from kaspar.streams.topology.topology import Topology
 from kaspar.streams.windows import Duration, milliseconds
 
-K = TypeVar("K")
-V = TypeVar("V")
-
 _DEFAULTS = {"application.id": "test", "bootstrap.servers": "test:0"}
-
-
-class TestRecord(NamedTuple, Generic[K, V]):
-    key: K
-    value: V
-    timestamp: int
-    headers: Headers = ()
-
-    __test__ = False  # not a test, whatever pytest thinks of its name
 
 
 class TopologyTestDriver:
@@ -273,28 +262,29 @@ class TestOutputTopic:
     def is_empty(self) -> bool:
         return not self._records
 
-    def read_record(self) -> TestRecord[Any, Any]:
+    def read_record(self) -> Record:
         if not self._records:
             raise StreamsError(f"There is no further record in topic {self._topic}.")
         key, value, timestamp, headers, _ = self._records.popleft()
-        return TestRecord(
+        return Record(
             self._key_serde.deserialize(self._topic, key),
             self._value_serde.deserialize(self._topic, value),
             timestamp,
-            headers or (),
+            tuple(headers or ()),
         )
 
     def read_key_value(self) -> tuple[Any, Any]:
-        return self.read_record()[:2]
+        record = self.read_record()
+        return record.key, record.value
 
     def read_value(self) -> Any:
         return self.read_record().value
 
-    def read_records_to_list(self) -> list[TestRecord[Any, Any]]:
+    def read_records_to_list(self) -> list[Record]:
         return [self.read_record() for _ in range(len(self._records))]
 
     def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
-        return [record[:2] for record in self.read_records_to_list()]
+        return [(record.key, record.value) for record in self.read_records_to_list()]
 
     def read_values_to_list(self) -> list[Any]:
         return [record.value for record in self.read_records_to_list()]

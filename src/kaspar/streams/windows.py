@@ -41,12 +41,17 @@ class EmitStrategy(enum.Enum):
 
 def milliseconds(duration: Duration, name: str) -> int:
     """Raises TopologyError unless it is a duration of whole milliseconds that is not negative."""
+    duration_ms = _signed_milliseconds(duration, name)
+    if duration_ms < 0:
+        raise TopologyError(f"{name} must not be negative, and {duration_ms} ms is.")
+    return duration_ms
+
+
+def _signed_milliseconds(duration: Duration, name: str) -> int:
     if isinstance(duration, timedelta):
         duration = duration // timedelta(milliseconds=1)
     if isinstance(duration, bool) or not isinstance(duration, int):
         raise TopologyError(f"{name} must be a timedelta or a number of milliseconds, not {duration!r}.")
-    if duration < 0:
-        raise TopologyError(f"{name} must not be negative, and {duration} ms is.")
     return duration
 
 
@@ -139,7 +144,8 @@ class SessionWindows:
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
     """How far apart the timestamps of two records may be to be joined: the other's is between `before_ms` before and
-    `after_ms` after that of this side."""
+    `after_ms` after that of this side. One of the two may be negative: with before(-5) the other one is at least 5 ms
+    later."""
 
     before_ms: int
     after_ms: int
@@ -150,14 +156,22 @@ class JoinWindows:
         difference_ms = milliseconds(difference, "The time difference")
         return cls(difference_ms, difference_ms)
 
-    def before(self, before: Duration) -> Self:
-        return replace(self, before_ms=milliseconds(before, "The time before"))
+    def before(self, before: Duration) -> "JoinWindows":
+        return self._not_empty(replace(self, before_ms=_signed_milliseconds(before, "The time before")))
 
-    def after(self, after: Duration) -> Self:
-        return replace(self, after_ms=milliseconds(after, "The time after"))
+    def after(self, after: Duration) -> "JoinWindows":
+        return self._not_empty(replace(self, after_ms=_signed_milliseconds(after, "The time after")))
 
     def grace(self, grace: Duration) -> Self:
         return replace(self, grace_ms=milliseconds(grace, "The grace period"))
+
+    @staticmethod
+    def _not_empty(windows: "JoinWindows") -> "JoinWindows":
+        if windows.size_ms < 0:
+            raise TopologyError(
+                f"Windows from {windows.before_ms} ms before to {windows.after_ms} ms after a record contain nothing."
+            )
+        return windows
 
     @property
     def size_ms(self) -> int:

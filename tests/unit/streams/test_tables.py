@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kaspar.streams import StreamsBuilder, Topology, TopologyTestDriver, ValueTransformer, serdes
+from kaspar.streams import Record, StreamsBuilder, Topology, TopologyTestDriver, ValueTransformer, serdes
 
 Pairs = list[tuple[Any, Any]]
 
@@ -41,8 +41,8 @@ def test_an_aggregate_has_the_latest_timestamp_of_its_records() -> None:
         lines.pipe_input("a", "x", 10)
         lines.pipe_input("a", "y", 5)
         assert driver.create_output_topic("out").read_records_to_list() == [
-            ("a", "x", 10, ()),
-            ("a", "xy", 10, ()),
+            Record("a", "x", 10),
+            Record("a", "xy", 10),
         ]
 
 

@@ -33,10 +33,10 @@ class TaskProgram(Protocol):
         """From the rows of the task to the rows to write, which have the columns of the sink (writing/schema.py)."""
 
     def finished(self, message: WriterCommitMessage, end_offsets: "Mapping[TopicPartition, int]") -> bytes:
-        """Called once everything is stored, before anything is published. The result reaches the driver.
+        """Called once everything is stored; exactly once, nothing is published yet. The result reaches the driver.
 
-        `end_offsets` are those of TaskWriter. If this raises, the attempt counts as lost: what it wrote exactly once is
-        aborted when the batch is decided.
+        `end_offsets` are those of TaskWriter. If this raises, the attempt counts as lost: what it wrote is aborted when
+        the batch is decided, and at least once it stays.
         """
 
 

@@ -1,7 +1,7 @@
 """Grouped streams: count, reduce, aggregate; cogroups; and the same by windows."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from kaspar.streams.dsl.kstream import KStream
 from kaspar.streams.dsl.ktable import KTable
@@ -87,6 +87,12 @@ class KGroupedStream:
     def cogroup(self, aggregator: Aggregator) -> "CogroupedKStream":
         """Begin an aggregate over several grouped streams: see CogroupedKStream."""
         return CogroupedKStream().cogroup(self, aggregator)
+
+    @overload
+    def windowed_by(self, windows: TimeWindows | SlidingWindows) -> "WindowedKStream": ...
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedKStream": ...
 
     def windowed_by(
         self, windows: TimeWindows | SlidingWindows | SessionWindows
@@ -174,6 +180,12 @@ class CogroupedKStream:
         graph.add(merged, nodes)
         graph.connect(merged, spec.name)
         return KTable(graph, merged, key_serde, spec.value_serde)
+
+    @overload
+    def windowed_by(self, windows: TimeWindows | SlidingWindows) -> "WindowedCogroupedKStream": ...
+
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> "SessionWindowedCogroupedKStream": ...
 
     def windowed_by(
         self, windows: TimeWindows | SlidingWindows | SessionWindows

@@ -201,7 +201,8 @@ class KTable:
         return self._derived(node, spec, given.value_serde or self.value_serde)
 
     def _derived(self, node: tables.TableNode, spec: StoreSpec | None, value_serde: Serde[Any] | None) -> "KTable":
-        node.input_serdes = self.key_serde, self.value_serde
+        # It receives changes; where values have no serde, a shuffle passes changes on as it passes any value.
+        node.input_serdes = self.key_serde, None if self.value_serde is None else ChangeSerde(self.value_serde)
         self.graph.add(node, [self.node])
         if spec is not None:
             self.graph.add_store(spec, [node])

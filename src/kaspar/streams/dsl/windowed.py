@@ -18,6 +18,7 @@ from kaspar.streams.operators.windowed_tables import WindowedTable
 from kaspar.streams.serdes import Serde, long
 from kaspar.streams.stores.kinds import SESSION, TIMESTAMPED_WINDOW
 from kaspar.streams.stores.spec import StoreSpec
+from kaspar.streams.stores.time_ordered import TIME_ORDERED
 from kaspar.streams.topology.graph import Graph
 from kaspar.streams.windows import (
     Duration,
@@ -201,6 +202,9 @@ class SessionWindowedKStream:
     ) -> KTable:
         graph = self.grouped.graph
         spec = _session_store(graph, given.or_serdes(self.grouped.stream.key_serde), self.windows, retention, prefix)
+        if self.emits is EmitStrategy.ON_WINDOW_CLOSE:
+            # A session is still open when its end is exactly the retention ago, but then a store no longer returns it.
+            spec = replace(spec, retention_ms=max(spec.retention_ms, self.windows.retention_ms + 1))
         node = SessionWindowAggregate(
             graph.new_name(prefix, name), spec.name, self.windows, initializer, aggregator, merger, self.emits
         )
@@ -330,6 +334,8 @@ def _keys_of(spec: StoreSpec) -> WindowedKeys:
 def _attached(grouped: "KGroupedStream", node: WindowedTable, spec: StoreSpec) -> KTable:
     grouped.attach(node, spec.name)
     grouped.graph.add_store(spec, [node])
+    if node.emit_strategy is EmitStrategy.ON_WINDOW_CLOSE:
+        grouped.graph.add_store(StoreSpec(node.closing_store, TIME_ORDERED, spec.key_serde, spec.value_serde), [node])
     return KTable(grouped.graph, node, _keys_of(spec), spec.value_serde)
 
 

@@ -11,8 +11,7 @@ batch belongs in a store; schedules go on by themselves.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.topology.context import Headers, TaskContext
@@ -21,24 +20,25 @@ from kaspar.streams.topology.punctuation import PunctuationType, Schedule
 from kaspar.streams.windows import Duration, milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
+    """A record, as processors receive and forward it."""
+
     key: Any
     value: Any
     timestamp: int
     headers: Headers = ()
 
     def with_key(self, key: Any) -> "Record":
-        return replace(self, key=key)
+        return self._replace(key=key)
 
     def with_value(self, value: Any) -> "Record":
-        return replace(self, value=value)
+        return self._replace(value=value)
 
     def with_timestamp(self, timestamp: int) -> "Record":
-        return replace(self, timestamp=timestamp)
+        return self._replace(timestamp=timestamp)
 
     def with_headers(self, headers: Headers) -> "Record":
-        return replace(self, headers=tuple(headers))
+        return self._replace(headers=tuple(headers))
 
 
 class Processor:

@@ -37,6 +37,8 @@ class SlidingWindowAggregate(TimeWindowedTable):
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         clock, grace_ms, difference_ms = context.clock(self.name), self.windows.grace_ms, self.windows.difference_ms
+        closing = self.closing_windows(context, forward)
+        emit = forward if closing is None else closing.updated
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
             if key is None or value is None:
@@ -44,12 +46,14 @@ class SlidingWindowAggregate(TimeWindowedTable):
                 return
             if timestamp > clock.now:
                 clock.now = timestamp
+                if closing is not None:
+                    closing.close(timestamp - grace_ms - 1)
             close_time = clock.now - grace_ms
             if timestamp + 1 + difference_ms <= close_time:
                 context.drop(LATE)
                 late_record(context, timestamp)
                 return
-            step = _Step(self, context, forward, key, value, timestamp, close_time)
+            step = _Step(self, context, emit, key, value, timestamp, close_time)
             if timestamp < difference_ms:
                 step.process_early()
             else:
@@ -185,10 +189,7 @@ class _Step:
             return
         self.is_late = False
         new = self._node.aggregator(self._key, self._value, aggregate)
-        if new is None and old is None:
-            return  # nobody has heard of this window
-        if new is None or latest < self._timestamp:
-            latest = self._timestamp
+        latest = max(latest, self._timestamp)
         self._store.put(self._key, (new, latest), start)
         self._forward(self._windowed(start), (new, old if self._node.sends_old_values else None), latest)
 

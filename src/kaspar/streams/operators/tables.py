@@ -179,6 +179,8 @@ class TableFilter(DerivedTable):
         super().__init__(name, parent, store)
         self.predicate = predicate
         self.negated = negated
+        # Where the parent has a store, old values cost little and spare tombstones for keys that never passed.
+        self.sends_old_values = parent.send_old_values(force=False)
 
     def computed(self, context: TaskContext) -> Callable[[Any, Any], Any]:
         predicate, negated = self.predicate, self.negated

@@ -6,14 +6,18 @@ window: the aggregator is called for values of None, too, as in Kafka.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from kaspar.base.named_tuples import new_tuple
+from kaspar.streams.operators.closing_windows import ClosingWindows
 from kaspar.streams.operators.late_records import LATE, late_record
 from kaspar.streams.operators.windowed_tables import TimeWindowedTable
 from kaspar.streams.topology.context import TaskContext
 from kaspar.streams.topology.node import Receiver
 from kaspar.streams.windows import EmitStrategy, TimeWindows, Window, Windowed
+
+Update: TypeAlias = Callable[[Any, Any, int, Window], None]
+"""Adds a record to one window: its key, value, timestamp, and the window."""
 
 
 class TimeWindowAggregate(TimeWindowedTable):
@@ -32,12 +36,13 @@ class TimeWindowAggregate(TimeWindowedTable):
         self.aggregator = aggregator
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        update = self._updating(context, forward)
+        closing = self.closing_windows(context, forward)
+        update = self._updating(context, forward if closing is None else closing.updated)
         if self.windows.advance_ms == self.windows.size_ms:
-            return self._tumbling(context, update)
-        return self._hopping(context, update)
+            return self._tumbling(context, update, closing)
+        return self._hopping(context, update, closing)
 
-    def _tumbling(self, context: TaskContext, update: Callable[[Any, Any, int, Window], None]) -> Receiver:
+    def _tumbling(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, grace_ms, size_ms = context.clock(self.name), self.windows.grace_ms, self.windows.size_ms
         window = Window(0, size_ms)
 
@@ -48,6 +53,8 @@ class TimeWindowAggregate(TimeWindowedTable):
                 return
             if timestamp > clock.now:
                 clock.now = timestamp
+                if closing is not None:
+                    closing.close(timestamp - grace_ms)
             start = timestamp - timestamp % size_ms
             if start != window[0]:
                 window = Window(start, start + size_ms)
@@ -59,17 +66,25 @@ class TimeWindowAggregate(TimeWindowedTable):
 
         return receive
 
-    def _hopping(self, context: TaskContext, update: Callable[[Any, Any, int, Window], None]) -> Receiver:
+    def _hopping(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
         clock, windows, grace_ms = context.clock(self.name), self.windows, self.windows.grace_ms
+        bucket, matching = -1, [Window(0, 0)]
+        # The windows of a timestamp are the same until the next one begins, if the size is a multiple of the advance.
+        step_ms = windows.advance_ms if windows.size_ms % windows.advance_ms == 0 else 1
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
+            nonlocal bucket, matching
             if key is None:
                 context.drop("null-key")
                 return
             if timestamp > clock.now:
                 clock.now = timestamp
+                if closing is not None:
+                    closing.close(timestamp - grace_ms)
+            if timestamp // step_ms != bucket:
+                bucket, matching = timestamp // step_ms, list(windows.windows_for(timestamp))
             close_time, is_late = clock.now - grace_ms, True
-            for window in windows.windows_for(timestamp):
+            for window in matching:
                 if window[1] > close_time:
                     is_late = False
                     update(key, value, timestamp, window)
@@ -80,25 +95,22 @@ class TimeWindowAggregate(TimeWindowedTable):
 
         return receive
 
-    def _updating(self, context: TaskContext, forward: Receiver) -> Callable[[Any, Any, int, Window], None]:
+    def _updating(self, context: TaskContext, emit: Receiver) -> Update:
         store = context.store(self.store)
-        fetch, put = store.fetch, store.put
+        fetch_row, put_row = store.fetch_row, store.put_row
         initializer, aggregator, sends_old = self.initializer, self.aggregator, self.sends_old_values
 
         def update(key: Any, value: Any, timestamp: int, window: Window) -> None:
-            start = window[0]
-            found = fetch(key, start)
+            row, found = fetch_row(key, window[0])
             if found is None:
                 old, latest = None, timestamp
                 new = aggregator(key, value, initializer())
-                if new is None:
-                    return  # nobody has heard of this window
             else:
                 old, latest = found
                 new = aggregator(key, value, old)
-                if latest < timestamp or new is None:
+                if latest < timestamp:
                     latest = timestamp
-            put(key, (new, latest), start)
-            forward(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
+            put_row(row, new, latest)
+            emit(new_tuple(Windowed, (key, window)), (new, old if sends_old else None), latest)
 
         return update

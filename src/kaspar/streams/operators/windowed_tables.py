@@ -6,22 +6,36 @@ windowed key is a fetch by its window.
 
 from typing import Any
 
+from kaspar.streams.operators.closing_windows import ClosingWindows
 from kaspar.streams.operators.tables import Getter, TableNode
 from kaspar.streams.stores.typed import ValueAndTimestamp
 from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.node import Receiver
 from kaspar.streams.windows import EmitStrategy, Windowed
 
 
 class WindowedTable(TableNode):
     """The result of an aggregate by windows, kept in a store."""
 
-    def __init__(self, name: str, store: str, grace_ms: int, emit_strategy: EmitStrategy) -> None:
+    def __init__(self, name: str, store: str, closes_after_ms: int, emit_strategy: EmitStrategy) -> None:
         super().__init__(name)
         self.store = store
         self.stores = [store]
-        self.suppress_ms = grace_ms
-        """How long after the end of a window its result is final (GraphGraceSearchUtil)."""
+        self.closes_after_ms = closes_after_ms
+        """How long after its end a window is closed, and its result final: the grace period; for sessions the gap, too
+        (GraphGraceSearchUtil)."""
         self.emit_strategy = emit_strategy
+
+    @property
+    def closing_store(self) -> str:
+        """The store of the open windows, where only final results are emitted."""
+        return f"{self.store}-closing"
+
+    def closing_windows(self, context: TaskContext, forward: Receiver) -> ClosingWindows | None:
+        """None where every update is emitted."""
+        if self.emit_strategy is EmitStrategy.ON_WINDOW_UPDATE:
+            return None
+        return ClosingWindows(context.store(self.closing_store), self.getter(context), forward)
 
     def send_old_values(self, *, force: bool) -> bool:
         self.sends_old_values = True

@@ -38,6 +38,9 @@ class ByteStore(Snapshot, Protocol):
 
     def delete_range(self, first: bytes | None, last: bytes | None) -> None: ...
 
+    def first_row(self, first: bytes | None, last: bytes | None, *, reverse: bool = False) -> Row | None:
+        """The first row that `range` would show, at the cost of one look-up."""
+
 
 class OverlayStore:
     """A ByteStore of changes over a snapshot. Without a snapshot it is a map in memory, which keeps no deletions.
@@ -72,6 +75,16 @@ class OverlayStore:
             rows = _without(rows, tuple(self.deleted_ranges))
         return _merged(rows, changed, reverse) if changed else rows
 
+    def first_row(self, first: bytes | None, last: bytes | None, *, reverse: bool = False) -> Row | None:
+        changes = self.changes
+        changed = ((key, changes[key]) for key in self._sorted_keys().irange(first, last, (True, False), reverse))
+        if self._base is None:
+            return next(_present(changed), None)
+        rows = self._base.range(first, last, reverse=reverse)
+        if self.deleted_ranges:
+            rows = _without(rows, tuple(self.deleted_ranges))
+        return next(_merged(rows, changed, reverse), None)
+
     def delete_range(self, first: bytes | None, last: bytes | None) -> None:
         if self._sorted:
             keys = self._sorted_keys()
@@ -103,7 +116,9 @@ class OverlayStore:
         """All keys of `changes`. A dict keeps its keys in the order of their insertion, so the new ones come last."""
         changes, keys = self.changes, self._sorted
         new = len(changes) - len(keys)
-        if new:
+        if new == 1:
+            keys.add(next(reversed(changes)))
+        elif new:
             keys.update(islice(reversed(changes), new))
         return keys
 
@@ -142,7 +157,7 @@ def _without(rows: Iterator[Row], deleted: tuple[KeyRange, ...]) -> Iterator[Row
     return (row for row in rows if not any(_is_within(row[0], *each) for each in deleted))
 
 
-def _merged(rows: Iterator[Row], changed: list[tuple[bytes, bytes | None]], reverse: bool) -> Iterator[Row]:
+def _merged(rows: Iterator[Row], changed: Iterable[tuple[bytes, bytes | None]], reverse: bool) -> Iterator[Row]:
     """Both in the same order; a changed row replaces one with its key."""
     changes = iter(changed)
     change = next(changes, None)

@@ -12,10 +12,9 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client import Client
-from kaspar.client.fetching import Fetched, OffsetGone, fetch_ahead
+from kaspar.client.fetching import OffsetGone, fetch_ahead
 from kaspar.protocol.isolation_level import READ_COMMITTED
-from kaspar.records import Record, iter_batch
-from kaspar.records.core.batch_selection import BatchSelector
+from kaspar.records import Record, iter_visible
 
 META_HEADER: Final = "kaspar.meta"
 
@@ -32,7 +31,8 @@ class ChangelogReader(Protocol):
         """The committed records from the one offset to below the other, in order, some at a time.
 
         Offset 0 stands for the beginning of the changelog, wherever that is today. Raises ChangelogTruncated if the
-        records do not begin at another `from_offset`, and another KasparError if `to_offset` is not reached in time.
+        records do not begin at another `from_offset`, and another KasparError or an OSError if `to_offset` is not
+        reached in time.
         """
 
 
@@ -72,19 +72,6 @@ class ChangelogTopics:
             yield from self._committed(topic_partition, gone.log_start, to_offset)
 
     def _committed(self, partition: TopicPartition, start: int, until: int) -> Iterator[Sequence[Record]]:
-        selector = BatchSelector()
         for fetched in fetch_ahead(self._client, partition, start, until=until, isolation_level=READ_COMMITTED):
-            if records := _selected(selector, fetched, start, until):
+            if records := list(iter_visible(fetched.records, fetched.aborted, start, until)):
                 yield records
-
-
-def _selected(selector: BatchSelector, fetched: Fetched, start: int, until: int) -> list[Record]:
-    records: list[Record] = []
-    selector.give(fetched.records, fetched.aborted)
-    while (header := selector.select(start, until)) is not None:
-        records += [
-            record
-            for record in iter_batch(fetched.records, selector.position, header)
-            if start <= record.offset < until
-        ]
-    return records

@@ -130,16 +130,16 @@ def _cut(graph: Graph) -> None:
 def _replace_by_topic(graph: Graph, node: Repartition) -> Source:
     topic = node.name if node.name.endswith(_REPARTITION) else node.name + _REPARTITION
     del graph.nodes[node.name]
-    serdes = {"key_serde": node.key_serde, "value_serde": node.value_serde}
     sink = Sink(
         f"{node.name}-sink",
         topic,
-        **serdes,
+        key_serde=node.key_serde,
+        value_serde=node.value_serde,
         internal=True,
         partitions=node.partitions,
         partitioner=node.partitioner,
     )
-    source = InternalSource(f"{node.name}-source", [topic], **serdes)
+    source = InternalSource(f"{node.name}-source", [topic], key_serde=node.key_serde, value_serde=node.value_serde)
     graph.nodes[sink.name], graph.nodes[source.name] = sink, source
     sink.parents, source.children = node.parents, node.children
     for parent in node.parents:

@@ -80,7 +80,7 @@ def test_views_are_joined_with_profiles_and_earlier_searches() -> None:
         else:
             known = profiles.get(user, {})
             view = {"page": value["page"], "name": known.get("name"), "city": known.get("city")}
-            found = [terms for searched_at, terms in searches[user] if at - 5000 <= searched_at]
+            found: list[str | None] = [terms for searched_at, terms in searches[user] if at - 5000 <= searched_at]
             expected += [(user, {**view, "searched_for": terms}) for terms in found or [None]]
     # Views without a search wait until it is certain that there is none: the last ones still do.
     missing = Counter(map(str, expected)) - Counter(map(str, written))

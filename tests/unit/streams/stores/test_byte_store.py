@@ -146,3 +146,18 @@ def test_the_number_of_entries_is_exact_in_memory_and_an_estimate_over_a_base() 
     store = over_base(a="1", b="2")
     store.put(b"c", b"3")
     assert store.approximate_num_entries() == 3
+
+
+def test_the_first_row_is_that_of_the_range() -> None:
+    store = over_base(a="1", b="2", d="4")
+    store.put(b"a", None)
+    store.put(b"c", b"3")
+    store.put(b"e", None)
+    for bounds in ((None, None), (b"a", b"b"), (b"b", b"c"), (b"bb", None), (b"d", b"d"), (b"e", None)):
+        for reverse in (False, True):
+            rows = list(store.range(*bounds, reverse=reverse))
+            assert store.first_row(*bounds, reverse=reverse) == next(iter(rows), None)
+    store.delete_range(None, b"c")
+    assert store.first_row(None, None) == (b"c", b"3")
+    assert in_memory(a="1", b="2").first_row(None, None, reverse=True) == (b"b", b"2")
+    assert in_memory().first_row(None, None) is None

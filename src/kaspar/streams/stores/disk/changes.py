@@ -12,7 +12,7 @@ from kaspar.records import Record
 from kaspar.streams.stores.changelog import ChangelogReader, ChangelogTruncated, meta_of
 from kaspar.streams.stores.disk.deltas import Delta, same_version
 from kaspar.streams.stores.disk.environment import Environment, StoredState
-from kaspar.streams.stores.disk.rows import lmdb_bounds, lmdb_key, lmdb_row, store_prefix, store_row
+from kaspar.streams.stores.disk.rows import MAX_PLAIN_SIZE, lmdb_bounds, lmdb_key, lmdb_row, store_prefix, store_row
 from kaspar.streams.stores.spec import StoreSpec
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def _prepare(environment: Environment, specs: Iterable[StoreSpec], wanted: Mappi
         for spec in specs:
             end = writer.ends.get(spec.name, 0)
             is_lost = not spec.is_logged and end != (wanted or {}).get(spec.name, -1)
+            if is_lost and end:
+                _log.warning("a store without a changelog has lost its entries", store=spec.name)
             if is_lost or writer.layouts.get(spec.name, spec.layout) != spec.layout:
                 writer.delete_range(spec.name, None, None)
                 writer.ends[spec.name] = 0
@@ -151,7 +153,11 @@ class _Writer:
 
     def put(self, store: str, changes: Mapping[bytes, bytes | None]) -> None:
         prefix = self._prefix(store)
-        rows = [lmdb_row(prefix, key, value) for key, value in changes.items() if value is not None]
+        rows = [
+            (prefix + key, value) if len(key) <= MAX_PLAIN_SIZE else lmdb_row(prefix, key, value)
+            for key, value in changes.items()
+            if value is not None
+        ]
         rows.sort()  # neighbours are written to the same page
         with self._transaction.cursor() as cursor:
             cursor.putmulti(rows)
@@ -163,7 +169,7 @@ class _Writer:
         low, high, _ = lmdb_bounds(self._prefix(store), first, last)
         with self._transaction.cursor() as cursor:
             is_placed = cursor.set_range(low)
-            while is_placed and cursor.key() < high:
+            while is_placed and low <= cursor.key() < high:  # behind the last row of all the key is empty
                 key = store_row(*cursor.item())[0]
                 if (first is None or key >= first) and (last is None or key < last):
                     is_placed = cursor.delete()

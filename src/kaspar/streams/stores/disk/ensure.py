@@ -37,11 +37,10 @@ def ensure(
     Several processes may do this at a time. The caller closes the state.
     """
     specs = tuple(specs)
-    state = read_state(directory)
+    directory = directory.resolve()  # LMDB must not open it twice by two names
+    state = _state_at(directory, wanted, specs, or_later=or_later)
     if state is not None:
-        if state.is_at(wanted, specs, or_later=or_later):
-            return state
-        state.close()
+        return state
     with partition_lock(directory):
         if or_later:
             state = PartitionState(open_environment(directory))
@@ -53,6 +52,20 @@ def ensure(
         except StateDamaged as damage:
             _log.warning("the state of a partition is rebuilt", directory=directory, reason=damage)
             return _brought_to(open_environment(directory), partition, specs, wanted, reader)
+
+
+def _state_at(
+    directory: Path, wanted: Mapping[str, int], specs: tuple[StoreSpec, ...], *, or_later: bool
+) -> PartitionState | None:
+    """The wanted version, if this process has it open."""
+    try:
+        state = read_state(directory)
+    except StateDamaged:
+        return None
+    if state is not None and not state.is_at(wanted, specs, or_later=or_later):
+        state.close()
+        return None
+    return state
 
 
 def _brought_to(

@@ -24,6 +24,15 @@ FORMAT: Final = 1
 MAP_SIZE: Final = 256 * 1024**3
 """Address space, not memory or disk."""
 
+DAMAGE: Final = (
+    lmdb.CorruptedError,
+    lmdb.InvalidError,
+    lmdb.PageNotFoundError,
+    lmdb.PanicError,
+    lmdb.VersionMismatchError,
+)
+"""LMDB's errors that are about the files themselves."""
+
 _MAX_READERS = 1024
 _OWN_ROWS: Final = store_prefix(0)
 _FORMAT_KEY: Final = _OWN_ROWS + b"format"
@@ -54,7 +63,7 @@ class Environment:
     """The LMDB environment of one partition."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises lmdb.Error if the files are damaged."""
+        """Raises one of DAMAGE if the files are damaged, and StreamsError if they cannot be opened otherwise."""
         self.directory = directory
         self.users = 0
         """How many read transactions are open."""
@@ -64,15 +73,20 @@ class Environment:
         if not self.data_file.exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             self._mark.before_write()
-        self.lmdb = lmdb.open(
-            str(self._folder),
-            map_size=MAP_SIZE,
-            sync=False,
-            metasync=False,
-            meminit=False,
-            readahead=False,
-            max_readers=_MAX_READERS,
-        )
+        try:
+            self.lmdb = lmdb.open(
+                str(self._folder),
+                map_size=MAP_SIZE,
+                sync=False,
+                metasync=False,
+                meminit=False,
+                readahead=False,
+                max_readers=_MAX_READERS,
+            )
+        except DAMAGE:
+            raise
+        except lmdb.Error as error:
+            raise StreamsError(f"the state in {directory} cannot be opened: {error}") from error
         try:
             self.lmdb.reader_check()
             self._check_size()
@@ -80,7 +94,7 @@ class Environment:
         except BaseException:
             self.lmdb.close()
             raise
-        self.inode = inode(self.data_file)
+        self.identity = identity(self.data_file)
 
     @property
     def data_file(self) -> Path:
@@ -88,18 +102,23 @@ class Environment:
 
     def is_current(self) -> bool:
         """False if the files that are open here were discarded, or are to be."""
-        return self.inode == inode(self.data_file) and self._mark.is_trusted()
+        return self.identity == identity(self.data_file) and self._mark.is_trusted()
 
     def seconds_since_write(self) -> float:
         return time.time() - self.data_file.stat().st_mtime
 
     def begin_reading(self) -> "Transaction":
         with self._users_lock:
-            transaction = self.lmdb.begin()
+            try:
+                transaction = self.lmdb.begin()
+            except lmdb.ReadersFullError:
+                self.lmdb.reader_check()  # killed processes have left their slots behind
+                transaction = self.lmdb.begin()
             self.users += 1
             return transaction
 
     def end_reading(self, transaction: "Transaction") -> None:
+        """Once for each transaction."""
         with self._users_lock:
             transaction.abort()
             self.users -= 1
@@ -118,6 +137,7 @@ class Environment:
     def writing(self) -> "Iterator[Transaction]":
         """A write transaction. It is committed unless the block raises."""
         try:
+            self.lmdb.reader_check()  # pages that only a killed process read can be used again
             with self.lmdb.begin(write=True) as transaction:
                 self._mark.before_write()
                 if transaction.get(_FORMAT_KEY) is None:
@@ -127,7 +147,7 @@ class Environment:
             raise StreamsError(
                 f"the state in {self.directory} has reached its limit of {MAP_SIZE // 1024**3} GiB: use more partitions"
             ) from error
-        except (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError) as error:
+        except DAMAGE as error:
             raise self.on_damage(error) from error
         except lmdb.Error as error:
             raise StreamsError(f"the state in {self.directory} cannot be written: {error}") from error
@@ -176,8 +196,10 @@ def boot_mark(directory: Path) -> BootMark:
     return BootMark(directory / "boot")
 
 
-def inode(file: Path) -> int | None:
+def identity(file: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever its path; None if there is none."""
     try:
-        return file.stat().st_ino
+        found = file.stat()
     except FileNotFoundError:
         return None
+    return found.st_dev, found.st_ino

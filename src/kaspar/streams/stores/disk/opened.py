@@ -1,8 +1,8 @@
 """The environments that this process has open, one for each partition, and when their files are discarded.
 
 LMDB forbids to open an environment twice in a process, and to use one in a forked process. So they are opened once and
-kept; before a fork those that nobody uses are closed. Files that are damaged, or that did not survive a crash of the
-machine, are removed with a line in the log: they are a cache.
+kept, up to a number; before a fork those that nobody uses are closed. Files that are damaged, or that did not survive a
+crash of the machine, are removed with a line in the log: they are a cache.
 
 Whoever opens, discards or writes the files of a partition holds its lock, which is one for all processes.
 """
@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import lmdb
-
 from kaspar.base.log import get_log
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.stores.disk.deltas import delta_folder
-from kaspar.streams.stores.disk.environment import Environment, boot_mark, folder, inode
+from kaspar.streams.stores.disk.environment import DAMAGE, Environment, boot_mark, folder, identity
 from kaspar.streams.stores.disk.partition_state import PartitionState
+
+MAX_OPEN = 64
+"""Environments that are kept open though nobody uses them. Each has two open files."""
 
 _log = get_log(__name__)
 
@@ -29,13 +30,18 @@ _log = get_log(__name__)
 class _Opened:
     def __init__(self) -> None:
         self.environments: dict[Path, Environment] = {}
+        """The one that was used last is the last."""
         self.lock = threading.RLock()
         self.inherited: list[Environment] = []
 
     def before_fork(self) -> None:
         self.lock.acquire()
+        self.close_unused(0)
+
+    def close_unused(self, kept: int) -> None:
+        """Close those that nobody uses, the longest unused first, until not more than `kept` are open."""
         for directory, environment in list(self.environments.items()):
-            if not environment.users:
+            if len(self.environments) > kept and not environment.users:
                 environment.lmdb.close()
                 del self.environments[directory]
 
@@ -76,7 +82,10 @@ def read_state(directory: Path) -> PartitionState | None:
     """The present version of a partition, if this process has it open."""
     with _opened.lock:
         environment = opened_environment(directory)
-        return None if environment is None else PartitionState(environment)
+        if environment is None:
+            return None
+        _opened.environments[directory] = _opened.environments.pop(directory)
+        return PartitionState(environment)
 
 
 def open_environment(directory: Path) -> Environment:
@@ -89,21 +98,24 @@ def open_environment(directory: Path) -> Environment:
         data_file = folder(directory) / "data.mdb"
         if data_file.exists() and not boot_mark(directory).is_trusted():
             discard(directory, "they were damaged, or did not survive a crash of the machine")
-        if (found := inode(data_file)) is not None and any(each.inode == found for each in _opened.inherited):
+        found = identity(data_file)
+        if found is not None and any(each.identity == found for each in _opened.inherited):
             raise StreamsError(
                 f"the state in {directory} was in use when this process was forked, and cannot be opened in it"
             )
         try:
             environment = Environment(directory)
-        except lmdb.Error as error:
+        except DAMAGE as error:
             discard(directory, str(error))
             environment = Environment(directory)
+        _opened.close_unused(MAX_OPEN - 1)
         _opened.environments[directory] = environment
         return environment
 
 
 def close_environment(directory: Path, *, sync: bool = True) -> None:
     """Close the environment of a partition in this process. With `sync` its files survive a crash of the machine."""
+    directory = directory.resolve()
     with partition_lock(directory), _opened.lock:
         environment = opened_environment(directory)
         if environment is not None and sync:

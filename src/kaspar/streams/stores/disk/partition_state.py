@@ -17,6 +17,7 @@ class PartitionState:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._transaction = environment.begin_reading()
+        self._is_open = True
         try:
             self._state = environment.state(self._transaction)
         except BaseException:
@@ -48,7 +49,9 @@ class PartitionState:
         return is_version and all(layouts.get(spec.name, spec.layout) == spec.layout for spec in specs)
 
     def close(self) -> None:
-        self._environment.end_reading(self._transaction)
+        if self._is_open:
+            self._is_open = False
+            self._environment.end_reading(self._transaction)
 
     def __enter__(self) -> Self:
         return self

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from kaspar.base.named_tuples import new_tuple
 from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.byte_store import ByteStore, Row
 from kaspar.streams.stores.key_schema import MAX_TIME, SESSION_SUFFIX_SIZE, read_session_suffix, session_suffix
@@ -148,7 +149,7 @@ class SessionStore(Generic[K, V]):
             end, start = read_session_suffix(store_key[-SESSION_SUFFIX_SIZE:])
             if end >= earliest_end and start <= latest_start:
                 key = read_key(topic, store_key[SEGMENT_PREFIX_SIZE:-SESSION_SUFFIX_SIZE])
-                yield Windowed(key, Window(start, end)), read_value(topic, data)
+                yield new_tuple(Windowed, (key, new_tuple(Window, (start, end)))), read_value(topic, data)
 
 
 def _is_within(key: bytes, first: bytes, last: bytes | None) -> bool:

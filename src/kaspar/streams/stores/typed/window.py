@@ -61,6 +61,8 @@ class _Windows(Generic[K, Stored]):
         self._read_key: Callable[[str, bytes], Any] = key_serde.deserialize
         self._write_value = value_serde.serialize
         self._read_value: Callable[[str, bytes], Any] = value_serde.deserialize
+        self._time = time
+        self._retention_ms = retention_ms
         self._segments = Segments(store, retention_ms, time)
         self._to_write, self._to_read = self._segments.to_write, self._segments.to_read
         self._window_size_ms = window_size_ms
@@ -197,7 +199,40 @@ class WindowStore(_Windows[K, V]):
 
 
 class TimestampedWindowStore(_Windows[K, ValueAndTimestamp[V]]):
-    """Kafka's TimestampedWindowStore: the store of a windowed table."""
+    """Kafka's TimestampedWindowStore: the store of a windowed table.
+
+    An aggregate reads a window and then replaces it, for every record: `fetch_row` and `put_row` do what `fetch` and
+    `put` do, but make the key of the row once.
+    """
+
+    _row_start = -1
+    _row_prefix: bytes | None = None
+    _row_suffix = b""
+
+    def fetch_row(self, key: K, window_start: int) -> tuple[bytes | None, ValueAndTimestamp[V] | None]:
+        """The row of the window that starts then, for put_row, and its value. An expired window has no row."""
+        topic = self._topic
+        raw_key = self._write_key(topic, key)
+        if raw_key is None:
+            raise null_key(self.name)
+        if window_start != self._row_start:  # most records are in the window of the one before
+            self._row_start = window_start
+            self._row_prefix = self._to_write(window_start)
+            self._row_suffix = window_suffix(window_start, 0)
+        if self._row_prefix is None:
+            return None, None
+        row = self._row_prefix + raw_key + self._row_suffix
+        data = self._get(row)
+        if data is None or window_start <= self._time.now - self._retention_ms:
+            return row, None
+        value = self._read_value(topic, data[TIMESTAMP_SIZE:])
+        return row, new_tuple(ValueAndTimestamp, (value, read_timestamp(data)[0]))
+
+    def put_row(self, row: bytes | None, value: V | None, timestamp: int) -> None:
+        """A value of None deletes."""
+        if row is not None:
+            data = self._write_value(self._topic, value)
+            self._put(row, None if data is None else write_timestamp(timestamp) + data)
 
     def put(self, key: K, value: tuple[V | None, int] | None, window_start: int) -> None:
         """Any pair of value and timestamp; the value None deletes, too (ValueAndTimestamp.make)."""

@@ -2,14 +2,15 @@
 
 import logging
 import os
-import signal
 from pathlib import Path
 
+import lmdb
 import msgspec
 import pytest
 
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.stores.disk import environment as environments
+from kaspar.streams.stores.disk import opened
 from kaspar.streams.stores.disk.boot_mark import BootMark
 from kaspar.streams.stores.disk.environment import StateDamaged, boot_mark, folder
 from kaspar.streams.stores.disk.opened import close_environment, opened_environment
@@ -87,28 +88,73 @@ def test_damaged_files_are_discarded(partition: Partition, damage: str, caplog: 
         assert "discarded" in caplog.text
 
 
+def test_files_that_cannot_be_opened_are_not_discarded(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise lmdb.DiskError("no space left on device")
+
+    close_environment(partition.directory, sync=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(lmdb, "open", full)
+        with pytest.raises(StreamsError, match="no space left"):
+            partition.ensure()
+    assert partition.contents() == {"a": 1, "b": 2}
+    assert partition.changelog.read_from == []
+
+
+def test_a_partition_may_be_named_by_two_paths(partition: Partition, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(partition.directory)
+    other = Partition(tmp_path / "link", *partition.specs)
+    other.changelog = partition.changelog
+    with partition.ensure():
+        assert other.contents() == {"a": 1, "b": 2}
+    assert partition.changelog.read_from == []
+
+
+def test_not_all_environments_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opened, "MAX_OPEN", 3)
+    partitions = [Partition(tmp_path / str(number), COUNTS, NAMES) for number in range(6)]
+    with partitions[0].ensure(), partitions[1].ensure() as second:
+        for partition in partitions[2:]:
+            partition.ensure().close()
+        partitions[4].ensure().close()
+        partitions[2].ensure().close()
+        is_open = [opened_environment(partition.directory) is not None for partition in partitions]
+        assert is_open == [True, True, True, False, False, False]
+        assert second.snapshot("counts").get(b"a") is None
+
+
+def test_a_state_may_be_closed_twice(partition: Partition) -> None:
+    state = partition.ensure()
+    state.close()
+    state.close()
+    environment = opened_environment(partition.directory)
+    assert environment is not None
+    assert environment.users == 0
+
+
 def test_damage_that_a_task_finds_leads_to_a_rebuild(partition: Partition) -> None:
     environment = opened_environment(partition.directory)
     assert environment is not None
-    import lmdb
-
     assert isinstance(environment.on_damage(lmdb.CorruptedError("bad page")), StateDamaged)
     assert opened_environment(partition.directory) is None
     assert partition.contents() == {"a": 1, "b": 2}
     assert partition.changelog.read_from == [("counts", 0)]
 
 
-def test_damage_found_while_it_is_brought_to_a_version_leads_to_a_rebuild(
-    partition: Partition, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_state_that_cannot_be_decoded_is_rebuilt(
+    partition: Partition, caplog: pytest.LogCaptureFixture, is_closed: bool
 ) -> None:
     environment = opened_environment(partition.directory)
     assert environment is not None
     with environment.writing() as transaction:
         transaction.put(environments._STATE_KEY, b"\xc1")
-    close_environment(partition.directory, sync=False)
+    if is_closed:
+        close_environment(partition.directory, sync=False)
     with caplog.at_level(logging.WARNING):
         assert partition.contents() == {"a": 1, "b": 2}
-    assert "is rebuilt" in caplog.text
+    assert "rebuilt" in caplog.text
+    assert partition.changelog.read_from == [("counts", 0)]
 
 
 def test_a_newer_format_is_refused_with_a_sentence(partition: Partition) -> None:
@@ -121,71 +167,3 @@ def test_a_newer_format_is_refused_with_a_sentence(partition: Partition) -> None
         with pytest.raises(StreamsError, match="has format 2, and this version of Kaspar knows formats up to 1"):
             partition.ensure()
     assert data_file(partition).exists()
-
-
-def test_files_that_another_process_replaced_are_opened_again(partition: Partition) -> None:
-    close_environment(partition.directory, sync=True)
-    assert partition.contents() == {"a": 1, "b": 2}
-    with partition.ensure() as old:
-        in_child(lambda: discard_and_rebuild(partition))
-        partition.batch(c=3)
-        assert partition.contents() == {"a": 1, "b": 2, "c": 3}
-        assert old.ends == {"counts": 2, "names": 0}
-        assert old.snapshot("counts").get(b"c") is None
-
-
-def discard_and_rebuild(partition: Partition) -> None:
-    boot_mark(partition.directory).remove()
-    assert partition.contents() == {"a": 1, "b": 2}
-
-
-def in_child(work: "object") -> None:
-    """Run it in a forked process, as PySpark's workers are."""
-    pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            work()  # type: ignore[operator]
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(pid, 0)[1] == 0
-
-
-def test_a_forked_process_opens_the_state_for_itself(partition: Partition) -> None:
-    def child() -> None:
-        assert partition.contents() == {"a": 1, "b": 2}
-        partition.batch(c=3)
-        assert partition.contents() == {"a": 1, "b": 2, "c": 3}
-
-    in_child(child)
-    for spec in partition.specs:  # the child's records
-        partition.changelog.records.setdefault(spec.name, [])
-    partition.changelog.append("counts", b"c", (3).to_bytes(8), 3)
-    assert partition.contents() == {"a": 1, "b": 2, "c": 3}
-    assert partition.changelog.read_from == []
-
-
-def test_a_state_in_use_is_not_opened_in_a_forked_process(partition: Partition) -> None:
-    def child() -> None:
-        with pytest.raises(StreamsError, match="when this process was forked"):
-            partition.ensure()
-
-    with partition.ensure() as state:
-        in_child(child)
-        assert state.snapshot("counts").get(b"a") is not None
-    in_child(lambda: partition.ensure().close())
-
-
-def test_a_killed_process_leaves_a_state_that_is_used(partition: Partition) -> None:
-    delta = partition.batch(c=3)
-    pid = os.fork()
-    if not pid:
-        try:
-            with partition.ensure(delta.versions.ends):
-                os.kill(os.getpid(), signal.SIGKILL)
-        finally:
-            os._exit(1)
-    assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-    assert partition.contents() == {"a": 1, "b": 2, "c": 3}
-    assert partition.changelog.read_from == []

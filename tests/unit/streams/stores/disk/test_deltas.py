@@ -89,7 +89,7 @@ def test_a_damaged_delta_is_removed_with_a_line_in_the_log(
         case "cut":
             del data[-1]
         case "flipped":
-            data[-1] ^= 1
+            data[data.index(b"empty")] ^= 1
         case "empty":
             data.clear()
         case "format":

@@ -1,0 +1,1 @@
+"""Pipelines on real Spark: programs by themselves, and under the supervisor."""

@@ -1,0 +1,84 @@
+"""A program that runs its pipeline by itself: `python app.py`."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kaspar.base.processes import ProcessId, descendants
+from tests.spark.pipelines.supervised import COUNTING, Counts, wait_until
+
+
+class Alone:
+    def __init__(self, folder: Path) -> None:
+        self.counts = Counts(folder)
+        self._output = folder / "output"
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, COUNTING, folder],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "KASPAR_SPARK_MASTER": "local[1]"},
+            )
+
+    def text(self) -> str:
+        return self._output.read_text()
+
+    def in_a_slow_batch(self) -> "Alone":
+        self.counts.wait_for_more(self.text)
+        (self.counts.folder / "slow").touch()
+        begun = len(self.counts.lines())
+        lines = self.counts.lines
+        wait_until(lambda: len(lines()) > begun and lines()[-1].startswith("start"), "a slow batch runs", self.text)
+        return self
+
+    def ctrl_c(self) -> None:
+        """As a terminal sends it: to the JVM and the workers too."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Alone]:
+    running = Alone(tmp_path / "alone")
+    yield running
+    if running.process.poll() is None:
+        os.killpg(running.process.pid, signal.SIGKILL)
+        running.process.wait()
+
+
+def test_program_restarts_a_failed_query_and_ctrl_c_lets_the_micro_batch_finish(alone: Alone) -> None:
+    alone.counts.wait_for_more(alone.text)
+    (alone.counts.folder / "fail").touch()
+    wait_until(lambda: "ValueError: told to fail in alone" in alone.text(), "the reason is shown", alone.text)
+    alone.in_a_slow_batch().ctrl_c()
+    assert alone.process.wait(60) == 0
+    assert alone.counts.lines()[-1].startswith("end")
+    assert alone.counts.lines("session")[-1] == "returned"
+    assert "Traceback" not in alone.text()
+
+
+@pytest.mark.long
+def test_second_ctrl_c_ends_it_at_once(alone: Alone) -> None:
+    alone.in_a_slow_batch().ctrl_c()
+    wait_until(lambda: alone.process.poll() is None, "it goes on")
+    alone.ctrl_c()
+    assert alone.process.wait(10) == 130
+    assert alone.counts.lines()[-1].startswith("start")
+
+
+@pytest.mark.long
+def test_program_ends_with_its_jvm(alone: Alone) -> None:
+    alone.counts.wait_for_more(alone.text)
+    (jvm, *_) = [each for each in descendants(ProcessId.of(alone.process.pid)) if _is_java(each)]
+    os.kill(jvm.pid, signal.SIGKILL)
+    assert alone.process.wait(60) == 1
+    assert "SessionLost: Spark's JVM was ended by SIGKILL" in alone.text()
+
+
+def _is_java(process: ProcessId) -> bool:
+    return b"java" in Path(f"/proc/{process.pid}/cmdline").read_bytes().partition(b"\0")[0]

@@ -1,0 +1,125 @@
+"""Pipelines under one supervisor, in the order of its life: they share a session, fail, and survive every kill."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.spark.pipelines.supervised import COUNTING, Counts, Supervised, wait_until
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pipelines")
+
+
+@pytest.fixture(scope="module")
+def left(place: Path) -> Counts:
+    return Counts(place / "left")
+
+
+@pytest.fixture(scope="module")
+def right(place: Path) -> Counts:
+    return Counts(place / "right")
+
+
+@pytest.fixture(scope="module")
+def supervised(place: Path, left: Counts, right: Counts) -> Iterator[Supervised]:
+    supervisor = Supervised(place / "supervisor")
+    supervisor.start(COUNTING, "--name", "left", "--", left.folder)
+    try:
+        supervisor.wait_for("left", "running")
+        yield supervisor
+    finally:
+        supervisor.stop()
+
+
+def test_second_program_joins_the_session_of_the_first(supervised: Supervised, left: Counts, right: Counts) -> None:
+    done = supervised.command("run", str(COUNTING), "--name", "right", "--", str(right.folder))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Given to the supervisor that runs in {supervised.folder.path}: right.")
+    left.wait_for_more(supervised.text)
+    right.wait_for_more(supervised.text)
+    assert left.lines("session") == right.lines("session")
+    described = supervised.command("describe", "right").stdout
+    assert f"counts rows into {right.folder}" in described
+    assert "count-right" in described
+    assert supervised.statuses()["right"]["progress"]["batch_ms"] > 0
+
+
+def test_failing_query_recovers_and_its_reason_is_shown(supervised: Supervised, left: Counts, right: Counts) -> None:
+    (left.folder / "fail").touch()
+    wait_until(lambda: supervised.statuses()["left"]["restarts"] == 1, "it has failed", supervised.text)
+    left.wait_for_more(supervised.text)
+    listed = supervised.statuses()
+    assert listed["left"]["reason"] == "ValueError: told to fail in left"
+    assert listed["right"]["restarts"] == 0
+
+
+def test_stop_lets_the_micro_batch_finish(supervised: Supervised, right: Counts) -> None:
+    (right.folder / "slow").touch()
+    begun = len(right.lines())
+    wait_until(lambda: len(right.lines()) > begun and right.lines()[-1].startswith("start"), "a slow batch runs")
+    done = supervised.command("stop", "right")
+    assert (done.returncode, done.stdout) == (0, "right is stopped.\n"), supervised.text()
+    assert right.lines()[-1].startswith("end")
+    assert right.lines("session")[-1] == "returned"
+    (right.folder / "slow").unlink()
+
+
+def test_kill_of_the_jvm(supervised: Supervised, left: Counts) -> None:
+    before = supervised.statuses()["left"]["restarts"]
+    supervised.kill_jvm()
+    left.wait_for_more(supervised.text)
+    status = supervised.wait_for("left", "running")
+    assert status["restarts"] == before + 1
+    assert "JVM was ended by SIGKILL" in status["reason"]
+
+
+def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
+    supervised.kill_host()
+    wait_until(lambda: supervised.state("left") == "restarting", "the folder says so meanwhile")
+    left.wait_for_more(supervised.text)
+    assert "the host was ended by SIGKILL" in supervised.wait_for("left", "running")["reason"]
+
+
+def test_kill_of_the_supervisor_ends_its_host_and_the_next_one_resumes_what_was_not_stopped(
+    supervised: Supervised, left: Counts, right: Counts
+) -> None:
+    host = supervised.folder.host()
+    assert host is not None
+    assert host.jvm is not None
+    supervised.kill()
+    processes = (host.process, host.jvm)
+    wait_until(lambda: not any(process.is_running() for process in processes), "they end", supervised.text)
+    assert {name: status["state"] for name, status in supervised.statuses().items()} == {
+        "left": "interrupted",
+        "right": "stopped",
+    }
+    ended = len(right.ended())
+    supervised.start()
+    left.wait_for_more(supervised.text)
+    assert supervised.state("right") == "stopped"
+    assert len(right.ended()) == ended
+
+
+def test_every_micro_batch_was_run_and_in_order(supervised: Supervised, left: Counts) -> None:
+    """After all of the above: some were repeated, none was left out."""
+    batches = left.ended()
+    assert sorted(set(batches)) == list(range(batches[-1] + 1))
+    assert all(after in (before, before + 1) for before, after in itertools.pairwise(batches))
+
+
+def test_stopped_pipeline_goes_on_where_it_was(supervised: Supervised, right: Counts) -> None:
+    last = right.ended()[-1]
+    done = supervised.command("restart", "right")
+    assert done.stdout.startswith("right: running"), done.stdout + done.stderr
+    wait_until(lambda: right.ended()[-1] > last, "it goes on", supervised.text)
+
+
+def test_supervisor_stops_by_a_signal(supervised: Supervised, left: Counts) -> None:
+    assert supervised.stop() == 0
+    assert left.lines()[-1].startswith("end")
+    assert left.lines("session")[-1] == "returned"
+    assert supervised.state("left") == "interrupted"

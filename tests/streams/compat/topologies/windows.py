@@ -1,0 +1,96 @@
+"""Windows of every kind, with every update emitted: java/WindowTopologies.java."""
+
+from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from kaspar.streams.dsl.grouped import KGroupedStream
+from tests.streams.compat.functions import appended, first, plus
+from tests.streams.compat.topologies.aggregations import append
+from tests.streams.compat.topologies.registry import define
+from tests.streams.compat.topologies.stateless import stream
+
+TUMBLING = TimeWindows.of_size(100)
+TUMBLING_WITH_GRACE = TUMBLING.grace(50)
+HOPPING = TimeWindows.of_size(100).advance_by(40)
+HOPPING_WITH_GRACE = TimeWindows.of_size(100).grace(50).advance_by(50)
+SLIDING = SlidingWindows.of_time_difference(50)
+SLIDING_WITH_GRACE = SLIDING.grace(100)
+SESSIONS = SessionWindows.of_inactivity_gap(50)
+SESSIONS_WITH_GRACE = SESSIONS.grace(100)
+
+
+def grouped(builder: StreamsBuilder) -> KGroupedStream:
+    return stream(builder).group_by_key()
+
+
+for name, windows in {
+    "tumbling-count": TUMBLING,
+    "tumbling-count-grace": TUMBLING_WITH_GRACE,
+    "hopping-count": HOPPING,
+    "sliding-count": SLIDING,
+}.items():
+    define(
+        name,
+        "in",
+        lambda builder, windows=windows: grouped(builder).windowed_by(windows).count("windowed").to_stream().to("out"),
+    )
+for name, windows in {
+    "tumbling-aggregate": TUMBLING_WITH_GRACE,
+    "hopping-aggregate-grace": HOPPING_WITH_GRACE,
+    "sliding-aggregate-grace": SLIDING_WITH_GRACE,
+}.items():
+    define(
+        name,
+        "in",
+        lambda builder, windows=windows: (
+            grouped(builder).windowed_by(windows).aggregate(lambda: "", append, "windowed").to_stream().to("out")
+        ),
+    )
+define(
+    "tumbling-reduce",
+    "in",
+    lambda builder: (
+        grouped(builder).windowed_by(TUMBLING_WITH_GRACE).reduce(appended, "windowed").to_stream().to("out")
+    ),
+)
+define(
+    "sliding-reduce-grace",
+    "in",
+    lambda builder: grouped(builder).windowed_by(SLIDING_WITH_GRACE).reduce(plus, "windowed").to_stream().to("out"),
+)
+define(
+    "windowed-group-by-count",
+    "in",
+    lambda builder: (
+        stream(builder)
+        .group_by(lambda key, value: first(value))
+        .windowed_by(TUMBLING_WITH_GRACE)
+        .count("windowed")
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "session-count",
+    "in",
+    lambda builder: grouped(builder).windowed_by(SESSIONS).count("sessions").to_stream().to("out"),
+)
+define(
+    "session-count-grace",
+    "in",
+    lambda builder: grouped(builder).windowed_by(SESSIONS_WITH_GRACE).count("sessions").to_stream().to("out"),
+)
+define(
+    "session-reduce",
+    "in",
+    lambda builder: grouped(builder).windowed_by(SESSIONS_WITH_GRACE).reduce(plus, "sessions").to_stream().to("out"),
+)
+define(
+    "session-aggregate",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SESSIONS_WITH_GRACE)
+        .aggregate(lambda: "", append, lambda key, left, right: plus(left, right), "sessions")
+        .to_stream()
+        .to("out")
+    ),
+)
