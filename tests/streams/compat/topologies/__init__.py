@@ -3,6 +3,7 @@
 from tests.streams.compat.topologies import (
     aggregations,
     chains,
+    join_corners,
     joins,
     processors,
     stateless,
@@ -17,6 +18,7 @@ __all__ = [
     "Definition",
     "aggregations",
     "chains",
+    "join_corners",
     "joins",
     "processors",
     "stateless",
