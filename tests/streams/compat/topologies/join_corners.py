@@ -3,7 +3,7 @@
 from kaspar.streams import JoinWindows, KStream, KTable, StreamsBuilder, TimeWindows
 from tests.streams.compat.functions import is_long, plus, reference
 from tests.streams.compat.topologies.joins import WINDOWS_WITH_GRACE, left, right
-from tests.streams.compat.topologies.registry import define
+from tests.streams.compat.topologies.registry import Build, define
 from tests.streams.compat.topologies.stateless import stream
 from tests.streams.compat.topologies.tables import table
 
@@ -11,17 +11,18 @@ SAME_TIME = JoinWindows.of_time_difference(0)
 SOON = JoinWindows.of_time_difference(50).before(0)
 LONG_WINDOWS = TimeWindows.of_size(50).grace(100)
 
+
+def outer_join(windows: JoinWindows) -> Build:
+    return lambda builder: left(builder).outer_join(right(builder), plus, windows).to("out")
+
+
 for name, windows in {
     "stream-outer-join-same-time": SAME_TIME,
     "stream-outer-join-same-time-grace": SAME_TIME.grace(20),
     "stream-outer-join-soon": SOON,
     "stream-outer-join-in-the-past": WINDOWS_WITH_GRACE.after(-20),
 }.items():
-    define(
-        name,
-        "left right",
-        lambda builder, windows=windows: left(builder).outer_join(right(builder), plus, windows).to("out"),
-    )
+    define(name, "left right", outer_join(windows))
 define(
     "stream-left-join-later",
     "left right",
