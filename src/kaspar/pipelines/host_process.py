@@ -25,7 +25,7 @@ from kaspar.pipelines.modules import ModulesBeside
 from kaspar.pipelines.output import route_output
 from kaspar.pipelines.pipeline import STOP_TIMEOUT_S
 from kaspar.pipelines.programs import Loader
-from kaspar.pipelines.sessions import new_session
+from kaspar.pipelines.sessions import let_workers_import_from, new_session
 from kaspar.supervisor.signals import Signals
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def _start_session(folder: Folder, host: Host) -> "Jvm":
     from kaspar.pipelines.jvm import Jvm
 
     modules = ModulesBeside(folder.modules)
-    earlier = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = f"{folder.modules}{os.pathsep + earlier if earlier else ''}"
+    let_workers_import_from(folder.modules)
     session = new_session("kaspar pipelines", folder.session())
     jvm = Jvm(session)
     folder.write_host(RunningHost(ProcessId.of(os.getpid()), jvm.id))

@@ -13,6 +13,7 @@ from tests.streams.compat.kafka_streams import Job
 from tests.streams.compat.results import Result
 from tests.streams.compat.topologies import DEFINITIONS
 
+
 def jobs_of(topology: str) -> list[Job]:
     found = inputs(DEFINITIONS[topology].topics)
     return [Job(topology, name, steps) for name, steps in found.items()]
