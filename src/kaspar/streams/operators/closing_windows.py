@@ -17,8 +17,8 @@ _START: Final = struct.Struct(">q")
 
 
 class ClosingWindows:
-    """The open windows of a step. In the store, the key of an entry is the record's key and then the window's start: the
-    order of Kafka's stores in memory for windows that end at the same time."""
+    """The open windows of a step. In the store, the key of an entry is the record's key and then the window's start.
+    Windows that end at the same time are thereby in the order of Kafka's stores in memory."""
 
     def __init__(self, store: TimeOrderedStore, result_of: Getter, forward: Receiver) -> None:
         self._store = store
