@@ -154,7 +154,7 @@ class Supervisor:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def _stop(self, signals: Signals) -> None:
-        if self._host.is_running and not signals.is_impatient:
+        if signals.stop_requested and self._host.is_running and not signals.is_impatient:
             self._output.say("Stopping, after the running micro-batches. Ctrl-C again ends everything at once.")
         self._host.send(signal.SIGTERM)
         until = time.monotonic() + _STOP_HOST_S
