@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kaspar.streams import StreamsBuilder, TopologyTestDriver, Windowed
+from kaspar.streams.stores.time_ordered import TIME_ORDERED
 from kaspar.streams.stores.typed import SessionStore
 from tests.streams.compat.generators import AdvanceWallClock, Step
 from tests.streams.compat.kafka_streams import APPLICATION_ID, Job
@@ -24,7 +25,11 @@ def run(job: Job) -> Result:
                 topics.setdefault(topic, []).append(Row(number, key, value, timestamp, tuple(headers or ())))
             seen = len(driver.produced)
         specs = [*topology.stores, *(table.store for table in topology.global_tables)]
-        named = [spec.name for spec in specs if not spec.name.startswith(("KSTREAM-", "KTABLE-"))]
+        named = [
+            spec.name
+            for spec in specs
+            if not spec.name.startswith(("KSTREAM-", "KTABLE-")) and spec.kind != TIME_ORDERED  # Kafka has none
+        ]
         stores = {name: [_store_row(*entry) for entry in _all(driver.store(name))] for name in named}
     return Result(topics, stores, topology.describe())
 

@@ -30,6 +30,7 @@ import org.apache.kafka.streams.test.TestRecord;
  * the output is what it gave: for each topic the records, with the number of the step that wrote them, and the stores.
  */
 public final class RunTopologies {
+    private static final String UNTHROTTLED_FINAL_RESULTS = "__emit.interval.ms.kstreams.windowed.aggregation__";
     private static final String UNTHROTTLED_OUTER_JOINS = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
     private static final String STORE_SUPPLIERS = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$";
     private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -80,6 +81,7 @@ public final class RunTopologies {
         settings.put("statestore.cache.max.bytes", 0);
         settings.put("state.dir", System.getProperty("java.io.tmpdir"));
         settings.put(UNTHROTTLED_OUTER_JOINS, 0L);
+        settings.put(UNTHROTTLED_FINAL_RESULTS, 0L);
         settings.put("dsl.store.suppliers.class", STORE_SUPPLIERS + stores + "DslStoreSuppliers");
         return settings;
     }
