@@ -1,8 +1,14 @@
+import java.time.Duration;
+
+import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.state.WindowStore;
 
 /** Windows of every kind, with every update emitted. */
 final class WindowTopologies {
@@ -17,6 +23,9 @@ final class WindowTopologies {
     static final SessionWindows SESSIONS = SessionWindows.ofInactivityGapWithNoGrace(Topologies.ms(50));
     static final SessionWindows SESSIONS_WITH_GRACE =
         SessionWindows.ofInactivityGapAndGrace(Topologies.ms(50), Topologies.ms(100));
+
+    /** Final results are read when the window is closed: with the shortest retention its store may have expired it. */
+    static final Duration LONG_RETENTION = Duration.ofDays(1);
 
     private WindowTopologies() {
     }
@@ -53,6 +62,19 @@ final class WindowTopologies {
             .windowedBy(SLIDING_WITH_GRACE)
             .reduce((left, right) -> Functions.plus(left, right), Topologies.windowStore("windowed"))
             .toStream().to("out"));
+        topologies.add("final-tumbling", builder -> grouped(builder)
+            .windowedBy(TUMBLING).emitStrategy(EmitStrategy.onWindowClose())
+            .count(finalStore()).toStream().to("out"));
+        topologies.add("final-hopping-grace", builder -> grouped(builder)
+            .windowedBy(HOPPING_WITH_GRACE).emitStrategy(EmitStrategy.onWindowClose())
+            .aggregate(() -> "", (key, value, aggregate) -> Functions.appended(aggregate, value), finalStore())
+            .toStream().to("out"));
+        topologies.add("final-sliding-grace", builder -> grouped(builder)
+            .windowedBy(SLIDING_WITH_GRACE).emitStrategy(EmitStrategy.onWindowClose())
+            .count(finalStore()).toStream().to("out"));
+        topologies.add("final-session-grace", builder -> grouped(builder)
+            .windowedBy(SESSIONS_WITH_GRACE).emitStrategy(EmitStrategy.onWindowClose())
+            .count(Topologies.<Long>sessionStore("sessions").withRetention(LONG_RETENTION)).toStream().to("out"));
         topologies.add("session-count", builder -> grouped(builder)
             .windowedBy(SESSIONS).count(Topologies.sessionStore("sessions")).toStream().to("out"));
         topologies.add("session-count-grace", builder -> grouped(builder)
@@ -69,6 +91,10 @@ final class WindowTopologies {
                 (key, left, right) -> Functions.plus(left, right),
                 Topologies.sessionStore("sessions"))
             .toStream().to("out"));
+    }
+
+    private static <V> Materialized<String, V, WindowStore<Bytes, byte[]>> finalStore() {
+        return Topologies.<V>windowStore("windowed").withRetention(LONG_RETENTION);
     }
 
     static KGroupedStream<String, String> grouped(StreamsBuilder builder) {
