@@ -1,6 +1,7 @@
 """The Spark session that pipelines run in."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
@@ -15,6 +16,12 @@ _SETTINGS: Final = {
     # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
     "spark.scheduler.mode": "FAIR",
 }
+
+
+def let_workers_import_from(folder: Path) -> None:
+    """For workers on this machine, of a session that this process will create."""
+    earlier = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([earlier] if earlier else [])])
 
 
 def new_session(app_name: str, plan: SessionPlan) -> "SparkSession":

@@ -38,7 +38,7 @@ def test_words_are_counted_and_a_later_run_goes_on(
     with running(topology, broker.bootstrap, tmp_path, name, processing_guarantee=guarantee) as app:
         wanted = {"one": 2, "two": 4, "three": 2}
         app.wait_for(lambda: counts(topics, f"{name}-results") == wanted, "the words are counted")
-        assert app.store("counts").get("two").value == 4
+        app.wait_for(lambda: app.store("counts").get("two").value == 4, "the batch is published")
     # Every update was written, and none twice.
     written = [(record.key, int.from_bytes(record.value or b"")) for record in topics.read(f"{name}-results")]
     assert Counter(written) == Counter(

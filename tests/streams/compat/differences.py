@@ -22,7 +22,7 @@ WITH_CACHE: Mapping[str, str] = {
 """Topologies for which Kafka Streams has its cache, and why. It is emptied after every record, so that it changes no
 more than this."""
 WITH_ROCKSDB: Mapping[str, str] = {
-    "final-session-grace": "Final results of sessions with the same end are ordered by their starts and keys, as they "
+    "session-on-close": "Final results of sessions with the same end are ordered by their starts and keys, as they "
     "are in Kafka's default store, and not by keys and starts as in its store in memory.",
 }
 """Topologies for which Kafka Streams has its default stores, and why. For the others its stores in memory do, which are

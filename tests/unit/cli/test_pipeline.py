@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.processes import ProcessId
-from kaspar.cli import pipeline_run
 from kaspar.cli.main import main
 from kaspar.cli.pipeline_run import split_arguments
 from kaspar.cli.pipeline_text import description, table
@@ -182,7 +181,7 @@ def test_run_refuses_what_cannot_run(folder: Folder, tmp_path: Path, capsys: pyt
 def test_run_without_pyspark_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pipeline_run.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["pipeline", "run", "app.py"]) == 1
     assert words(capsys) == ["kaspar: PySpark is not installed: pip install 'kaspar[spark]'"]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.changelog_clients import LazyReader
 from kaspar.streams.running.config import StreamsConfig
+from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.spec import StoreSpec
@@ -47,6 +48,7 @@ class LocalStore:
         self._state_dir = state_dir
         self._specs = [resolved(spec, config.task_settings) for spec in plan.stores]
         self.spec: StoreSpec = next(spec for spec in self._specs if spec.name == name)
+        self.key_serde: Serde[Any] = config.task_settings.key_serde(self.spec.key_serde)
         self._topics = {spec.name: spec.changelog_topic(config.application_id) for spec in plan.stores}
 
     @property
@@ -87,7 +89,7 @@ class LocalStore:
 
         from kaspar.spark.writing.arrow_columns import key_partitions
 
-        data = self.spec.key_serde.serialize(self._topics[self.name], key)
+        data = self.key_serde.serialize(self._topics[self.name], key)
         if data is None:
             raise StreamsError(f"The store {self.name} has no null keys.")
         partition: int = key_partitions(pa.array([data], pa.binary()), self.partitions)[0].as_py()
@@ -95,7 +97,7 @@ class LocalStore:
 
     def _all_partitions(self, rows: Callable[[Any], Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
         """All partitions in one order, each open for as long as it is read."""
-        write = self.spec.key_serde.serialize
+        write = self.key_serde.serialize
         topic = self._topics[self.name]
 
         def of_partition(partition: int) -> Iterator[tuple[bytes | None, tuple[Any, Any]]]:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kaspar.spark.errors import without_traceback
@@ -255,7 +256,7 @@ def _number(numbers: Mapping[str, int], topic: str) -> int:
 
 def _repeated(ends: list[int], *columns: Any) -> list[Any]:
     """Each element as often as its record has rows. `ends` counts the rows up to and with each record."""
-    times = np.diff(np.array(ends, np.int64), prepend=0)
+    times: npt.NDArray[np.int64] = np.diff(np.array(ends, np.int64), prepend=np.int64(0))
     return [np.repeat(column, times) for column in columns]
 
 

@@ -145,15 +145,15 @@ def _parsed(store: LocalStore, text: str) -> Any:
 def _is_key(store: LocalStore, value: Any) -> bool:
     """Whether it becomes the same again."""
     try:
-        data = store.spec.key_serde.serialize(store.name, value)
-        return data is not None and store.spec.key_serde.deserialize(store.name, data) == value
+        data = store.key_serde.serialize(store.name, value)
+        return data is not None and store.key_serde.deserialize(store.name, data) == value
     except Exception:
         return False
 
 
 def _read(store: LocalStore, data: bytes) -> Any:
     try:
-        return store.spec.key_serde.deserialize(store.name, data)
+        return store.key_serde.deserialize(store.name, data)
     except Exception as problem:
         raise BadRequest(f"key_base64 has no key of the store {store.name}: {problem}") from None
 

@@ -63,13 +63,13 @@ class PartitionRows(NamedTuple):
     partition: int
     columns: pa.RecordBatch
 
-    def chunks(self, topics: Sequence[str]) -> Iterator[Iterator[tuple[Any, ...]]]:
+    def chunks(self, topics: Sequence[str]) -> Iterator[Iterator[Any]]:
         """Rows for Task.process, a bounded number at a time."""
         for first in range(0, self.columns.num_rows, _CHUNK):
             yield _read(self.columns.slice(first, _CHUNK), topics)
 
 
-def _read(columns: pa.RecordBatch, topics: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _read(columns: pa.RecordBatch, topics: Sequence[str]) -> Iterator[Any]:
     places = columns.column("place").to_numpy()
     keys, values = columns.column("key").to_pylist(), columns.column("value").to_pylist()
     times, offsets = columns.column("time").to_pylist(), columns.column("offset").to_pylist()

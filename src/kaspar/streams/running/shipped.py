@@ -30,7 +30,7 @@ class ShippedProgram:
     def of(cls, plan: SubTopology, settings: TaskSettings) -> "ShippedProgram":
         from pyspark import cloudpickle  # functions of the program's own script are pickled by value
 
-        pickled = cloudpickle.dumps(Program(plan, settings))
+        pickled: bytes = cloudpickle.dumps(Program(plan, settings))  # type: ignore[no-untyped-call]
         return cls(hashlib.blake2b(pickled, digest_size=16).digest(), pickled)
 
     def load(self) -> Program:

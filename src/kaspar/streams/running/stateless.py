@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -56,7 +56,7 @@ class StatelessProgram:
         return TaskReport({}, self.records, self.written, self.dropped or {}).encode()
 
 
-def _records(rows: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
+def _records(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     names = ("topic", "partition", "offset", "key", "value")
     columns = [rows.column(name).to_pylist() for name in names]
     return zip(*columns, times_of(rows).to_pylist(), read_headers(rows.column("headers")), strict=True)

@@ -26,12 +26,13 @@ import org.apache.kafka.streams.test.TestRecord;
 
 /**
  * Runs topologies in Kafka Streams' TopologyTestDriver. A line of the input is a job, {"topology": name, "stores": "RocksDB"
- * or "InMemory", "cache": its size in bytes, "steps": [{"topic", "key", "value", "timestamp", "headers"} or {"advance_wall_clock_ms"}]}; a line of
- * the output is what it gave: for each topic the records, with the number of the step that wrote them, and the stores.
+ * or "InMemory", "cache": its size in bytes, "steps": [{"topic", "key", "value", "timestamp", "headers"} or
+ * {"advance_wall_clock_ms"}]}; a line of the output is what it gave: for each topic the records, with the number of the
+ * step that wrote them, and the stores.
  */
 public final class RunTopologies {
-    private static final String UNTHROTTLED_OUTER_JOINS = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
     private static final String UNTHROTTLED_FINAL_RESULTS = "__emit.interval.ms.kstreams.windowed.aggregation__";
+    private static final String UNTHROTTLED_OUTER_JOINS = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
     private static final String STORE_SUPPLIERS = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$";
     private static final ObjectMapper MAPPER = new ObjectMapper();
 

@@ -1,9 +1,10 @@
-"""Windows of every kind, with every update emitted: java/WindowTopologies.java."""
+"""Windows of every kind: java/WindowTopologies.java."""
 
 from datetime import timedelta
 
 from kaspar.streams import EmitStrategy, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from kaspar.streams.dsl.grouped import KGroupedStream
+from kaspar.streams.dsl.windowed import WindowedKStream
 from tests.streams.compat.functions import appended, first, plus
 from tests.streams.compat.topologies.aggregations import append
 from tests.streams.compat.topologies.registry import define
@@ -18,7 +19,6 @@ SLIDING_WITH_GRACE = SLIDING.grace(100)
 SESSIONS = SessionWindows.of_inactivity_gap(50)
 SESSIONS_WITH_GRACE = SESSIONS.grace(100)
 LONG_RETENTION = timedelta(days=1)
-"""With the shortest retention Kafka loses final results: its store may have expired a window when it closes."""
 
 
 def grouped(builder: StreamsBuilder) -> KGroupedStream:
@@ -73,54 +73,6 @@ define(
     ),
 )
 define(
-    "final-tumbling",
-    "in",
-    lambda builder: (
-        grouped(builder)
-        .windowed_by(TUMBLING)
-        .emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
-        .count("windowed", retention=LONG_RETENTION)
-        .to_stream()
-        .to("out")
-    ),
-)
-define(
-    "final-hopping-grace",
-    "in",
-    lambda builder: (
-        grouped(builder)
-        .windowed_by(HOPPING_WITH_GRACE)
-        .emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
-        .aggregate(lambda: "", append, "windowed", retention=LONG_RETENTION)
-        .to_stream()
-        .to("out")
-    ),
-)
-define(
-    "final-sliding-grace",
-    "in",
-    lambda builder: (
-        grouped(builder)
-        .windowed_by(SLIDING_WITH_GRACE)
-        .emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
-        .count("windowed", retention=LONG_RETENTION)
-        .to_stream()
-        .to("out")
-    ),
-)
-define(
-    "final-session-grace",
-    "in",
-    lambda builder: (
-        grouped(builder)
-        .windowed_by(SESSIONS_WITH_GRACE)
-        .emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
-        .count("sessions", retention=LONG_RETENTION)
-        .to_stream()
-        .to("out")
-    ),
-)
-define(
     "session-count",
     "in",
     lambda builder: grouped(builder).windowed_by(SESSIONS).count("sessions").to_stream().to("out"),
@@ -142,6 +94,48 @@ define(
         grouped(builder)
         .windowed_by(SESSIONS_WITH_GRACE)
         .aggregate(lambda: "", append, lambda key, left, right: plus(left, right), "sessions")
+        .to_stream()
+        .to("out")
+    ),
+)
+
+
+def final(builder: StreamsBuilder, windows: TimeWindows | SlidingWindows) -> WindowedKStream:
+    return grouped(builder).windowed_by(windows).emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
+
+
+define(
+    "tumbling-on-close",
+    "in",
+    lambda builder: (
+        final(builder, TUMBLING_WITH_GRACE).count("windowed", retention=LONG_RETENTION).to_stream().to("out")
+    ),
+)
+define(
+    "hopping-on-close",
+    "in",
+    lambda builder: (
+        final(builder, HOPPING)
+        .aggregate(lambda: "", append, "windowed", retention=LONG_RETENTION)
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "sliding-on-close",
+    "in",
+    lambda builder: (
+        final(builder, SLIDING_WITH_GRACE).count("windowed", retention=LONG_RETENTION).to_stream().to("out")
+    ),
+)
+define(
+    "session-on-close",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SESSIONS_WITH_GRACE)
+        .emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
+        .count("sessions", retention=LONG_RETENTION)
         .to_stream()
         .to("out")
     ),
