@@ -4,6 +4,7 @@ An offset outside of the log becomes its nearest end. As Kafka's StreamsResetter
 that is exactly one of the two ends.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -102,10 +103,9 @@ def _replaced(offset: int, how: str, by: int) -> str:
 
 
 def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise CommandFailed(f'For input string: "{text}"') from None
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None:  # int() also takes spaces and underscores
+        raise CommandFailed(f'For input string: "{text}"')
+    return int(text)
 
 
 def _named(partitions: Collection[TopicPartition]) -> str:
