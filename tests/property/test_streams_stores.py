@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.streams import serdes
@@ -125,11 +125,13 @@ key_value_steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(key_value_steps)
 def test_a_key_value_store_is_a_map(steps: list[Any]) -> None:
     run_key_value(StoreSpec("s", kinds.KEY_VALUE, serdes.raw(), serdes.raw()), steps, lambda value: value)
 
 
+@settings(deadline=None)
 @given(key_value_steps)
 def test_a_timestamped_key_value_store_is_a_map(steps: list[Any]) -> None:
     spec = StoreSpec("s", kinds.TIMESTAMPED_KEY_VALUE, serdes.raw(), serdes.raw())
@@ -230,11 +232,13 @@ def window_spec(kind: StoreKind, *, retain_duplicates: bool = False) -> StoreSpe
     )
 
 
+@settings(deadline=None)
 @given(window_steps)
 def test_a_window_store_keeps_windows_until_they_expire(steps: list[Any]) -> None:
     run_windows(window_spec(kinds.WINDOW), steps, lambda value: value)
 
 
+@settings(deadline=None)
 @given(window_steps)
 def test_a_timestamped_window_store_keeps_windows_until_they_expire(steps: list[Any]) -> None:
     run_windows(
@@ -244,6 +248,7 @@ def test_a_timestamped_window_store_keeps_windows_until_they_expire(steps: list[
     )
 
 
+@settings(deadline=None)
 @given(window_steps)
 def test_a_window_store_retains_duplicates(steps: list[Any]) -> None:
     run_windows(window_spec(kinds.WINDOW, retain_duplicates=True), steps, lambda value: value)
@@ -358,6 +363,7 @@ session_steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(session_steps)
 def test_a_session_store_keeps_sessions_until_they_expire(steps: list[Any]) -> None:
     spec = StoreSpec("s", kinds.SESSION, serdes.raw(), serdes.raw(), retention_ms=RETENTION_MS)
@@ -452,6 +458,7 @@ byte_steps = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(byte_steps)
 def test_a_byte_store_is_a_map_also_when_ranges_are_deleted(steps: list[Any]) -> None:
     model: dict[bytes, bytes] = {}

@@ -34,12 +34,13 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class HostContext:
-    """What a host gives to each of its programs. `changed` is called after every change of a state, `renew` when the
-    program needs another process."""
+    """What a host gives to each of its programs. `lost` says how the session has ended, if it has. `changed` is called
+    after every change of a state, `renew` when the program needs another process."""
 
     folder: Folder
     session: "SparkSession"
     loader: Loader
+    lost: Callable[[], str | None]
     changed: Callable[[], None]
     renew: Callable[[str], None]
 
@@ -53,6 +54,7 @@ class HostedProgram:
         self._context = context
         self._status = status
         self._pipeline: Pipeline | None = None
+        self._progress = PipelineProgress()
         self._stop = threading.Event()
         self._state_when_stopped = State.STOPPED
         self._thread = threading.Thread(target=self._run, name=f"kaspar-pipeline-{name}", daemon=True)
@@ -77,11 +79,15 @@ class HostedProgram:
 
     # -- what it reports -----------------------------------------------------------------------------------------------
 
-    def status(self) -> PipelineStatus:
+    def sample(self) -> None:
+        """Ask the pipeline for its progress. Not for every request: it takes a connection to the JVM, and may hang."""
         pipeline = self._pipeline
-        if pipeline is None or self._status.state is not State.RUNNING:
-            return self._status
-        return replace(self._status, progress=_known(pipeline.progress, PipelineProgress()))
+        if pipeline is not None:
+            self._progress = _known(pipeline.progress, PipelineProgress())
+
+    def status(self) -> PipelineStatus:
+        status = self._status
+        return replace(status, progress=self._progress) if status.state is State.RUNNING else status
 
     def details(self) -> PipelineDetails:
         pipeline = self._pipeline
@@ -100,7 +106,8 @@ class HostedProgram:
         """What `kaspar.pipelines.run` calls in the program."""
         self._context.loader.end_turn()
         self._pipeline = pipeline
-        PipelineRunner(pipeline, stop=self._stop, report=self._report).run(self._context.session)
+        context = self._context
+        PipelineRunner(pipeline, stop=self._stop, report=self._report, lost=context.lost).run(context.session)
 
     def _run(self) -> None:
         output = PipelineLog(self._context.folder.log(self.name))
@@ -140,6 +147,9 @@ class HostedProgram:
         except SystemExit as end:
             return None if end.code in (None, 0) else f"its program ended with exit code {end.code}"
         except BaseException as error:
+            if self._context.lost() is not None:
+                self._stop.wait()  # the host ends, and the next one counts that as a restart
+                return None
             _print_traceback(error, program)
             return reason_of(error)
         finally:
@@ -150,6 +160,7 @@ class HostedProgram:
         if change.reason is not None:
             self._failed(change.state, change.reason, change.delay_s)
         else:
+            self.sample()
             self._to(change.state)
 
     def _failed(self, state: State, reason: str, delay_s: float) -> None:

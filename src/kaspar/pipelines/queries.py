@@ -68,12 +68,13 @@ def wait_for(queries: "Sequence[StreamingQuery]", timeout_s: float) -> bool:
         if left_s <= 0:
             return False
         # Of several, one that fails meanwhile is noticed at the end of this wait.
-        running[0].awaitTermination(max(left_s, _SHORTEST_WAIT_S))
+        running[0].awaitTermination(max(left_s, _SHORTEST_WAIT_S))  # type: ignore[arg-type]  # it takes fractions
 
 
 def stop_between_batches(queries: "Sequence[StreamingQuery]", timeout_s: float) -> None:
-    """Stop each query when it has no micro-batch or has just completed one: stop() interrupts a running one. Leaves
-    those that have not reached such a moment in time."""
+    """Stop each query when it has no micro-batch or has just completed one: stop() interrupts a running one. If the
+    next one has then already begun, it is interrupted there. Leaves queries that have not reached such a moment in
+    time."""
     until = time.monotonic() + timeout_s
     waiting = [(query, _last_batch(query)) for query in queries if query.isActive]
     while waiting and time.monotonic() < until:

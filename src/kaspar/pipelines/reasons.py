@@ -16,16 +16,23 @@ _TERMINATED: Final = re.compile(r"^\[\w+\] Query .*? terminated with exception: 
 def reason_of(error: BaseException) -> str:
     """The text of our own errors; of an exception in a Python function that Spark ran, that exception; or else the
     first line."""
-    text = str(error)
+    text = _text_of(error)
     if isinstance(error, KasparError):
         reason = text
-    elif type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
+    elif text and type(error).__module__.partition(".")[0] in ("pyspark", "py4j"):
         reason = _in_spark(text)
     else:
         first = text.strip().partition("\n")[0]
         reason = f"{type(error).__name__}: {first}" if first else type(error).__name__
     reason = _UNPRINTABLE.sub(" ", reason).strip()  # it may quote a record, and is printed on terminals
     return reason if len(reason) <= LONGEST else reason[: LONGEST - 3] + "..."
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # PySpark asks the JVM for it, which may have ended
+        return ""
 
 
 def _in_spark(text: str) -> str:

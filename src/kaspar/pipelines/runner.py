@@ -92,10 +92,10 @@ class PipelineRunner:
         error: Exception | None = failure
         while error is not None:
             delay_s = self._back_off.next_delay_s(lived_s=self._now() - self._started_at)
-            self._end_queries()
             lost = self._lost()
             if lost is not None:
-                raise SessionLost(lost) from error
+                raise SessionLost(lost) from None  # the text of `error` is in the JVM, which is gone
+            self._end_queries()
             self._report(Change(State.RESTARTING, reason_of(error), delay_s))
             self._pause(self._stop, delay_s)
             if self._stop.is_set():

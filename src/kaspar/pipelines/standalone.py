@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, TextIO
 
 from kaspar.pipelines.display import Display
@@ -15,6 +16,7 @@ from kaspar.pipelines.folder import SessionPlan
 from kaspar.pipelines.metrics import metrics_page
 from kaspar.pipelines.pipeline import Pipeline, PipelineProgress
 from kaspar.pipelines.runner import Change, PipelineRunner
+from kaspar.pipelines.sessions import let_workers_import_from, new_session
 from kaspar.pipelines.statuses import PipelineStatus, State
 from kaspar.supervisor.signals import Signals
 
@@ -48,11 +50,12 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     from pyspark import SparkContext
 
     from kaspar.pipelines.jvm import Jvm
-    from kaspar.pipelines.sessions import new_session
     from kaspar.spark.running.sessions import end
 
     figures = Figures(pipeline)
     had_session = SparkContext._active_spark_context is not None
+    if not had_session:
+        _let_workers_import_modules_beside_the_program()
     page = None if metrics is None else metrics_page(metrics, lambda: [figures.status()])
     session = new_session(pipeline.name, plan)
     jvm = Jvm(session)
@@ -65,8 +68,16 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     finally:
         if page is not None:
             page.stop()
-        if not had_session and jvm.problem() is None:
-            end(session)
+    if not had_session:  # not after an error: PySpark asks the JVM for its text
+        end(session)
+
+
+def _let_workers_import_modules_beside_the_program() -> None:
+    """As the program does. Not for `python -m`, where both find them in the working folder."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is not None and getattr(main, "__spec__", None) is None:
+        let_workers_import_from(Path(file).resolve().parent)
 
 
 @contextlib.contextmanager

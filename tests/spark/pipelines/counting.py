@@ -1,9 +1,11 @@
 """A pipeline that counts, for the tests: `python counting.py FOLDER`, or under the supervisor.
 
 Its micro-batches write to files in FOLDER: `batches` has a line when a batch starts and one when it ends, `session` the
-application's id. A file `fail` there fails the next batch; `slow` makes batches take their time.
+application's id. A file `fail` there fails the next batch; `slow` makes batches take their time. Rows pass a function
+of steps.py, a module beside the program.
 """
 
+import importlib
 import os
 import sys
 import time
@@ -16,6 +18,7 @@ import kaspar.pipelines
 from kaspar.pipelines import QueryPipeline
 
 FOLDER = Path(sys.argv[1])
+steps = importlib.import_module("steps")
 
 
 def note(file: str, line: str) -> None:
@@ -37,8 +40,12 @@ def write(rows: DataFrame, batch_id: int) -> None:
 def start(session: SparkSession) -> StreamingQuery:
     note("session", session.sparkContext.applicationId)
     rows = session.readStream.format("rate-micro-batch").options(rowsPerBatch=10, numPartitions=1).load()
-    query = rows.writeStream.queryName(f"count-{FOLDER.name}").foreachBatch(write)
-    return query.option("checkpointLocation", str(FOLDER / "checkpoint")).trigger(processingTime="100 ms").start()
+    query = rows.mapInArrow(steps.repeat, rows.schema).writeStream.queryName(f"count-{FOLDER.name}").foreachBatch(write)
+    return (
+        query.option("checkpointLocation", str(FOLDER / "checkpoint"))
+        .trigger(processingTime="100 milliseconds")
+        .start()
+    )
 
 
 if __name__ == "__main__":

@@ -41,6 +41,13 @@ class Counts:
         """The micro-batches that have ended, in order; one that was repeated counts twice."""
         return [int(line.split()[1]) for line in self.lines() if line.startswith("end")]
 
+    def begin_slow_batch(self, show: Callable[[], object] = str) -> str:
+        """Returns while one runs: the line that shows its end."""
+        (self.folder / "slow").touch()
+        begun = len(self.lines())
+        wait_until(lambda: len(self.lines()) > begun and self.lines()[-1].startswith("start"), "a batch runs", show)
+        return f"end {self.lines()[-1].split()[1]} 10"
+
     def wait_for_more(self, show: Callable[[], object] = str) -> None:
         before = len(self.ended())
         wait_until(lambda: len(self.ended()) > before + 1, f"{self.folder.name} goes on", show)

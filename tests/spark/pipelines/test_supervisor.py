@@ -1,6 +1,7 @@
 """Pipelines under one supervisor, in the order of its life: they share a session, fail, and survive every kill."""
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def program(place: Path) -> Path:
+    """With the module beside it."""
+    folder = place / "programs"
+    folder.mkdir()
+    shutil.copy(COUNTING.with_name("steps.py"), folder)
+    return Path(shutil.copy(COUNTING, folder))
+
+
+@pytest.fixture(scope="module")
 def left(place: Path) -> Counts:
     return Counts(place / "left")
 
@@ -25,9 +35,9 @@ def right(place: Path) -> Counts:
 
 
 @pytest.fixture(scope="module")
-def supervised(place: Path, left: Counts, right: Counts) -> Iterator[Supervised]:
+def supervised(place: Path, program: Path, left: Counts) -> Iterator[Supervised]:
     supervisor = Supervised(place / "supervisor")
-    supervisor.start(COUNTING, "--name", "left", "--", left.folder)
+    supervisor.start(program, "--name", "left", "--", left.folder)
     try:
         supervisor.wait_for("left", "running")
         yield supervisor
@@ -35,8 +45,10 @@ def supervised(place: Path, left: Counts, right: Counts) -> Iterator[Supervised]
         supervisor.stop()
 
 
-def test_second_program_joins_the_session_of_the_first(supervised: Supervised, left: Counts, right: Counts) -> None:
-    done = supervised.command("run", str(COUNTING), "--name", "right", "--", str(right.folder))
+def test_second_program_joins_the_session_of_the_first(
+    supervised: Supervised, program: Path, left: Counts, right: Counts
+) -> None:
+    done = supervised.command("run", str(program), "--name", "right", "--", str(right.folder))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Given to the supervisor that runs in {supervised.folder.path}: right.")
     left.wait_for_more(supervised.text)
@@ -58,12 +70,10 @@ def test_failing_query_recovers_and_its_reason_is_shown(supervised: Supervised, 
 
 
 def test_stop_lets_the_micro_batch_finish(supervised: Supervised, right: Counts) -> None:
-    (right.folder / "slow").touch()
-    begun = len(right.lines())
-    wait_until(lambda: len(right.lines()) > begun and right.lines()[-1].startswith("start"), "a slow batch runs")
+    end = right.begin_slow_batch(supervised.text)
     done = supervised.command("stop", "right")
     assert (done.returncode, done.stdout) == (0, "right is stopped.\n"), supervised.text()
-    assert right.lines()[-1].startswith("end")
+    assert end in right.lines()
     assert right.lines("session")[-1] == "returned"
     (right.folder / "slow").unlink()
 
@@ -118,8 +128,17 @@ def test_stopped_pipeline_goes_on_where_it_was(supervised: Supervised, right: Co
     wait_until(lambda: right.ended()[-1] > last, "it goes on", supervised.text)
 
 
+@pytest.mark.long
+def test_restart_takes_up_a_changed_module(supervised: Supervised, program: Path, left: Counts) -> None:
+    left.wait_for_more(supervised.text)
+    steps = program.with_name("steps.py")
+    steps.write_text(steps.read_text().replace("FACTOR = 1", "FACTOR = 3"))
+    assert supervised.command("restart", "left").returncode == 0
+    wait_until(lambda: left.lines()[-1].endswith(" 30"), "the new module is used", supervised.text)
+    assert supervised.wait_for("left", "running")["restarts"] == 0
+
+
 def test_supervisor_stops_by_a_signal(supervised: Supervised, left: Counts) -> None:
     assert supervised.stop() == 0
-    assert left.lines()[-1].startswith("end")
     assert left.lines("session")[-1] == "returned"
     assert supervised.state("left") == "interrupted"

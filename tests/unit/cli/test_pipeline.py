@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kaspar.base.processes import ProcessId
-from kaspar.cli import pipeline_run
 from kaspar.cli.main import main
 from kaspar.cli.pipeline_run import split_arguments
 from kaspar.cli.pipeline_text import description, table
@@ -57,6 +56,20 @@ def test_program_is_given_to_the_supervisor_that_runs(
         "app: running in 12 rows/s 80 ms a batch lag 3",
     ]
     assert running.folder.definitions()["app"].arguments == ("--region", "eu")
+
+
+def test_pipelines_of_a_supervisor_are_followed_until_it_ends(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definitions.add(running.folder, [program(tmp_path), program(tmp_path, "run(PIPELINES['other'])", "other")], [])
+    running.apply("app", "other")
+    looks = iter([running.folder.supervisor(), running.folder.supervisor(), None])
+    monkeypatch.setattr(Folder, "supervisor", lambda folder: next(looks))
+    monkeypatch.setattr("kaspar.cli.pipeline_run._FOLLOW_EVERY_S", 0.0)
+    assert main(["pipeline", "run", "--follow"]) == 1
+    said = words(capsys)
+    assert [line.partition(":")[0] for line in said[:-1]] == ["app", "other"]
+    assert said[-1] == f"The supervisor of {running.folder.path} has ended."
 
 
 def test_settings_of_the_session_are_refused_for_a_supervisor_that_runs(
@@ -182,7 +195,7 @@ def test_run_refuses_what_cannot_run(folder: Folder, tmp_path: Path, capsys: pyt
 def test_run_without_pyspark_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pipeline_run.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["pipeline", "run", "app.py"]) == 1
     assert words(capsys) == ["kaspar: PySpark is not installed: pip install 'kaspar[spark]'"]
 

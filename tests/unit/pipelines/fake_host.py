@@ -30,6 +30,8 @@ class Running:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.host = Host(folder)
+        self.lost: str | None = None
+        self.asked_whether_lost = 0
         self._server: ControlServer | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow)
@@ -37,7 +39,7 @@ class Running:
     def begin(self) -> "Running":
         session: Any = FakeSession()
         loader = Loader(ModulesBeside(self.folder.modules))
-        self.host.begin(HostContext(self.folder, session, loader, self.host.notify, self.host.renew))
+        self.host.begin(HostContext(self.folder, session, loader, self._how_lost, self.host.notify, self.host.renew))
         self._thread.start()
         return self
 
@@ -46,9 +48,14 @@ class Running:
         self._server = ControlServer(self.folder.socket, self.host.respond)
         return self.begin()
 
+    def _how_lost(self) -> str | None:
+        self.asked_whether_lost += 1
+        return self.lost
+
     def _follow(self) -> None:
         while not self._ended.is_set():
             self.host.reconcile()
+            self.host.sample()
             self.host.wait(0.01)
 
     def end(self) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import KasparError
-from kaspar.pipelines import ambient, definitions, hosted
+from kaspar.pipelines import ambient, definitions
 from kaspar.pipelines.folder import Folder, Seen
-from kaspar.pipelines.messages import ApplyChanges, Described, DescribePipeline, Pipelines
+from kaspar.pipelines.messages import LONGEST_DESCRIPTION, ApplyChanges, Described, DescribePipeline, Pipelines
 from kaspar.pipelines.output import RoutedOutput
 from kaspar.pipelines.running import run
 from kaspar.pipelines.statuses import PipelineStatus, State
@@ -126,6 +126,15 @@ def test_failed_query_starts_again_without_its_program(
     assert running.folder.log("app").read_text().count("once") == 1
 
 
+def test_failure_of_a_lost_session_is_left_to_the_next_host(running: Running, tmp_path: Path) -> None:
+    PIPELINES["app"] = FakePipeline("app", [ValueError("the JVM does not respond")])
+    running.lost = "Spark's JVM was ended by SIGKILL"
+    definitions.add(running.folder, [program(tmp_path)], [])
+    running.begin().wait_for(State.RUNNING)
+    wait_until(lambda: running.asked_whether_lost == 2)  # by its runner, and when that has ended
+    assert (running.status().state, running.status().restarts) == (State.RUNNING, 0)
+
+
 def test_restart_executes_the_program_again(running: Running, tmp_path: Path) -> None:
     definitions.add(running.folder, [program(tmp_path)], [])
     running.begin().apply("app")
@@ -236,4 +245,4 @@ def test_long_description_is_cut(running: Running, tmp_path: Path) -> None:
     running.begin().apply("app")
     response = running.host.respond(DescribePipeline("app"))
     assert isinstance(response, Described)
-    assert len(response.details.description) == hosted.LONGEST_DESCRIPTION
+    assert len(response.details.description) == LONGEST_DESCRIPTION

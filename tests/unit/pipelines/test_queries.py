@@ -126,12 +126,13 @@ def test_query_without_a_batch_has_no_progress() -> None:
 
 
 def test_function_may_start_one_query_or_several() -> None:
-    one, two = ScriptedQuery(), ScriptedQuery(batches=lambda: 3)
+    one: Any = ScriptedQuery()
+    two: Any = ScriptedQuery(batches=lambda: 3)
     session: Any = None
-    single = QueryPipeline("single", lambda session: one)  # type: ignore[arg-type, return-value]
+    single = QueryPipeline("single", lambda session: one)
     single.start(session)
     assert list(single.queries) == [one]
-    several = QueryPipeline("several", lambda session: [one, two], "two queries")  # type: ignore[list-item]
+    several = QueryPipeline("several", lambda session: [one, two], "two queries")
     several.start(session)
     assert list(several.queries) == [one, two]
     assert several.progress().batches == 4

@@ -58,3 +58,11 @@ def test_reason_is_short_and_has_no_control_characters() -> None:
     reason = reason_of(KasparError("a\x1b[31m\n" + "x" * 1000))
     assert reason.startswith("a [31m x")
     assert len(reason) == LONGEST
+
+
+def test_error_whose_jvm_has_ended_has_its_kind() -> None:
+    class Unreadable(SparkError):
+        def __str__(self) -> str:
+            raise ConnectionError
+
+    assert reason_of(Unreadable()) == "Unreadable"

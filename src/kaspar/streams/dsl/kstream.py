@@ -159,15 +159,17 @@ class KStream:
         partitioner: StreamPartitioner | None = None,
         name: str | None = None,
     ) -> "KStream":
-        """Bring records to the task of their key: a shuffle of the query, or a topic if there is state before it."""
+        """Bring records to the task of their key: a shuffle of the query, or a topic if there is state before it.
+        Records without a key are dropped."""
         if partitions is not None and partitions < 1:
             raise TopologyError(f"repartition() needs at least one partition, not {partitions}.")
         key_serde, value_serde = key_serde or self.key_serde, value_serde or self.value_serde
         step = self._name("KSTREAM-REPARTITION-", name)
+        keyed = self._add(stateless.DropNullKeys(f"{step}-filter"))
         node = Repartition(
             step, key_serde=key_serde, value_serde=value_serde, partitions=partitions, partitioner=partitioner
         )
-        self._add(node)
+        self.graph.add(node, [keyed])
         return KStream(self.graph, node, key_serde, value_serde)
 
     def repartitioned(self, base_name: str, *, drop_null_keys: bool = False) -> "KStream":

@@ -15,7 +15,7 @@ from kaspar.streams.serdes import Serde
 
 _HASH_SIZE = 16
 _SIZE = struct.Struct(">i")
-_HAS_HASH, _HAS_VALUE = 1, 2
+_HAS_HASH = 1
 
 
 class Instruction(enum.IntEnum):
@@ -74,7 +74,8 @@ class SubscriptionSerde:
 
 
 class ResponseSerde:
-    """One byte for what follows, the hash if there is one, and the right row's value if there is one."""
+    """One byte for what follows, the hash if there is one, and the right row's value. As in Kafka's
+    SubscriptionResponseWrapperSerde, a value without bytes (an empty text) is read as none."""
 
     def __init__(self, values: Serde[Any] | None) -> None:
         self._values = values
@@ -86,16 +87,15 @@ class ResponseSerde:
         if value is None:
             return None
         assert self._values is not None, "with_defaults() comes first"
-        data = self._values.serialize(topic, value.value)
-        flags = (_HAS_HASH if value.hash is not None else 0) | (_HAS_VALUE if data is not None else 0)
-        return bytes((flags,)) + (value.hash or b"") + (data or b"")
+        flags = _HAS_HASH if value.hash is not None else 0
+        return bytes((flags,)) + (value.hash or b"") + (self._values.serialize(topic, value.value) or b"")
 
     def deserialize(self, topic: str, data: bytes | None) -> Response | None:
         if data is None:
             return None
         assert self._values is not None, "with_defaults() comes first"
         end = 1 + _HASH_SIZE if data[0] & _HAS_HASH else 1
-        value = self._values.deserialize(topic, data[end:]) if data[0] & _HAS_VALUE else None
+        value = self._values.deserialize(topic, data[end:]) if len(data) > end else None
         return Response(data[1:end] or None, value)
 
 

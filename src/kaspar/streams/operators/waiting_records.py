@@ -151,7 +151,7 @@ class _WaitingRecordsKind:
 
     def open(self, spec: StoreSpec, store: ByteStore, context: StoreContext) -> WaitingRecords:
         topic = spec.changelog_topic(context.application_id)
-        return WaitingRecords(spec.name, store, topic, spec.key_serde, spec.value_serde)
+        return WaitingRecords(spec.name, store, topic, *spec.serdes)
 
     def layout(self, spec: StoreSpec) -> str:
         return "waiting-records"

@@ -5,11 +5,14 @@ Java replaces what is no valid text instead of refusing it: bytes that are not U
 surrogate pair is written as a question mark. So does `text`.
 """
 
+import re
 from uuid import UUID
 
 from kaspar.streams.serdes.errors import unreadable, wrong_type
 from kaspar.streams.serdes.serde import Serde
 
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")  # Java replaces it as a whole, Python by its bytes
+_REPLACEMENT = "\ufffd".encode()
 _TRUE, _FALSE = b"\x01", b"\x00"
 
 
@@ -29,7 +32,10 @@ class _Text:
     def deserialize(self, topic: str, data: bytes | None) -> str | None:
         if data is None:
             return None
-        return data.decode("utf-8", "replace")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return _ENCODED_SURROGATE.sub(_REPLACEMENT, data).decode(errors="replace")
 
     def __reduce__(self) -> str:
         return "TEXT"

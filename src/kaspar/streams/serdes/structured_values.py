@@ -13,6 +13,7 @@ import msgspec
 
 from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadable, unwritable, wrong_type
 from kaspar.streams.serdes.serde import Serde
+from kaspar.streams.serdes.travelling_classes import check_picklable, make_picklable
 
 T = TypeVar("T")
 
@@ -45,6 +46,7 @@ class _Structured(Generic[T]):
             raise unreadable(self._name, topic, data, reason_of(error)) from error
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[type[T]]]:
+        check_picklable(self._class)
         return structured, (self._class,)
 
 
@@ -62,6 +64,7 @@ def structured(cls: type[T]) -> Serde[T]:
         )
     try:
         decoder = msgspec.json.Decoder(cls)
+        make_picklable(cls)
     except (TypeError, NameError) as error:  # NameError: a forward reference that leads nowhere
         raise SerializationError(f"The fields of {cls.__name__} have no JSON form: {reason_of(error)}.") from error
     return _Structured(cls, msgspec.json.Encoder().encode, decoder.decode)

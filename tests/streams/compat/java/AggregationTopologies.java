@@ -1,3 +1,4 @@
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
@@ -57,7 +58,7 @@ final class AggregationTopologies {
             left.<String>cogroup((key, value, aggregate) -> Functions.appended(aggregate, value))
                 .cogroup(right, (key, value, aggregate) -> Functions.removed(aggregate, value))
                 .windowedBy(TimeWindows.ofSizeAndGrace(Topologies.ms(100), Topologies.ms(50)))
-                .aggregate(() -> "", Topologies.windowStore("cogrouped"))
+                .aggregate(() -> "", Topologies.<String>windowStore("cogrouped").withKeySerde(Serdes.String()))
                 .toStream().to("out");
         });
         topologies.add("cogroup-sliding", builder -> {
@@ -66,7 +67,7 @@ final class AggregationTopologies {
             left.<String>cogroup((key, value, aggregate) -> Functions.appended(aggregate, value))
                 .cogroup(right, (key, value, aggregate) -> Functions.removed(aggregate, value))
                 .windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(Topologies.ms(100), Topologies.ms(50)))
-                .aggregate(() -> "", Topologies.windowStore("cogrouped"))
+                .aggregate(() -> "", Topologies.<String>windowStore("cogrouped").withKeySerde(Serdes.String()))
                 .toStream().to("out");
         });
         topologies.add("cogroup-session", builder -> {
@@ -75,7 +76,8 @@ final class AggregationTopologies {
             left.<String>cogroup((key, value, aggregate) -> Functions.appended(aggregate, value))
                 .cogroup(right, (key, value, aggregate) -> Functions.removed(aggregate, value))
                 .windowedBy(SessionWindows.ofInactivityGapAndGrace(Topologies.ms(100), Topologies.ms(50)))
-                .aggregate(() -> "", (key, left2, right2) -> Functions.plus(left2, right2), Topologies.sessionStore("cogrouped"))
+                .aggregate(() -> "", (key, one, other) -> Functions.plus(one, other),
+                    Topologies.<String>sessionStore("cogrouped").withKeySerde(Serdes.String()))
                 .toStream().to("out");
         });
     }

@@ -1,6 +1,5 @@
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KeyValue;
-import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Suppressed;
@@ -9,8 +8,6 @@ import org.apache.kafka.streams.kstream.TimeWindows;
 
 /** Operators after one another, as programs have them. */
 final class ChainTopologies {
-    private static final Grouped<String, Long> LONGS = Grouped.with(Serdes.String(), Serdes.Long());
-
     private ChainTopologies() {
     }
 
@@ -18,22 +15,22 @@ final class ChainTopologies {
         topologies.add("count-stream-of-counts", builder -> WindowTopologies.grouped(builder)
             .count(Topologies.store("counts"))
             .toStream()
-            .groupBy((key, count) -> Functions.text(count), LONGS)
+            .groupBy((key, count) -> Functions.text(count), Topologies.LONGS)
             .count(Topologies.store("counts-of-counts"))
             .toStream().to("out"));
         topologies.add("count-table-of-counts", builder -> WindowTopologies.grouped(builder)
             .count(Topologies.store("counts"))
-            .groupBy((key, count) -> KeyValue.pair(Functions.text(count), count), LONGS)
+            .groupBy((key, count) -> KeyValue.pair(Functions.text(count), count), Topologies.LONGS)
             .count(Topologies.store("counts-of-counts"))
             .toStream().to("out"));
         topologies.add("count-group-aggregate", builder -> WindowTopologies.grouped(builder)
             .count(Topologies.store("counts"))
-            .groupBy((key, count) -> KeyValue.pair(Functions.first(key), count), LONGS)
+            .groupBy((key, count) -> KeyValue.pair(Functions.first(key), count), Topologies.LONGS)
             .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
                 Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
             .toStream().to("out"));
         topologies.add("window-suppress-join", builder -> JoinTopologies.left(builder)
-            .groupByKey()
+            .groupByKey(Topologies.TEXTS)
             .windowedBy(WindowTopologies.TUMBLING_WITH_GRACE)
             .count(Topologies.windowStore("windowed"))
             .suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()))
@@ -52,7 +49,21 @@ final class ChainTopologies {
         topologies.add("window-table-group-by-window", builder -> WindowTopologies.grouped(builder)
             .windowedBy(WindowTopologies.TUMBLING_WITH_GRACE)
             .count(Topologies.windowStore("windowed"))
-            .groupBy((window, count) -> KeyValue.pair(Functions.text(window.window().start()), count), LONGS)
+            .groupBy((window, count) -> KeyValue.pair(Functions.text(window.window().start()), count), Topologies.LONGS)
+            .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
+                Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
+            .toStream().to("out"));
+        topologies.add("sliding-table-group-by-key", builder -> WindowTopologies.grouped(builder)
+            .windowedBy(WindowTopologies.SLIDING_WITH_GRACE)
+            .count(Topologies.windowStore("windowed"))
+            .groupBy((window, count) -> KeyValue.pair(window.key(), count), Topologies.LONGS)
+            .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
+                Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
+            .toStream().to("out"));
+        topologies.add("session-table-group-by-key", builder -> WindowTopologies.grouped(builder)
+            .windowedBy(WindowTopologies.SESSIONS_WITH_GRACE)
+            .count(Topologies.sessionStore("sessions"))
+            .groupBy((window, count) -> KeyValue.pair(window.key(), count), Topologies.LONGS)
             .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
                 Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
             .toStream().to("out"));
@@ -61,7 +72,7 @@ final class ChainTopologies {
             .count(Topologies.windowStore("small"))
             .toStream()
             .selectKey((window, count) -> window.key())
-            .groupByKey(LONGS)
+            .groupByKey(Topologies.LONGS)
             .windowedBy(WindowTopologies.TUMBLING_WITH_GRACE)
             .reduce((left, right) -> left + right, Topologies.<Long>windowStore("large").withValueSerde(Serdes.Long()))
             .toStream().to("out"));
@@ -71,7 +82,7 @@ final class ChainTopologies {
             .suppress(Suppressed.untilWindowCloses(BufferConfig.unbounded()))
             .toStream()
             .selectKey((session, count) -> session.key())
-            .groupByKey(LONGS)
+            .groupByKey(Topologies.LONGS)
             .count(Topologies.store("counts"))
             .toStream().to("out"));
         topologies.add("window-filter", builder -> WindowTopologies.grouped(builder)
@@ -84,7 +95,7 @@ final class ChainTopologies {
             .to("out"));
         topologies.add("join-then-window", builder -> JoinTopologies.left(builder)
             .join(JoinTopologies.right(builder), Functions::plus, JoinTopologies.WINDOWS_WITH_GRACE)
-            .groupByKey()
+            .groupByKey(Topologies.TEXTS)
             .windowedBy(WindowTopologies.TUMBLING_WITH_GRACE)
             .count(Topologies.windowStore("windowed"))
             .toStream().to("out"));
@@ -115,7 +126,7 @@ final class ChainTopologies {
             .toStream().to("out"));
         topologies.add("table-join-group-aggregate", builder -> TableTopologies.left(builder)
             .outerJoin(TableTopologies.right(builder), Functions::plus)
-            .groupBy((key, value) -> KeyValue.pair(Functions.first(value), value), Grouped.with(Serdes.String(), Serdes.String()))
+            .groupBy((key, value) -> KeyValue.pair(Functions.first(value), value), Topologies.TEXTS)
             .aggregate(
                 () -> "",
                 (key, value, aggregate) -> Functions.plus(aggregate, value),
@@ -140,7 +151,7 @@ final class ChainTopologies {
             .to("out"));
         topologies.add("enrich-then-window", builder -> JoinTopologies.left(builder)
             .leftJoin(JoinTopologies.table(builder), Functions::plus)
-            .groupBy((key, value) -> Functions.first(value))
+            .groupBy((key, value) -> Functions.first(value), Topologies.TEXTS)
             .windowedBy(WindowTopologies.SLIDING_WITH_GRACE)
             .count(Topologies.windowStore("windowed"))
             .toStream().to("out"));

@@ -1,7 +1,5 @@
-import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
-import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.processor.ProcessorContext;
@@ -117,7 +115,7 @@ final class TableTopologies {
             .toStream().to("out"));
         topologies.add("foreign-key-join-then-count", builder -> left(builder)
             .join(right(builder), value -> Functions.reference(value), Functions::plus)
-            .groupBy((key, value) -> KeyValue.pair(Functions.first(value), value), Grouped.with(Serdes.String(), Serdes.String()))
+            .groupBy((key, value) -> KeyValue.pair(Functions.first(value), value), Topologies.TEXTS)
             .count(Topologies.store("grouped"))
             .toStream().to("out"));
     }

@@ -3,9 +3,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Consumer;
 
+import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
@@ -13,6 +15,10 @@ import org.apache.kafka.streams.state.WindowStore;
 
 /** All topologies by name. topologies.py has the same ones, written with kaspar.streams. */
 final class Topologies {
+    /** Windowed keys are written by the serde of their grouping: the default serde does not do. */
+    static final Grouped<String, String> TEXTS = Grouped.with(Serdes.String(), Serdes.String());
+    static final Grouped<String, Long> LONGS = Grouped.with(Serdes.String(), Serdes.Long());
+
     private final Map<String, Consumer<StreamsBuilder>> definitions = new LinkedHashMap<>();
 
     Topologies() {
@@ -22,6 +28,7 @@ final class Topologies {
         SuppressTopologies.define(this);
         TableTopologies.define(this);
         JoinTopologies.define(this);
+        JoinCornerTopologies.define(this);
         ProcessorTopologies.define(this);
         ChainTopologies.define(this);
     }
@@ -33,17 +40,15 @@ final class Topologies {
     }
 
     Topology build(String name) {
-        Consumer<StreamsBuilder> definition = definitions.get(name);
+        Consumer<StreamsBuilder> definition = name.startsWith(Operators.PREFIX)
+            ? builder -> Operators.build(name, builder)
+            : definitions.get(name);
         if (definition == null) {
             throw new IllegalArgumentException("there is no topology " + name + "; there are " + definitions.keySet());
         }
         StreamsBuilder builder = new StreamsBuilder();
         definition.accept(builder);
         return builder.build();
-    }
-
-    Iterable<String> names() {
-        return definitions.keySet();
     }
 
     static Duration ms(long milliseconds) {

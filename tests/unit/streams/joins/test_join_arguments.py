@@ -12,11 +12,13 @@ WINDOWS = JoinWindows.of_time_difference(5)
 
 
 class Sides:
+    """Streams and tables, whose types are not checked: what a type checker finds is refused here, too."""
+
     def __init__(self) -> None:
         self.builder = StreamsBuilder()
-        self.stream = self.builder.stream("left")
+        self.stream: Any = self.builder.stream("left")
         self.other = self.builder.stream("right")
-        self.table = self.builder.table("table")
+        self.table: Any = self.builder.table("table")
         self.other_table = self.builder.table("other-table")
         self.global_table = self.builder.global_table("global")
         windowed: Any = self.other.group_by_key().windowed_by(TimeWindows.of_size(5))

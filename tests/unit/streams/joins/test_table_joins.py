@@ -123,6 +123,14 @@ def test_a_join_without_store_can_be_joined_again() -> None:
     ]
 
 
+def test_a_filtered_table_sends_no_tombstone_for_what_never_passed() -> None:
+    builder = StreamsBuilder()
+    filtered = builder.table("left", "rows").filter(lambda key, value: len(value) > 1)
+    filtered.join(builder.table("right"), plus).to_stream().to("out")
+    records: Records = [("right", "a", "r", 1), ("left", "a", "x", 2), ("left", "a", "xy", 3), ("left", "a", "x", 4)]
+    assert run(builder.build(), records).steps[1:] == [[], [("a", "xy+r", 3)], [("a", None, 4)]]
+
+
 def test_a_table_may_be_joined_with_one_made_of_it() -> None:
     builder = StreamsBuilder()
     table = builder.table("left")

@@ -26,7 +26,10 @@ def test_half_of_a_surrogate_pair_is_written_as_a_question_mark() -> None:
         (b"a\xffb", "a�b"),
         (b"\xe2\x82", "�"),  # a sequence that ends too early is replaced as a whole
         (b"\xc0\x80", "��"),  # an overlong one, by its bytes
-        (b"\xed\xa0\x80", "���"),  # and so is half of a surrogate pair
+        (b"\xed\xa0\x80", "�"),  # half of a surrogate pair, as a whole
+        (b"\xed\xa0", "�"),
+        (b"\xed\xa0a", "�a"),
+        (b"\xf4\x90\x80\x80", "����"),  # beyond the last character
     ],
 )
 def test_bytes_that_are_not_utf_8_are_replaced_as_by_java(data: bytes, read: str) -> None:

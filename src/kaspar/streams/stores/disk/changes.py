@@ -110,7 +110,8 @@ def _read_changelogs(
         first, last = ends.get(spec.name, 0), wanted.get(spec.name, 0)
         if spec.is_logged and first < last:
             for records in reader.read(spec.name, partition, first, last):
-                _restore(environment, spec, records)
+                if records:
+                    _restore(environment, spec, records)
 
 
 def _restore(environment: Environment, spec: StoreSpec, records: Sequence[Record]) -> None:

@@ -30,28 +30,25 @@ def ensure(
     or_later: bool = False,
 ) -> PartitionState:
     """The state of the partition whose files are in `directory`, at exactly the wanted version: the changelog end of
-    each store. For a store without a changelog that is any number that grows with every batch, such as its id.
+    each store, 0 if it is missing. For a store without a changelog that is any number that grows with every batch, such
+    as its id; if it is missing, any version of that store is as good.
 
     With `or_later` a later version is as good, for those who only read: a task may just have gone on.
 
     Several processes may do this at a time. The caller closes the state.
     """
     specs = tuple(specs)
+    wanted = {**{spec.name: 0 for spec in specs if spec.is_logged}, **wanted}
     directory = directory.resolve()  # LMDB must not open it twice by two names
     state = _state_at(directory, wanted, specs, or_later=or_later)
     if state is not None:
         return state
     with partition_lock(directory):
-        if or_later:
-            state = PartitionState(open_environment(directory))
-            if state.is_at(wanted, specs, or_later=True):
-                return state
-            state.close()
         try:
-            return _brought_to(open_environment(directory), partition, specs, wanted, reader)
+            return _brought_to(open_environment(directory), partition, specs, wanted, reader, or_later=or_later)
         except StateDamaged as damage:
             _log.warning("the state of a partition is rebuilt", directory=directory, reason=damage)
-            return _brought_to(open_environment(directory), partition, specs, wanted, reader)
+            return _brought_to(open_environment(directory), partition, specs, wanted, reader, or_later=or_later)
 
 
 def _state_at(
@@ -74,12 +71,17 @@ def _brought_to(
     specs: tuple[StoreSpec, ...],
     wanted: Mapping[str, int],
     reader: ChangelogReader,
+    *,
+    or_later: bool,
 ) -> PartitionState:
+    state = PartitionState(environment)
+    if state.is_at(wanted, specs, or_later=or_later):
+        return state
+    state.close()
+    _apply_deltas(environment, specs, wanted)
     if not _is_at(environment, wanted, specs):
-        _apply_deltas(environment, specs, wanted)
-        if not _is_at(environment, wanted, specs):
-            catch_up(environment, partition, specs, wanted, reader)
-        remove_old_deltas(environment.directory, wanted)
+        catch_up(environment, partition, specs, wanted, reader)
+    remove_old_deltas(environment.directory, wanted)
     state = PartitionState(environment)
     invariant(state.is_at(wanted, specs), f"the state in {environment.directory} is at {state.ends}, not at {wanted}")
     return state

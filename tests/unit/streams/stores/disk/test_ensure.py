@@ -1,11 +1,13 @@
 """How a partition comes to the version that a task wants: what LMDB has, delta files, or the changelogs."""
 
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from kaspar.base.errors import KasparError
+from kaspar.records import Record
 from kaspar.streams import serdes
 from kaspar.streams.stores import kinds
 from kaspar.streams.stores.byte_store import OverlayStore
@@ -13,6 +15,7 @@ from kaspar.streams.stores.changelog import meta_header
 from kaspar.streams.stores.disk.deltas import Delta, delta_folder, delta_of, write_delta
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.disk.environment import folder
+from kaspar.streams.stores.disk.opened import close_environment
 from kaspar.streams.stores.disk.partition_state import PartitionState
 from kaspar.streams.stores.disk.size import size_on_disk
 from kaspar.streams.stores.spec import StoreSpec
@@ -263,6 +266,49 @@ def test_a_store_without_a_changelog_lives_in_deltas_and_is_empty_without_them(t
         assert state.snapshot("cache").get(b"c") is None
         assert state.snapshot("names").get(b"n") == b"2"
         assert state.ends == {"names": 2, "cache": 2}
+
+
+def test_a_store_without_a_changelog_and_without_a_version_is_taken_as_it_is(tmp_path: Path) -> None:
+    cache = StoreSpec("cache", kinds.KEY_VALUE, serdes.text(), serdes.text(), is_logged=False)
+    changelog = ChangelogInMemory()
+    with ensure(tmp_path, 0, [cache], {}, changelog) as state:
+        stores = {"cache": OverlayStore(state.snapshot("cache"))}
+    stores["cache"].put(b"c", b"1")
+    write_delta(tmp_path, delta_of({"cache": 0}, {"cache": 5}, {}, stores))
+    for wanted in ({"cache": 5}, {}):
+        with ensure(tmp_path, 0, [cache], wanted, changelog) as state:
+            assert state.snapshot("cache").get(b"c") == b"1"
+
+
+def test_a_logged_store_without_a_version_is_wanted_empty(partition: Partition) -> None:
+    partition.batch(a=1)
+    assert partition.contents() == {"a": 1}
+    assert partition.contents({}) == {}
+
+
+def test_a_later_version_is_as_good_for_those_who_only_read(partition: Partition) -> None:
+    partition.batch(a=1)
+    earlier = partition.changelog.ends(partition.specs)
+    partition.batch(a=2)
+    partition.ensure().close()
+    for _ in range(2):
+        with ensure(partition.directory, 3, partition.specs, earlier, partition.changelog, or_later=True) as state:
+            assert state.ends == partition.changelog.ends(partition.specs)
+        close_environment(partition.directory, sync=False)
+    assert partition.changelog.read_from == []
+
+
+def test_a_reader_may_find_nothing_to_restore(partition: Partition) -> None:
+    partition.changelog.append("counts", b"a", bytes(8))
+    read = partition.changelog.read
+
+    def with_empty_chunks(store: str, partition: int, from_offset: int, to_offset: int) -> Iterator[Sequence[Record]]:
+        yield []
+        yield from read(store, partition, from_offset, to_offset)
+        yield []
+
+    partition.changelog.read = with_empty_chunks  # type: ignore[method-assign]
+    assert partition.contents() == {"a": 0}
 
 
 def test_a_failing_changelog_is_an_error_of_the_task(partition: Partition) -> None:
