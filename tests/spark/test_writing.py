@@ -96,6 +96,9 @@ def test_batches_larger_than_the_topic_takes_are_split(
 # --- timestamps -------------------------------------------------------------------------------------------------------
 
 
+FOR_EVER = {"retention.ms": "-1"}  # old records would be deleted at once
+
+
 def times(topics: Topics, topic: str) -> list[int]:
     return [each.timestamp[1] for each in topics.read(topic)]
 
@@ -118,7 +121,7 @@ def test_records_have_the_timestamps_of_their_column(
 def test_a_copy_of_a_topic_keeps_its_timestamps_unless_the_column_is_dropped(
     spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
 ) -> None:
-    given, kept, stamped = topics.create(), topics.create(), topics.create()
+    given, kept, stamped = (topics.create(config=FOR_EVER) for _ in range(3))
     topics.produce(given, [Message(b"%d" % number, timestamp_ms=1_600_000_000_000 + number) for number in range(4)])
     rows = source(spark, broker, given)
     before_ms = time.time_ns() // 1_000_000
@@ -152,7 +155,7 @@ def test_a_timestamp_that_cannot_be_is_reported(
 def test_a_program_in_the_tasks_writes_at_least_once_and_knows_where_its_records_end(
     spark: SparkSession, broker: KasparProcess, topics: Topics
 ) -> None:
-    even, odd = topics.create(), topics.create(partitions=2)
+    even, odd = topics.create(config=FOR_EVER), topics.create(partitions=2, config=FOR_EVER)
 
     class Splitting:
         """Local, so that Spark's workers need not find this module."""

@@ -117,6 +117,11 @@ class Host:
         for program in self._programs.values():
             program.request_stop(State.INTERRUPTED)
 
+    def sample(self) -> None:
+        """Ask all pipelines for their progress. In a thread of its own: a JVM may take its time."""
+        for program in list(self._programs.values()):
+            program.sample()
+
     def alive(self) -> list[str]:
         return [name for name, program in self._programs.items() if program.is_alive]
 

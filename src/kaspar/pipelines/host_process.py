@@ -6,8 +6,10 @@ is lost, and the supervisor starts another.
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,8 +35,13 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
+_SHARED_SESSION: Final = {
+    # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
+    "spark.scheduler.mode": "FAIR",
+}
 _LOOK_EVERY_S: Final = 0.1
 _LOOK_AT_SESSION_EVERY_S: Final = 1.0
+_SAMPLE_EVERY_S: Final = 1.0
 _AFTER_STOP_TIMEOUT_S: Final = 5.0
 
 
@@ -46,6 +53,7 @@ def run_host(folder: Folder) -> int:
     try:
         folder.write_host(RunningHost(ProcessId.of(os.getpid())))
         jvm = _start_session(folder, host)
+        threading.Thread(target=_sample, args=(host,), name="kaspar-progress", daemon=True).start()
         with Signals() as signals:
             _follow(host, jvm, signals)
             _stop_all(host, jvm)
@@ -60,7 +68,8 @@ def _start_session(folder: Folder, host: Host) -> "Jvm":
 
     modules = ModulesBeside(folder.modules)
     let_workers_import_from(folder.modules)
-    session = new_session("kaspar pipelines", folder.session())
+    plan = folder.session()
+    session = new_session("kaspar pipelines", replace(plan, config={**_SHARED_SESSION, **plan.config}))
     jvm = Jvm(session)
     folder.write_host(RunningHost(ProcessId.of(os.getpid()), jvm.id))
     host.begin(HostContext(folder, session, Loader(modules), jvm.problem, host.notify, host.renew))
@@ -78,6 +87,12 @@ def _follow(host: Host, jvm: "Jvm", signals: Signals) -> None:
         host.wait(_LOOK_EVERY_S)
     if host.renewal is not None:
         log.info("the host starts again, to import modules that have changed", reason=host.renewal)
+
+
+def _sample(host: Host) -> None:
+    while True:
+        host.sample()
+        time.sleep(_SAMPLE_EVERY_S)
 
 
 def _stop_all(host: Host, jvm: "Jvm") -> None:

@@ -54,6 +54,7 @@ class HostedProgram:
         self._context = context
         self._status = status
         self._pipeline: Pipeline | None = None
+        self._progress = PipelineProgress()
         self._stop = threading.Event()
         self._state_when_stopped = State.STOPPED
         self._thread = threading.Thread(target=self._run, name=f"kaspar-pipeline-{name}", daemon=True)
@@ -78,11 +79,15 @@ class HostedProgram:
 
     # -- what it reports -----------------------------------------------------------------------------------------------
 
-    def status(self) -> PipelineStatus:
+    def sample(self) -> None:
+        """Ask the pipeline for its progress. Not for every request: it takes a connection to the JVM, and may hang."""
         pipeline = self._pipeline
-        if pipeline is None or self._status.state is not State.RUNNING:
-            return self._status
-        return replace(self._status, progress=_known(pipeline.progress, PipelineProgress()))
+        if pipeline is not None:
+            self._progress = _known(pipeline.progress, PipelineProgress())
+
+    def status(self) -> PipelineStatus:
+        status = self._status
+        return replace(status, progress=self._progress) if status.state is State.RUNNING else status
 
     def details(self) -> PipelineDetails:
         pipeline = self._pipeline
@@ -155,6 +160,7 @@ class HostedProgram:
         if change.reason is not None:
             self._failed(change.state, change.reason, change.delay_s)
         else:
+            self.sample()
             self._to(change.state)
 
     def _failed(self, state: State, reason: str, delay_s: float) -> None:

@@ -154,6 +154,8 @@ class Supervisor:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def _stop(self, signals: Signals) -> None:
+        if signals.stop_requested and self._host.is_running and not signals.is_impatient:
+            self._output.say("Stopping, after the running micro-batches. Ctrl-C again ends everything at once.")
         self._host.send(signal.SIGTERM)
         until = time.monotonic() + _STOP_HOST_S
         while self._host.is_running and not signals.is_impatient:

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kaspar.streams import serdes
+    from kaspar.streams import serdes, stores
     from kaspar.streams.dsl.builder import StreamsBuilder
     from kaspar.streams.dsl.kstream import KStream
     from kaspar.streams.dsl.ktable import GlobalKTable, KTable
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "serdes": "serdes",
+    "stores": "stores",
     "StreamsBuilder": "dsl.builder",
     "KStream": "dsl.kstream",
     "GlobalKTable": "dsl.ktable",
@@ -100,6 +101,7 @@ __all__ = [
     "Window",
     "Windowed",
     "serdes",
+    "stores",
 ]
 
 
@@ -107,4 +109,4 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_MODULES[name]}")
-    return module if name == "serdes" else getattr(module, name)
+    return module if name in ("serdes", "stores") else getattr(module, name)

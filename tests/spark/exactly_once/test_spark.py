@@ -176,9 +176,9 @@ def test_a_program_in_the_tasks_of_a_batch_is_published_once_and_knows_where_its
     forget_the_last_commit(tmp_path / "checkpoint")
     run_stream(spark, broker, tmp_path / "checkpoint", source, publish=publish)
     wait_for(topics, target, 2 * numbered(0, 7))
-    # The attempt that failed and its marker are at offsets 0 to 5, the marker of the first batch is at 11.
-    assert results == [[b"[11, 11]"], [b"[14, 14]"], None]
-    assert {each.offset for each in topics.read(target)} == {6, 7, 8, 9, 10, 12, 13}
+    offsets = [each.offset for each in topics.read(target) if each.partition == 1]
+    ends = [offsets[4] + 1, offsets[6] + 1]  # what failed and the markers of transactions have offsets, too
+    assert results == [*([repr([end, end]).encode()] for end in ends), None]
     assert open_transactions(broker) == []
 
 

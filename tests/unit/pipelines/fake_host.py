@@ -55,6 +55,7 @@ class Running:
     def _follow(self) -> None:
         while not self._ended.is_set():
             self.host.reconcile()
+            self.host.sample()
             self.host.wait(0.01)
 
     def end(self) -> None:

@@ -97,6 +97,7 @@ def test_signal_stops_the_host_and_the_supervisor(folder: Folder) -> None:
     assert running == [RunningSupervisor(ProcessId.of(os.getpid()))]
     assert folder.supervisor() is None
     assert said.states[0] is State.RUNNING
+    assert said.lines[-1].startswith("Stopping, after the running micro-batches.")
 
 
 def test_host_that_ends_is_started_again_and_the_reason_recorded(folder: Folder) -> None:
@@ -131,7 +132,7 @@ def test_host_that_asks_for_another_process_gets_it_at_once(folder: Folder) -> N
 def test_supervisor_ends_when_all_programs_have_finished(folder: Folder) -> None:
     said = Said()
     assert supervisor(folder, said, finished_after_s=0.2).run() == 0
-    assert said.lines[-1] == "All programs have finished."
+    assert "All programs have finished." in said.lines
 
 
 def test_leftovers_of_a_killed_supervisor_are_ended_first(folder: Folder) -> None:
@@ -143,3 +144,12 @@ def test_leftovers_of_a_killed_supervisor_are_ended_first(folder: Folder) -> Non
     end_leftovers(folder)
     waiting.join()
     assert left.returncode == -signal.SIGTERM
+
+
+def test_supervisor_and_its_command_load_nothing_of_spark() -> None:
+    program = (
+        "import sys, kaspar.cli.main, kaspar.pipelines.supervisor, kaspar.pipelines.looking, kaspar.pipelines.display"
+    )
+    program += "; print([name for name in sys.modules if name.partition('.')[0] in ('pyspark', 'py4j', 'pyarrow')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -15,8 +15,8 @@ from kaspar.streams import (
     TopologyError,
     TopologyTestDriver,
     serdes,
+    stores,
 )
-from kaspar.streams.stores.kinds import KEY_VALUE
 from kaspar.streams.stores.spec import StoreSpec
 
 
@@ -34,7 +34,7 @@ class Numbering(Processor):
 
 
 def numbers_store() -> StoreSpec:
-    return StoreSpec("numbers", KEY_VALUE, serdes.text(), serdes.long())
+    return stores.key_value("numbers", serdes.text(), serdes.long())
 
 
 def test_a_processor_uses_its_store_and_forwards() -> None:

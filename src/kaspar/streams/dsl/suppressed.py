@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from kaspar.streams.errors import TopologyError
-from kaspar.streams.operators.suppress import BufferLimits, TableSuppress, WhenFull
+from kaspar.streams.operators.suppress import TableSuppress
+from kaspar.streams.operators.suppression_buffer import BufferLimits, WhenFull
 from kaspar.streams.operators.windowed_tables import WindowedTable
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.stores.time_ordered import TIME_ORDERED

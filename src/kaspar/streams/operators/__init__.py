@@ -10,7 +10,7 @@ session_windows.py     aggregates by sessions
 windowed_tables.py     what their results have in common; windowed_keys.py: how the keys are written
 closing_windows.py     final results only, on window close
 late_records.py        what happens to records that are too late
-suppress.py            suppression; buffered_changes.py: what waits in its buffer
+suppress.py            suppression; suppression_buffer.py, buffered_changes.py: what waits
 stream_joins.py        joins of two streams; waiting_records.py keeps what has no partner yet
 stream_table_joins.py  joins of a stream with a table or a global table
 table_joins.py         joins of two tables by key

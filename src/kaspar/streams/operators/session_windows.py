@@ -34,7 +34,7 @@ class SessionWindowAggregate(SessionTable):
         self.merger = merger
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        store, clock = context.store(self.store), context.clock(self.name)
+        store, clock = context.store(self.store), self.clock(context)
         find_sessions, put, remove = store.find_sessions, store.put, store.remove
         gap_ms, closes_after_ms = self.windows.gap_ms, self.closes_after_ms
         initializer, aggregator, merger = self.initializer, self.aggregator, self.merger

@@ -36,7 +36,7 @@ class SlidingWindowAggregate(TimeWindowedTable):
         self.aggregator = aggregator
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        clock, grace_ms, difference_ms = context.clock(self.name), self.windows.grace_ms, self.windows.difference_ms
+        clock, grace_ms, difference_ms = self.clock(context), self.windows.grace_ms, self.windows.difference_ms
         closing = self.closing_windows(context, forward)
         emit = forward if closing is None else closing.updated
 
@@ -104,10 +104,10 @@ class _Step:
 
     def process(self) -> None:
         timestamp, difference_ms = self._timestamp, self._difference_ms
+        # The aggregate of the window before the record, with which its left window begins if it has to be created.
         left: ValueAndTimestamp[Any] | None = None
-        """The aggregate of the record's left window, if it has to be created."""
+        # The aggregate of the latest window around the record: all that it has after the record is in its right window.
         later: ValueAndTimestamp[Any] | None = None
-        """The aggregate of the latest window around the record: what is in it after the record is in the right one."""
         previous: int | None = None
         has_left = has_right = False
         starts = set()

@@ -43,7 +43,7 @@ class TimeWindowAggregate(TimeWindowedTable):
         return self._hopping(context, update, closing)
 
     def _tumbling(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
-        clock, grace_ms, size_ms = context.clock(self.name), self.windows.grace_ms, self.windows.size_ms
+        clock, grace_ms, size_ms = self.clock(context), self.windows.grace_ms, self.windows.size_ms
         window = Window(0, size_ms)
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
@@ -67,7 +67,7 @@ class TimeWindowAggregate(TimeWindowedTable):
         return receive
 
     def _hopping(self, context: TaskContext, update: Update, closing: ClosingWindows | None) -> Receiver:
-        clock, windows, grace_ms = context.clock(self.name), self.windows, self.windows.grace_ms
+        clock, windows, grace_ms = self.clock(context), self.windows, self.windows.grace_ms
         bucket, matching = -1, [Window(0, 0)]
         # The windows of a timestamp are the same until the next one begins, if the size is a multiple of the advance.
         step_ms = windows.advance_ms if windows.size_ms % windows.advance_ms == 0 else 1

@@ -9,7 +9,7 @@ from typing import Any
 from kaspar.streams.operators.closing_windows import ClosingWindows
 from kaspar.streams.operators.tables import Getter, TableNode
 from kaspar.streams.stores.typed import ValueAndTimestamp
-from kaspar.streams.topology.context import TaskContext
+from kaspar.streams.topology.context import Clock, TaskContext
 from kaspar.streams.topology.node import Receiver
 from kaspar.streams.windows import EmitStrategy, Windowed
 
@@ -25,6 +25,10 @@ class WindowedTable(TableNode):
         """How long after its end a window is closed, and its result final: the grace period; for sessions the gap, too
         (GraphGraceSearchUtil)."""
         self.emit_strategy = emit_strategy
+
+    def clock(self, context: TaskContext) -> Clock:
+        """The stream time of this step: the largest timestamp of its records."""
+        return context.clock(f"step.{self.name}")
 
     @property
     def closing_store(self) -> str:

@@ -56,13 +56,51 @@ _NAMES: Final = (
     "max.offsets.per.trigger",
     "max.bytes.per.trigger",
     "replication.factor",
-    "num.stream.threads",
     "application.server",
     "kaspar.state.listener",
     "client.id",
     "request.timeout.ms",
 )
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "acceptable.recovery.lag",
+        "buffered.records.per.partition",
+        "built.in.metrics.version",
+        "cache.max.bytes.buffering",
+        "default.client.supplier",
+        "default.dsl.store",
+        "dsl.store.suppliers.class",
+        "enable.metrics.push",
+        "ensure.explicit.internal.resource.naming",
+        "group.protocol",
+        "log.summary.interval.ms",
+        "max.task.idle.ms",
+        "max.warmup.replicas",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "num.standby.replicas",
+        "num.stream.threads",
+        "poll.ms",
+        "probing.rebalance.interval.ms",
+        "processor.wrapper.class",
+        "rack.aware.assignment.non_overlap_cost",
+        "rack.aware.assignment.strategy",
+        "rack.aware.assignment.tags",
+        "rack.aware.assignment.traffic_cost",
+        "repartition.purge.interval.ms",
+        "rocksdb.config.setter",
+        "state.cleanup.delay.ms",
+        "statestore.cache.max.bytes",
+        "task.assignor.class",
+        "task.timeout.ms",
+        "topology.optimization",
+        "upgrade.from",
+    }
+)
+"""Settings of Kafka Streams for what Spark does here, or for what does not exist: caches, threads, standby replicas."""
 _DECIDED_HERE: Final = {
+    "default.timestamp.extractor": "give sources a function instead, with timestamp_extractor=",
     "consumer.isolation.level": "a streams program always reads committed records",
     "consumer.group.id": "the group of a streams program is its application.id",
     "consumer.enable.auto.commit": "offsets are committed when their records are processed",
@@ -106,8 +144,8 @@ class StreamsConfig:
         application_id = _application_id(read)
         clients = _client_settings(given)
         spark = {name: _text(value) for name, value in given.items() if name.startswith(_SPARK_PREFIX)}
-        if "num.stream.threads" in given:
-            log.warning("num.stream.threads has no effect: Spark runs as many tasks at once as it has cores.")
+        if idle := sorted(_WITHOUT_EFFECT & given.keys()):
+            log.warning(f"These settings of Kafka Streams have no effect here: {', '.join(idle)}.")
         return cls(
             task_settings=_task_settings(read, application_id),
             connection=connection_settings(clients),
@@ -179,7 +217,7 @@ def _text(value: Any) -> str:
 def _check_name(name: str) -> None:
     if (reason := _DECIDED_HERE.get(name)) is not None:
         raise InvalidSetting(f"The setting {name} cannot be given: {reason}.")
-    if name in _NAMES or name.startswith((_SPARK_PREFIX, "consumer.", "producer.", "admin.", *_CLIENT_PREFIXES)):
+    if name in _NAMES or name in _WITHOUT_EFFECT or name.startswith((_SPARK_PREFIX, "consumer.", "producer.", "admin.", *_CLIENT_PREFIXES)):
         return
     close = difflib.get_close_matches(name, _NAMES, n=1)
     meant = f" Did you mean {close[0]}?" if close else " Settings of clients begin with consumer. or producer."

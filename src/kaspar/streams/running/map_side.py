@@ -5,7 +5,6 @@ the steps without state run here, record by record.
 """
 
 import gc
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +12,20 @@ from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kaspar.spark.errors import without_traceback
 from kaspar.spark.writing.arrow_columns import key_partitions
 from kaspar.streams.errors import StreamsError
-from kaspar.streams.running.rows import COUNTS, HEADERS, OUTPUT, SCHEMA, packed, read_headers, written_headers
+from kaspar.streams.running.rows import (
+    COUNTS,
+    OUTPUT,
+    SCHEMA,
+    extra_of_headers,
+    extra_of_output,
+    packed,
+    read_headers,
+)
 from kaspar.streams.running.shipped import Program, ShippedProgram
 from kaspar.streams.topology.context import Output
 from kaspar.streams.topology.plan import SubTopology
@@ -86,7 +92,6 @@ class Columnar:
         encoded = rows.column("topic").dictionary_encode()
         places = np.array([self._place(name) for name in encoded.dictionary.to_pylist()], np.int64)
         partitions = rows.column("partition").to_numpy()
-        nothing = rows.num_rows
         return pa.RecordBatch.from_arrays(
             [
                 logical_partitions(rows.column("key"), partitions, self._plan.partitions),
@@ -95,9 +100,7 @@ class Columnar:
                 times_of(rows),
                 rows.column("key"),
                 rows.column("value"),
-                rows.column("headers"),
-                pa.nulls(nothing, pa.string()),
-                pa.nulls(nothing, pa.int32()),
+                _extra(rows.column("headers")),
             ],
             schema=SCHEMA,
         )
@@ -194,9 +197,7 @@ class RecordByRecord:
                 pa.array([row[3] for row in rows], pa.int64()),
                 keys,
                 pa.array([row[2] for row in rows], pa.binary()),
-                written_headers([row[4] for row in rows]),
-                pa.nulls(len(rows), pa.string()),
-                pa.nulls(len(rows), pa.int32()),
+                extra_of_headers([row[4] for row in rows]),
             ],
             schema=SCHEMA,
         )
@@ -215,12 +216,16 @@ class RecordByRecord:
                 pa.array([output[2] for output in outputs], pa.int64()),
                 pa.array([output[0] for output in outputs], pa.binary()),
                 pa.array([output[1] for output in outputs], pa.binary()),
-                written_headers([output[3] for output in outputs]),
-                pa.array([topic for topic, _ in rows], pa.string()),
-                pa.array([output[4] for output in outputs], pa.int32()),
+                pa.array([extra_of_output(topic, output[3], output[4]) for topic, output in rows], pa.binary()),
             ],
             schema=SCHEMA,
         )
+
+
+def _extra(headers: pa.Array) -> pa.Array:
+    if headers.null_count == len(headers):
+        return pa.nulls(len(headers), pa.binary())
+    return extra_of_headers(list(read_headers(headers)))
 
 
 def without_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -256,14 +261,12 @@ def _number(numbers: Mapping[str, int], topic: str) -> int:
 
 def _repeated(ends: list[int], *columns: Any) -> list[Any]:
     """Each element as often as its record has rows. `ends` counts the rows up to and with each record."""
-    times: npt.NDArray[np.int64] = np.diff(np.array(ends, np.int64), prepend=np.int64(0))
+    first = np.zeros(1, np.int64)
+    times: Any = np.diff(np.array(ends, np.int64), prepend=first)
     return [np.repeat(column, times) for column in columns]
 
 
 def _counts(dropped: Counter[str]) -> pa.RecordBatch:
-    columns = itertools.chain(
-        ([0], [packed(COUNTS, 0, 0)], [0], [0], [None], [msgspec.msgpack.encode(dict(dropped))]),
-        (pa.nulls(1, HEADERS), pa.nulls(1, pa.string()), pa.nulls(1, pa.int32())),
-    )
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    row = (0, packed(COUNTS, 0, 0), 0, 0, None, msgspec.msgpack.encode(dict(dropped)), None)
+    arrays = [pa.array([value], field.type) for value, field in zip(row, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

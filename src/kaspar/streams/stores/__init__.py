@@ -9,3 +9,7 @@ spec.py, kinds.py   the declaration of a store, and what depends on its kind
 changelog.py        reads changelog topics
 disk/               the state of a partition in LMDB, a cache of the changelogs
 """
+
+from kaspar.streams.stores.declared import key_value, session, window
+
+__all__ = ["key_value", "session", "window"]

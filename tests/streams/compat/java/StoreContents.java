@@ -41,7 +41,7 @@ final class StoreContents {
             return windows.all();
         }
         if (store instanceof SessionStore<?, ?> sessions) {
-            return sessions.findSessions(0, Long.MAX_VALUE);
+            return sessions.fetch(null, null);
         }
         throw new IllegalStateException("the store " + name + " is of an unknown kind: " + store.getClass());
     }

@@ -1,3 +1,4 @@
+import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
 
@@ -39,6 +40,23 @@ final class SuppressTopologies {
         topologies.add("suppress-source-table", builder -> builder
             .<String, String>table("in", Topologies.store("table"))
             .suppress(Suppressed.untilTimeLimit(Topologies.ms(60), BufferConfig.unbounded()))
+            .toStream().to("out"));
+        topologies.add("suppress-max-records", builder -> builder
+            .<String, String>table("in", Topologies.store("table"))
+            .suppress(Suppressed.untilTimeLimit(Topologies.ms(200), BufferConfig.maxRecords(1)))
+            .toStream().to("out"));
+        topologies.add("suppress-max-bytes", builder -> builder
+            .<String, String>table("in", Topologies.store("table"))
+            .suppress(Suppressed.untilTimeLimit(Topologies.ms(200), BufferConfig.maxBytes(70)))
+            .toStream().to("out"));
+        topologies.add("suppress-group-by", builder -> builder
+            .<String, String>table("in", Topologies.store("table"))
+            .suppress(Suppressed.untilTimeLimit(Topologies.ms(60), BufferConfig.unbounded()))
+            .groupBy((key, value) -> KeyValue.pair(Functions.first(value), value), Topologies.TEXTS)
+            .reduce(
+                (total, value) -> Functions.plus(total, value),
+                (total, value) -> Functions.removed(total, value),
+                Topologies.store("reduced"))
             .toStream().to("out"));
     }
 }

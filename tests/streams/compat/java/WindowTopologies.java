@@ -1,10 +1,13 @@
+import java.time.Duration;
+
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.TimeWindows;
 
-/** Windows of every kind, with every update emitted. */
+/** Windows of every kind. */
 final class WindowTopologies {
     static final TimeWindows TUMBLING = TimeWindows.ofSizeWithNoGrace(Topologies.ms(100));
     static final TimeWindows TUMBLING_WITH_GRACE = TimeWindows.ofSizeAndGrace(Topologies.ms(100), Topologies.ms(50));
@@ -17,6 +20,9 @@ final class WindowTopologies {
     static final SessionWindows SESSIONS = SessionWindows.ofInactivityGapWithNoGrace(Topologies.ms(50));
     static final SessionWindows SESSIONS_WITH_GRACE =
         SessionWindows.ofInactivityGapAndGrace(Topologies.ms(50), Topologies.ms(100));
+
+    /** On window close, Kafka Streams loses windows that expire when stream time jumps; with this, none expires. */
+    static final Duration LONG_RETENTION = Duration.ofDays(1);
 
     private WindowTopologies() {
     }
@@ -69,6 +75,20 @@ final class WindowTopologies {
                 (key, left, right) -> Functions.plus(left, right),
                 Topologies.sessionStore("sessions"))
             .toStream().to("out"));
+        topologies.add("tumbling-on-close", builder -> grouped(builder)
+            .windowedBy(TUMBLING_WITH_GRACE).emitStrategy(EmitStrategy.onWindowClose())
+            .count(Topologies.<Long>windowStore("windowed").withRetention(LONG_RETENTION)).toStream().to("out"));
+        topologies.add("hopping-on-close", builder -> grouped(builder)
+            .windowedBy(HOPPING).emitStrategy(EmitStrategy.onWindowClose())
+            .aggregate(() -> "", (key, value, aggregate) -> Functions.appended(aggregate, value),
+                Topologies.<String>windowStore("windowed").withRetention(LONG_RETENTION))
+            .toStream().to("out"));
+        topologies.add("sliding-on-close", builder -> grouped(builder)
+            .windowedBy(SLIDING_WITH_GRACE).emitStrategy(EmitStrategy.onWindowClose())
+            .count(Topologies.<Long>windowStore("windowed").withRetention(LONG_RETENTION)).toStream().to("out"));
+        topologies.add("session-on-close", builder -> grouped(builder)
+            .windowedBy(SESSIONS_WITH_GRACE).emitStrategy(EmitStrategy.onWindowClose())
+            .count(Topologies.<Long>sessionStore("sessions").withRetention(LONG_RETENTION)).toStream().to("out"));
     }
 
     static KGroupedStream<String, String> grouped(StreamsBuilder builder) {

@@ -116,6 +116,32 @@ define(
     ),
 )
 define(
+    "sliding-table-group-by-key",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SLIDING_WITH_GRACE)
+        .count("windowed")
+        .group_by(lambda key, count: (key.key, count), **LONGS)
+        .aggregate(lambda: 0, add, subtract, "sums", **LONG_VALUES)
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "session-table-group-by-key",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SESSIONS_WITH_GRACE)
+        .count("sessions")
+        .group_by(lambda key, count: (key.key, count), **LONGS)
+        .aggregate(lambda: 0, add, subtract, "sums", **LONG_VALUES)
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
     "window-in-window",
     "in",
     lambda builder: (

@@ -11,8 +11,11 @@ from tests.streams.compat.topologies.stateless import stream
 class Previous(Processor):
     """Forwards the previous value of the key with the new one, 5 ms later than the record. None deletes."""
 
+    def __init__(self, store: str = "previous") -> None:
+        self.store_name = store
+
     def process(self, record: Record) -> None:
-        store = self.context.store("previous")
+        store = self.context.store(self.store_name)
         key = text(record.key)
         joined = plus(store.get(key), record.value)
         store.put(key, record.value)
@@ -22,8 +25,11 @@ class Previous(Processor):
 class PreviousValue(Processor):
     """The same without a change of key and time."""
 
+    def __init__(self, store: str = "previous") -> None:
+        self.store_name = store
+
     def process(self, record: Record) -> None:
-        store = self.context.store("previous")
+        store = self.context.store(self.store_name)
         key = text(record.key)
         joined = plus(store.get(key), record.value)
         store.put(key, record.value)

@@ -1,6 +1,7 @@
 """Results that are held back, until their window closes or for a time: java/SuppressTopologies.java."""
 
-from kaspar.streams import Suppressed
+from kaspar.streams import BufferConfig, Suppressed
+from tests.streams.compat.functions import first, plus, removed
 from tests.streams.compat.topologies.aggregations import append
 from tests.streams.compat.topologies.registry import define
 from tests.streams.compat.topologies.windows import (
@@ -83,4 +84,36 @@ define(
     "suppress-source-table",
     "in",
     lambda builder: builder.table("in", "table").suppress(Suppressed.until_time_limit(60)).to_stream().to("out"),
+)
+define(
+    "suppress-max-records",
+    "in",
+    lambda builder: (
+        builder.table("in", "table")
+        .suppress(Suppressed.until_time_limit(200, BufferConfig.max_records(1)))
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "suppress-max-bytes",
+    "in",
+    lambda builder: (
+        builder.table("in", "table")
+        .suppress(Suppressed.until_time_limit(200, BufferConfig.max_bytes(70)))
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "suppress-group-by",
+    "in",
+    lambda builder: (
+        builder.table("in", "table")
+        .suppress(Suppressed.until_time_limit(60))
+        .group_by(lambda key, value: (first(value), value))
+        .reduce(plus, removed, "reduced")
+        .to_stream()
+        .to("out")
+    ),
 )

@@ -1,7 +1,10 @@
-"""Windows of every kind, with every update emitted: java/WindowTopologies.java."""
+"""Windows of every kind: java/WindowTopologies.java."""
 
-from kaspar.streams import SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
+from datetime import timedelta
+
+from kaspar.streams import EmitStrategy, SessionWindows, SlidingWindows, StreamsBuilder, TimeWindows
 from kaspar.streams.dsl.grouped import KGroupedStream
+from kaspar.streams.dsl.windowed import WindowedKStream
 from tests.streams.compat.functions import appended, first, plus
 from tests.streams.compat.topologies.aggregations import append
 from tests.streams.compat.topologies.registry import define
@@ -15,6 +18,7 @@ SLIDING = SlidingWindows.of_time_difference(50)
 SLIDING_WITH_GRACE = SLIDING.grace(100)
 SESSIONS = SessionWindows.of_inactivity_gap(50)
 SESSIONS_WITH_GRACE = SESSIONS.grace(100)
+LONG_RETENTION = timedelta(days=1)
 
 
 def grouped(builder: StreamsBuilder) -> KGroupedStream:
@@ -90,6 +94,48 @@ define(
         grouped(builder)
         .windowed_by(SESSIONS_WITH_GRACE)
         .aggregate(lambda: "", append, lambda key, left, right: plus(left, right), "sessions")
+        .to_stream()
+        .to("out")
+    ),
+)
+
+
+def final(builder: StreamsBuilder, windows: TimeWindows | SlidingWindows) -> WindowedKStream:
+    return grouped(builder).windowed_by(windows).emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
+
+
+define(
+    "tumbling-on-close",
+    "in",
+    lambda builder: (
+        final(builder, TUMBLING_WITH_GRACE).count("windowed", retention=LONG_RETENTION).to_stream().to("out")
+    ),
+)
+define(
+    "hopping-on-close",
+    "in",
+    lambda builder: (
+        final(builder, HOPPING)
+        .aggregate(lambda: "", append, "windowed", retention=LONG_RETENTION)
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "sliding-on-close",
+    "in",
+    lambda builder: (
+        final(builder, SLIDING_WITH_GRACE).count("windowed", retention=LONG_RETENTION).to_stream().to("out")
+    ),
+)
+define(
+    "session-on-close",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SESSIONS_WITH_GRACE)
+        .emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
+        .count("sessions", retention=LONG_RETENTION)
         .to_stream()
         .to("out")
     ),

@@ -118,3 +118,8 @@ def test_a_listener_is_host_and_port(value: str) -> None:
 def test_the_name_begins_topics_names() -> None:
     with pytest.raises(InvalidSetting, match="valid start of a topic's name"):
         StreamsConfig.of(REQUIRED | {"application.id": "my app"})
+
+
+def test_settings_without_a_meaning_here_are_accepted_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    StreamsConfig.of({**REQUIRED, "statestore.cache.max.bytes": 0, "num.standby.replicas": 1})
+    assert "num.standby.replicas, statestore.cache.max.bytes" in caplog.text
