@@ -7,8 +7,11 @@ from pyspark.sql import SparkSession
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.offsets import fetch_committed
+from kaspar.client.offsets import CommittedOffset, commit_offsets, fetch_committed
 from kaspar.streams import StreamsBuilder, Topology, serdes
+from kaspar.streams.running.config import StreamsConfig
+from kaspar.streams.running.pipeline import StreamsPipeline
+from kaspar.streams.running.topics import prepare_topics
 from kaspar.tools.streams_reset.command import main as reset
 from tests.peers.kaspar import KasparProcess
 from tests.spark.programs.apps import counts, last_values, running
@@ -60,6 +63,25 @@ def test_reset_program_processes_its_input_again_with_empty_state(
     with running(two_counts(lines, output), broker.bootstrap, tmp_path, name, processing_guarantee=guarantee) as app:
         assert app.pipeline.folder.metadata == metadata, "its own offsets are no reset"
         app.wait_for(lambda: counts(topics, output) == {"a": 5, "b": 2}, "it goes on")
+
+
+def test_offsets_of_a_reset_are_taken_over_before_anything_is_processed(
+    broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    """Otherwise a start after a crash would take them for another reset, and process the same input twice."""
+    lines = topics.create(partitions=2)
+    settings = {"application.id": "taken-over", "bootstrap.servers": broker.bootstrap, "state.dir": tmp_path}
+    config = StreamsConfig.of({**settings, "replication.factor": 1})
+    topology = two_counts(lines, f"{lines}-output")
+    wanted = {TopicPartition(lines, 0): 0, TopicPartition(lines, 1): 0}
+    with Client(broker.bootstrap) as client:
+        assert not commit_offsets(client, "taken-over", wanted)
+        first, second = StreamsPipeline(topology, config), StreamsPipeline(topology, config)
+        for each in (first, second):
+            assert each.open_folder(prepare_topics(topology, config)) == wanted
+            found = fetch_committed(client, "taken-over")
+            assert found == {where: CommittedOffset(0, first.folder.metadata) for where in wanted}
+    assert second.folder.metadata == first.folder.metadata
 
 
 def test_deleted_changelog_is_the_end_of_the_state_and_not_of_the_offsets(
