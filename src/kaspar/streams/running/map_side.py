@@ -21,8 +21,9 @@ from kaspar.streams.running.rows import (
     COUNTS,
     OUTPUT,
     SCHEMA,
-    extra_of_headers,
-    extra_of_output,
+    OutputExtra,
+    encode_extra,
+    header_bytes,
     packed,
     read_headers,
 )
@@ -33,7 +34,7 @@ from kaspar.streams.topology.task import MapSide, ShuffledOutput
 
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headers"
+SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headerBytes"
 """The columns that are read from topics. Where `topic` is null, a row is only a tick of the clock."""
 
 _CHUNK = 4_096
@@ -100,7 +101,7 @@ class Columnar:
                 times_of(rows),
                 rows.column("key"),
                 rows.column("value"),
-                _extra(rows.column("headers")),
+                rows.column("headerBytes"),
             ],
             schema=SCHEMA,
         )
@@ -171,7 +172,7 @@ class RecordByRecord:
             rows.column("key").to_pylist(),
             rows.column("value").to_pylist(),
             times_of(rows).to_pylist(),
-            read_headers(rows.column("headers")),
+            read_headers(rows.column("headerBytes")),
             strict=True,
         ):
             receive(*record)
@@ -197,7 +198,7 @@ class RecordByRecord:
                 pa.array([row[3] for row in rows], pa.int64()),
                 keys,
                 pa.array([row[2] for row in rows], pa.binary()),
-                extra_of_headers([row[4] for row in rows]),
+                header_bytes([row[4] for row in rows]),
             ],
             schema=SCHEMA,
         )
@@ -216,16 +217,15 @@ class RecordByRecord:
                 pa.array([output[2] for output in outputs], pa.int64()),
                 pa.array([output[0] for output in outputs], pa.binary()),
                 pa.array([output[1] for output in outputs], pa.binary()),
-                pa.array([extra_of_output(topic, output[3], output[4]) for topic, output in rows], pa.binary()),
+                pa.array([_extra(topic, output) for topic, output in rows], pa.binary()),
             ],
             schema=SCHEMA,
         )
 
 
-def _extra(headers: pa.Array) -> pa.Array:
-    if headers.null_count == len(headers):
-        return pa.nulls(len(headers), pa.binary())
-    return extra_of_headers(list(read_headers(headers)))
+def _extra(topic: str, output: Output) -> bytes:
+    headers, partition = output[3], output[4]
+    return encode_extra(OutputExtra(topic, partition, None if headers is None else list(headers)))
 
 
 def without_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -38,8 +38,8 @@ SCHEMA: Final = pa.schema(
         pa.field("extra", pa.binary()),
     ]
 )
-"""`extra` has what most rows do not: headers, and the topic and partition of OUTPUT rows. It is one column of bytes since
-Spark takes minutes to pass on a million rows with a column of arrays."""
+"""`extra` has the headers of a record, as bytes (the column `headerBytes` of the data source); of an OUTPUT row also
+its topic and partition."""
 
 _FIRST_SPECIAL: Final = COUNTS << _PORT_SHIFT
 _FIRST_OUTPUT: Final = OUTPUT << _PORT_SHIFT
@@ -70,7 +70,7 @@ def _read(columns: pa.RecordBatch, topics: Sequence[str]) -> Iterator[Any]:
     places = columns.column("place").to_numpy()
     keys, values = columns.column("key").to_pylist(), columns.column("value").to_pylist()
     times, offsets = columns.column("time").to_pylist(), columns.column("offset").to_pylist()
-    headers = _headers(columns.column("extra"))
+    headers = read_headers(columns.column("extra"))
     first = int(places[0])
     if (places == first).all():
         port, topic, partition = (
@@ -124,36 +124,30 @@ def _by_partition(table: pa.Table) -> list[PartitionRows]:
     ]
 
 
-class Extra(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
-    headers: list[tuple[str, bytes | None]] | None = None
-    topic: str = ""
-    partition: int | None = None
+class OutputExtra(msgspec.Struct, frozen=True, array_like=True):
+    """The extra of an OUTPUT row."""
+
+    topic: str
+    partition: int | None
+    headers: list[tuple[str, bytes | None]] | None
 
 
-_encode: Final = msgspec.msgpack.encode
-decode_extra: Final = msgspec.msgpack.Decoder(Extra).decode
-
-
-def _headers(extra: pa.Array) -> Iterable[Headers | None]:
-    if extra.null_count == len(extra):
-        return itertools.repeat(None, len(extra))
-    return [None if each is None else decode_extra(each).headers for each in extra.to_pylist()]
-
-
-def extra_of_headers(headers: Sequence[Headers | None]) -> pa.Array:
-    if not any(headers):
-        return pa.nulls(len(headers), pa.binary())
-    return pa.array([_encode(Extra(list(each))) if each else None for each in headers], pa.binary())
-
-
-def extra_of_output(topic: str, headers: Headers | None, partition: int | None) -> bytes:
-    return _encode(Extra(None if headers is None else list(headers), topic, partition))
+encode_extra: Final = msgspec.msgpack.encode
+decode_extra: Final = msgspec.msgpack.Decoder(OutputExtra).decode
+_decode_headers: Final = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]]).decode
 
 
 def read_headers(column: pa.Array) -> Iterable[Headers | None]:
+    """From bytes."""
     if column.null_count == len(column):
         return itertools.repeat(None, len(column))
-    return [None if each is None else [(pair["key"], pair["value"]) for pair in each] for each in column.to_pylist()]
+    return [None if each is None else _decode_headers(each) for each in column.to_pylist()]
+
+
+def header_bytes(headers: Sequence[Headers | None]) -> pa.Array:
+    if not any(headers):
+        return pa.nulls(len(headers), pa.binary())
+    return pa.array([encode_extra(each) if each else None for each in headers], pa.binary())
 
 
 def written_headers(headers: Sequence[Headers | None]) -> pa.Array:
