@@ -60,6 +60,7 @@ def test_a_value_that_cannot_be_written_is_refused_at_once(counts: Counts, value
 
 
 def test_values_that_can_change_are_written_at_once(bytes_store: OverlayStore) -> None:
+    lists: TimestampedKeyValueStore[str, list[int]]
     lists = TimestampedKeyValueStore("lists", bytes_store, "changelog", serdes.text(), serdes.json())
     given = [1]
     lists.put("a", (given, 0))
