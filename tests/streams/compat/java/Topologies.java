@@ -40,17 +40,15 @@ final class Topologies {
     }
 
     Topology build(String name) {
-        Consumer<StreamsBuilder> definition = definitions.get(name);
+        Consumer<StreamsBuilder> definition = name.startsWith(Operators.PREFIX)
+            ? builder -> Operators.build(name, builder)
+            : definitions.get(name);
         if (definition == null) {
             throw new IllegalArgumentException("there is no topology " + name + "; there are " + definitions.keySet());
         }
         StreamsBuilder builder = new StreamsBuilder();
         definition.accept(builder);
         return builder.build();
-    }
-
-    Iterable<String> names() {
-        return definitions.keySet();
     }
 
     static Duration ms(long milliseconds) {
