@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
+_SHARED_SESSION: Final = {
+    # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
+    "spark.scheduler.mode": "FAIR",
+}
 _LOOK_EVERY_S: Final = 0.1
 _LOOK_AT_SESSION_EVERY_S: Final = 1.0
 _SAMPLE_EVERY_S: Final = 1.0
@@ -63,7 +68,8 @@ def _start_session(folder: Folder, host: Host) -> "Jvm":
 
     modules = ModulesBeside(folder.modules)
     let_workers_import_from(folder.modules)
-    session = new_session("kaspar pipelines", folder.session())
+    plan = folder.session()
+    session = new_session("kaspar pipelines", replace(plan, config={**_SHARED_SESSION, **plan.config}))
     jvm = Jvm(session)
     folder.write_host(RunningHost(ProcessId.of(os.getpid()), jvm.id))
     host.begin(HostContext(folder, session, Loader(modules), jvm.problem, host.notify, host.renew))

@@ -28,6 +28,7 @@ final class Topologies {
         SuppressTopologies.define(this);
         TableTopologies.define(this);
         JoinTopologies.define(this);
+        JoinCornerTopologies.define(this);
         ProcessorTopologies.define(this);
         ChainTopologies.define(this);
     }

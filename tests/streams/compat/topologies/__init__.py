@@ -3,6 +3,7 @@
 from tests.streams.compat.topologies import (
     aggregations,
     chains,
+    join_corners,
     joins,
     operators,
     processors,
@@ -26,6 +27,7 @@ __all__ = [
     "chain",
     "chains",
     "definition_of",
+    "join_corners",
     "joins",
     "processors",
     "stateless",
