@@ -15,7 +15,7 @@ from tests.streams.compat.generators import AdvanceWallClock, Step, Steps
 from tests.streams.compat.results import Result, Row, StoreRow
 
 SOURCES = sorted((Path(__file__).parent / "java").glob("*.java"))
-RUN_SECONDS = 110.0
+RUN_SECONDS = 1_000.0
 IN_MEMORY = Path("/dev/shm")
 """RocksDB writes a file for every record: in memory that takes a tenth of the time."""
 APPLICATION_ID = "compat"

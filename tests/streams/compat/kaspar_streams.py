@@ -45,7 +45,8 @@ def _encoded(text: str | None) -> bytes | None:
 
 def _is_readable(store: StoreSpec) -> bool:
     """Whether the program has named it, and can read it."""
-    return not store.name.startswith(("KSTREAM-", "KTABLE-")) and store.kind != TIME_ORDERED
+    is_named = not store.name.startswith("KSTREAM-") and "STATE-STORE-" not in store.name
+    return is_named and store.kind != TIME_ORDERED
 
 
 def _all(store: Any) -> Iterator[tuple[Any, Any]]:

@@ -9,10 +9,21 @@ from tests.peers.java_program import platform_jars
 from tests.peers.missing import unless_missing
 from tests.streams.compat import kafka_streams, kaspar_streams
 from tests.streams.compat.comparison import difference
-from tests.streams.compat.jobs import Group, all_inputs, all_inputs_with_rocksdb, long_chains, pairs
+from tests.streams.compat.jobs import (
+    Group,
+    all_inputs,
+    all_inputs_with_rocksdb,
+    long_chains,
+    long_chains_of_tables,
+    pairs,
+    pairs_of_tables,
+)
 from tests.streams.compat.kafka_streams import Job
 from tests.streams.compat.results import Result
-from tests.streams.compat.topologies import DEFINITIONS, OPERATORS
+from tests.streams.compat.topologies import DEFINITIONS, OPERATORS, TABLE_OPERATORS
+
+pytestmark = pytest.mark.timeout(300)  # the first test waits for Kafka Streams
+LONG_SECONDS = 1_200
 
 Expected = Mapping[Group, Sequence[tuple[Job, Result]]]
 
@@ -47,13 +58,29 @@ def test_any_operator_after_this_one_writes_what_kafka_streams_writes(group: Gro
     assert_equal(expected[group])
 
 
+@groups(pairs_of_tables, TABLE_OPERATORS)
+def test_any_operator_of_tables_after_this_one_writes_what_kafka_streams_writes(
+    group: Group, expected: Expected
+) -> None:
+    assert_equal(expected[group])
+
+
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @groups(long_chains, OPERATORS)
 def test_long_chains_write_what_kafka_streams_writes(group: Group, expected: Expected) -> None:
     assert_equal(expected[group])
 
 
 @pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
+@groups(long_chains_of_tables, TABLE_OPERATORS)
+def test_long_chains_of_tables_write_what_kafka_streams_writes(group: Group, expected: Expected) -> None:
+    assert_equal(expected[group])
+
+
+@pytest.mark.long
+@pytest.mark.timeout(LONG_SECONDS)
 @groups(all_inputs_with_rocksdb, DEFINITIONS)
 def test_stores_in_memory_stand_for_kafka_streams_default_stores(group: Group, expected: Expected) -> None:
     assert_equal(expected[group])

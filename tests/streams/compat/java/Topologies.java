@@ -40,14 +40,16 @@ final class Topologies {
     }
 
     Topology build(String name) {
-        Consumer<StreamsBuilder> definition = name.startsWith(Operators.PREFIX)
-            ? builder -> Operators.build(name, builder)
-            : definitions.get(name);
-        if (definition == null) {
+        StreamsBuilder builder = new StreamsBuilder();
+        if (name.startsWith(Operators.PREFIX)) {
+            Operators.build(name, builder);
+        } else if (name.startsWith(TableOperators.PREFIX)) {
+            TableOperators.build(name, builder);
+        } else if (definitions.containsKey(name)) {
+            definitions.get(name).accept(builder);
+        } else {
             throw new IllegalArgumentException("there is no topology " + name + "; there are " + definitions.keySet());
         }
-        StreamsBuilder builder = new StreamsBuilder();
-        definition.accept(builder);
         return builder.build();
     }
 
