@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-spark bench bench-cluster bench-scale bench-security bench-spark wheel docs lock generate clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-spark bench bench-cluster bench-scale bench-security bench-spark bench-streams wheel docs lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -76,6 +76,9 @@ bench-security: install ## The same load over TLS, with log-ins, ACLs and quotas
 bench-spark: install ## Our data source beside Spark's own connector, with ratios
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.spark $(BENCH_ARGUMENTS)
 
+bench-streams: install ## Streams programs beside Kafka Streams, Quix Streams and Faust, with ratios
+	@KASPAR_COMPILED=1 $(BIN)/python -m bench.streams $(BENCH_ARGUMENTS)
+
 generate: install ## Regenerate the messages (from kio) and the reference pages (from the declarations)
 	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python scripts/generate_reference.py
 
@@ -89,7 +92,7 @@ docs: install ## Build the documentation site into site/; a broken link is an er
 	@$(BIN)/mkdocs build --quiet --strict
 
 lock: $(BIN)/uv ## Pin the dependencies in requirements.lock; pins that still fit are kept
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra spark --extra zookeeper --group dev --group docs -o requirements.lock
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --custom-compile-command "make lock" pyproject.toml --extra tools --extra spark --extra streams --extra zookeeper --group dev --group docs -o requirements.lock
 
 clean: ## Remove what was built
 	@rm -rf $(VENV) build dist site src/*.egg-info; find src -name '*.so' -delete

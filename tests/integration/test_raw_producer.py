@@ -52,6 +52,7 @@ def test_a_broker_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Pat
                     broker.kill()
                     broker.start()
             producer.flush()
+            assert producer.take_end_offsets() == {WHERE: 9000}
         assert stored(client) == list(range(9000))
 
 
@@ -66,6 +67,7 @@ def test_batches_are_cut_until_the_topic_takes_them(tmp_path: Path, codec: Codec
             for number in range(10):
                 producer.send([(WHERE, batch(number * 100, 100, size=200, codec=codec))])
             producer.flush()
+            assert producer.take_end_offsets() == {WHERE: 1000}
             assert stored(client) == list(range(1000))
             producer.send([(WHERE, batch(0, 1, size=5000))])
             with pytest.raises(Refused, match=r"a record of \d+ bytes is larger than .*; it is 3000 bytes") as caught:

@@ -28,8 +28,10 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 OCTETS = st.binary(max_size=40) | st.binary(min_size=120, max_size=300)
 HEADER_LISTS = st.none() | st.lists(st.tuples(st.text(max_size=10), st.none() | OCTETS), max_size=3)
-ROWS = st.lists(st.tuples(st.none() | OCTETS, st.none() | OCTETS, HEADER_LISTS), min_size=1, max_size=40)
-Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
+MOST_MS = ((1 << 63) - 1) // 1000  # as microseconds
+TIMES = st.none() | st.integers(NOW_MS - 100_000, NOW_MS + 100_000) | st.integers(0, MOST_MS)
+ROWS = st.lists(st.tuples(st.none() | OCTETS, st.none() | OCTETS, HEADER_LISTS, TIMES), min_size=1, max_size=40)
+Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None, int | None]
 
 
 class FixedTopics:
@@ -43,13 +45,14 @@ class FixedTopics:
 
 
 def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    keys, values, headers = zip(*rows, strict=True)
+    keys, values, headers, times = zip(*rows, strict=True)
     pairs = [None if one is None else [{"key": key, "value": value} for key, value in one] for one in headers]
     return pa.record_batch(
         {
             "key": pa.array(keys, pa.binary()),
             "value": pa.array(values, pa.binary()),
             "headers": pa.array(pairs, HEADERS),
+            "timestamp": pa.array([None if time is None else 1000 * time for time in times], pa.timestamp("us", "UTC")),
         }
     )
 
@@ -67,11 +70,11 @@ def encoded(
 
 
 def content(record: Record) -> Row:
-    return record.key, record.value, list(record.headers) or None
+    return record.key, record.value, list(record.headers) or None, record.timestamp
 
 
 def given_content(row: Row) -> Row:
-    return row[0], row[1], row[2] or None
+    return row[0], row[1], row[2] or None, NOW_MS if row[3] is None else row[3]
 
 
 @settings(deadline=None)
@@ -82,9 +85,11 @@ def test_what_is_encoded_checks_and_reads_back(rows: list[Row], codec: Codec, ba
     for _, data in encoded([record_batch(rows)], options):
         checked = check_batch(data, 0, len(data))
         assert (checked.end, checked.codec, checked.producer_id) == (len(data), codec, 7)
-        assert (checked.min_timestamp, checked.header_max_timestamp) == (NOW_MS, NOW_MS)
+        here = list(iter_records(data))
+        times = [record.timestamp for record in here]
+        assert (checked.min_timestamp, checked.header_max_timestamp) == (min(times), max(times))
         assert codec is not Codec.NONE or checked.count == 1 or len(data) <= batch_size
-        records.extend(iter_records(data))
+        records.extend(here)
     assert [content(record) for record in records] == [given_content(row) for row in rows]
 
 
@@ -114,7 +119,10 @@ def test_every_key_goes_to_its_partition_and_rows_keep_their_order(rows: list[Ro
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.none() | OCTETS, OCTETS, HEADER_LISTS), min_size=2, max_size=30), st.sampled_from(Codec))
+@given(
+    st.lists(st.tuples(st.none() | OCTETS, OCTETS, HEADER_LISTS, TIMES), min_size=2, max_size=30),
+    st.sampled_from(Codec),
+)
 def test_a_batch_cut_in_two_holds_the_same_records(rows: list[Row], codec: Codec) -> None:
     ((_, data),) = encoded([record_batch(rows)], {"kafka.compression.type": codec.name.lower()})
     halves = split_batch(data)
@@ -143,13 +151,22 @@ def octet_column(core: ModuleType, values: Sequence[bytes | None]) -> object:
     return core.OctetColumn(len(values), int32(offsets), bytes(data), valid)
 
 
+def timestamp_column(core: ModuleType, times: Sequence[int | None], *, in_us: bool) -> object:
+    bits = sum((time is not None) << index for index, time in enumerate(times))
+    data = b"".join((time or 0).to_bytes(8, "little") for time in times)
+    return core.TimestampColumn(
+        len(times), memoryview(data).cast("q"), in_us, bits.to_bytes(len(times) // 8 + 1, "little")
+    )
+
+
 @settings(deadline=None)
-@given(ROWS, st.integers(min_value=62, max_value=600), st.integers(min_value=1, max_value=9))
-def test_both_forms_of_the_core_write_the_same_bytes(rows: list[Row], limit: int, partitions: int) -> None:
+@given(ROWS, st.integers(min_value=62, max_value=600), st.integers(min_value=1, max_value=9), st.booleans())
+def test_both_forms_of_the_core_write_the_same_bytes(rows: list[Row], limit: int, partitions: int, in_us: bool) -> None:
     results = []
     for core in FORMS:
         keys, values = [row[0] for row in rows], [row[1] for row in rows]
-        columns = core.RecordColumns(octet_column(core, keys), octet_column(core, values))
+        times = timestamp_column(core, [row[3] for row in rows], in_us=in_us)
+        columns = core.RecordColumns(octet_column(core, keys), octet_column(core, values), timestamps=times)
         partitioner = core.Partitioner(partitions, int32(range(partitions)), 100)
         assigned = partitioner.assign(columns, all_rows(len(rows)), 0, len(rows))
         grouped, starts = group_rows(assigned, partitions, all_rows(len(rows)), 0)
@@ -159,7 +176,8 @@ def test_both_forms_of_the_core_write_the_same_bytes(rows: list[Row], limit: int
         while (first := builder.append(columns, grouped, first, len(rows), NOW_MS)) < len(rows):
             made.append(bytes(take_batch(builder, Codec.NONE, None)))
         made.append(bytes(take_batch(builder, Codec.NONE, None)))
-        results.append((assigned.tolist(), grouped.tolist(), starts.tolist(), made))
+        of_keys = core.partitions_of_keys(octet_column(core, keys), partitions, all_rows(len(rows))).tolist()
+        results.append((assigned.tolist(), grouped.tolist(), starts.tolist(), made, of_keys))
     assert results[0] == results[1]
 
 
@@ -167,6 +185,7 @@ def test_both_forms_of_the_core_write_the_same_bytes(rows: list[Row], limit: int
 def test_both_forms_hash_keys_alike(key: bytes) -> None:
     interpreted, loaded = FORMS
     assert interpreted.murmur2(key) == loaded.murmur2(key)
+    assert interpreted.partition_of(key, 1009) == loaded.partition_of(key, 1009) == loaded.murmur2(key) % 1009
 
 
 @pytest.mark.parametrize("core", FORMS, ids=["interpreted", "loaded"])

@@ -1,4 +1,5 @@
-"""A producer's batches against a broker that does its worst: whatever fails, all records are stored once, in order.
+"""A producer's batches against a broker that does its worst: whatever fails, all records are stored once, in order,
+and where they end is known unless the broker has forgotten it.
 
 The broker takes the requests of a connection in their order and appends what has the next sequence number. It may
 refuse a batch, store it and say otherwise, find it too large, or lose the connection with some requests taken; and
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaspar.base.errors import ErrorCode
-from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.base.ids import NO_OFFSET, ProducerIdAndEpoch, TopicPartition
 from kaspar.client.delivery import Delivery, PendingBatch
 from kaspar.client.delivery_terms import DeliveryTerms
 from kaspar.records import Record, build_batch, iter_records, read_header
@@ -20,6 +21,7 @@ LEADER = 1
 PARTITIONS = [TopicPartition("t", number) for number in range(2)]
 
 Request = list[PendingBatch]
+Response = tuple[ErrorCode, int]
 
 
 class ModelBroker:
@@ -30,8 +32,10 @@ class ModelBroker:
         self.last: dict[TopicPartition, list[int]] = {partition: [] for partition in PARTITIONS}
         self.too_large: set[tuple[TopicPartition, int, int]] = set()
         self.ghosts: list[tuple[TopicPartition, bytes]] = []
+        self.forgotten: set[tuple[TopicPartition, int]] = set()
+        """The ends of batches whose offset was not in the response."""
 
-    def take(self, partition: TopicPartition, batch: bytes, *, may_fail: bool) -> ErrorCode:
+    def take(self, partition: TopicPartition, batch: bytes, *, may_fail: bool) -> Response:
         faults = [ErrorCode.NONE]
         header = read_header(batch, 0)
         if may_fail:
@@ -47,22 +51,31 @@ class ModelBroker:
         if fault is ErrorCode.MESSAGE_TOO_LARGE:
             self.too_large.add((partition, header.base_sequence, header.count))
         elif fault in (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER):
-            return fault
-        response = self.append(partition, batch)
-        return response if response is not ErrorCode.NONE else fault
+            return fault, NO_OFFSET
+        code, offset = self.append(partition, batch)
+        if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER and offset == NO_OFFSET:
+            self.forgotten.add((partition, header.base_sequence + header.count))
+        return (code if code is not ErrorCode.NONE else fault), offset
 
-    def append(self, partition: TopicPartition, batch: bytes) -> ErrorCode:
+    def append(self, partition: TopicPartition, batch: bytes) -> Response:
         header = read_header(batch, 0)
         if (partition, header.base_sequence, header.count) in self.too_large:
-            return ErrorCode.MESSAGE_TOO_LARGE
+            return ErrorCode.MESSAGE_TOO_LARGE, NO_OFFSET
         if header.base_sequence == self.expected[partition]:
             self.logs[partition] += [record.value for record in iter_records(batch)]
             self.expected[partition] += header.count
             self.last[partition] = [*self.last[partition], header.base_sequence][-REMEMBERED:]
-            return ErrorCode.NONE
+            return ErrorCode.NONE, header.base_sequence
         if header.base_sequence in self.last[partition]:
-            return self.data.draw(st.sampled_from([ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER]))
-        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            code = self.data.draw(st.sampled_from([ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER]))
+            is_known = code is ErrorCode.NONE or self.data.draw(st.booleans())
+            return code, header.base_sequence if is_known else NO_OFFSET
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NO_OFFSET
+
+    def end(self, partition: TopicPartition) -> int:
+        """As the producer should know it. Its records are the only ones, so sequence numbers are offsets."""
+        end = len(self.logs[partition])
+        return NO_OFFSET if (partition, end) in self.forgotten else end
 
 
 @settings(deadline=None, max_examples=300)
@@ -99,12 +112,12 @@ def test_all_records_are_stored_once_and_in_order(data: st.DataObject) -> None:
                 connection.append(delivery.next_request(LEADER, now_ms))
             case "response":
                 for batch in connection.pop(0):
-                    code = broker.take(batch.partition, bytes(batch.data), may_fail=faults_left > 0)
+                    code, offset = broker.take(batch.partition, bytes(batch.data), may_fail=faults_left > 0)
                     faults_left -= code not in (ErrorCode.NONE, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
                     if code is ErrorCode.NONE:
-                        delivery.stored(batch)
+                        delivery.stored(batch, offset)
                     else:
-                        delivery.refused(batch, code, None, now_ms)
+                        delivery.refused(batch, code, None, now_ms, base_offset=offset)
             case "lose":
                 faults_left -= 1
                 taken = data.draw(st.integers(0, len(connection)))
@@ -119,3 +132,6 @@ def test_all_records_are_stored_once_and_in_order(data: st.DataObject) -> None:
             case "haunt":
                 broker.append(*broker.ghosts.pop(0))
     assert broker.logs == given_values
+    assert delivery.take_end_offsets() == {
+        partition: broker.end(partition) for partition, values in given_values.items() if values
+    }

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.offsets import commit_offsets
+from kaspar.client.offsets import CommittedOffset, commit_offsets, fetch_committed
 from tests.peers.kaspar import KasparProcess
 from tests.peers.raw_client import RawClient
 from tests.peers.raw_offsets import NOWHERE, RawOffsets
@@ -27,7 +27,13 @@ def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
     orders = topics.create()
     topics.produce(orders, [b"one", b"two"])
     stream = Stream(
-        spark, broker.bootstrap, tmp_path, subscribe=orders, kafka__group__id="at-rest", commitGroupOffsets=True
+        spark,
+        broker.bootstrap,
+        tmp_path,
+        subscribe=orders,
+        kafka__group__id="at-rest",
+        commitGroupOffsets=True,
+        commitGroupMetadata="run 7",
     )
     stream.may_go_on.clear()
     with stream:
@@ -35,6 +41,8 @@ def test_offsets_are_committed_when_a_micro_batch_is_done_and_none_follows(
         assert committed(broker, "at-rest", orders) == 0, "it is read, and not done"
         stream.may_go_on.set()
         wait_until(lambda: committed(broker, "at-rest", orders) == 2, "no lag is left")
+    with Client(broker.bootstrap) as client:
+        assert fetch_committed(client, "at-rest") == {TopicPartition(orders, 0): CommittedOffset(2, "run 7")}
 
 
 def test_a_batch_that_fails_is_committed_when_it_was_run_again(

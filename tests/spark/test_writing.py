@@ -1,17 +1,25 @@
 """Writing topics from Spark: batch and streaming, every column and codec, and the errors of impossible writes."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.streaming.query import StreamingQuery
 
 import kaspar.spark
+from kaspar.base.ids import TopicPartition
 from kaspar.records.column_writing import murmur2
+from kaspar.spark.writing.in_tasks import run_at_least_once
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Message, Topics, wait_until
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ALL_COLUMNS = "key binary, value string, partition int, headers array<struct<key: string, value: binary>>"
 
@@ -83,6 +91,101 @@ def test_batches_larger_than_the_topic_takes_are_split(
     topic = topics.create(config={"max.message.bytes": "2000"})
     write(spark.range(0, 1000, numPartitions=1).selectExpr("concat('row ', id) value"), broker, topic=topic)
     assert topics.values(topic) == [b"row %d" % number for number in range(1000)]
+
+
+# --- timestamps -------------------------------------------------------------------------------------------------------
+
+
+FOR_EVER = {"retention.ms": "-1"}  # old records would be deleted at once
+
+
+def times(topics: Topics, topic: str) -> list[int]:
+    return [each.timestamp[1] for each in topics.read(topic)]
+
+
+def test_records_have_the_timestamps_of_their_column(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
+    topic = topics.create()
+    given = (
+        "(1, timestamp_micros(86400000001)), (2, null), (3, timestamp_millis(5)), (4, timestamp_seconds(1700000000))"
+    )
+    rows = spark.sql(f"SELECT string(col1) AS value, col2 AS timestamp FROM VALUES {given}").coalesce(1)
+    before_ms = time.time_ns() // 1_000_000
+    write(rows, broker, topic=topic)
+    first, stamped, third, fourth = times(topics, topic)
+    assert (first, third, fourth) == (86_400_000, 5, 1_700_000_000_000)
+    assert before_ms <= stamped <= time.time_ns() // 1_000_000
+
+
+def test_a_copy_of_a_topic_keeps_its_timestamps_unless_the_column_is_dropped(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    given, kept, stamped = (topics.create(config=FOR_EVER) for _ in range(3))
+    topics.produce(given, [Message(b"%d" % number, timestamp_ms=1_600_000_000_000 + number) for number in range(4)])
+    rows = source(spark, broker, given)
+    before_ms = time.time_ns() // 1_000_000
+    assert stream(rows, broker, kept, tmp_path / "kept").awaitTermination(60)
+    assert stream(rows.drop("timestamp"), broker, stamped, tmp_path / "stamped").awaitTermination(60)
+    assert times(topics, kept) == [1_600_000_000_000 + number for number in range(4)]
+    assert min(times(topics, stamped)) >= before_ms
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "sentence"),
+    [
+        ("timestamp_millis(-1)", "Invalid timestamp: -1. Timestamp should always be non-negative or null."),
+        ("current_timestamp() + interval 1 day", "INVALID_TIMESTAMP"),
+    ],
+    ids=["before 1970", "tomorrow"],
+)
+def test_a_timestamp_that_cannot_be_is_reported(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, timestamp: str, sentence: str
+) -> None:
+    topic = topics.create()
+    with pytest.raises(PySparkException) as caught:
+        write(spark.sql(f"SELECT 'x' AS value, {timestamp} AS timestamp"), broker, topic=topic)
+    assert sentence in one_sentence(caught)
+    assert topics.values(topic) == []
+
+
+# --- programs in tasks ------------------------------------------------------------------------------------------------
+
+
+def test_a_program_in_the_tasks_writes_at_least_once_and_knows_where_its_records_end(
+    spark: SparkSession, broker: KasparProcess, topics: Topics
+) -> None:
+    even, odd = topics.create(config=FOR_EVER), topics.create(partitions=2, config=FOR_EVER)
+
+    class Splitting:
+        """Local, so that Spark's workers need not find this module."""
+
+        def process(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+            import pyarrow as pa
+
+            for batch in batches:
+                numbers = batch.column(0).to_pylist()
+                yield pa.record_batch(
+                    {
+                        "topic": [odd if number % 2 else even for number in numbers],
+                        "value": [str(number) for number in numbers],
+                        "partition": pa.array([1 if number % 2 else None for number in numbers], pa.int32()),
+                        "timestamp": pa.array(numbers, pa.int64()).view(pa.timestamp("ms")),
+                    }
+                )
+
+        def finished(self, message: WriterCommitMessage, end_offsets: Mapping[TopicPartition, int]) -> bytes:
+            return repr(sorted((str(where), end) for where, end in end_offsets.items())).encode()
+
+    rows = spark.range(0, 9, numPartitions=1)
+    options = {"kafka.bootstrap.servers": broker.bootstrap}
+    for run in (1, 2):
+        assert run_at_least_once(rows, Splitting(), options=options) == [
+            f"[('{even}-0', {5 * run}), ('{odd}-1', {4 * run})]".encode()
+        ]
+    assert run_at_least_once(rows.where("id < 0"), Splitting(), options=options) == [b"[]"]
+    assert topics.values(even) == 2 * [b"0", b"2", b"4", b"6", b"8"]
+    assert times(topics, odd) == 2 * [1, 3, 5, 7]
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ one connection, one of a partition in each request. The rules:
   So a batch behind a failed one may be refused as out of sequence: that is an error only if no batch is before it.
 - A batch that is too large is split in two, with the same sequence numbers, unless it is a single record.
 - A batch fails when retries or time have run out, but never before it was retried at least once.
+- Where a partition's last record was stored is known from the responses, except for a duplicate whose offset the broker
+  no longer knows.
 """
 
 from bisect import insort
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 
 from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.base.ids import NO_OFFSET, ProducerIdAndEpoch, TopicPartition
 from kaspar.client.delivery_terms import DeliveryTerms
 from kaspar.records.identity import batch_count, identify, split_batch
 
@@ -83,6 +85,24 @@ class _Queue:
         return not self.in_flight or (not self.is_blocked and self.in_flight_at == self.leader)
 
 
+@dataclass(slots=True, eq=False)
+class _End:
+    """Where the records that were stored in a partition end."""
+
+    offset: int = NO_OFFSET
+    known_to: tuple[int, ...] = ()
+    """The last place in the queue whose batch has a known offset."""
+    unknown_to: tuple[int, ...] = ()
+    """The last place whose batch is stored at an unknown offset."""
+
+    def add(self, batch: PendingBatch, base_offset: int) -> None:
+        if base_offset < 0:
+            self.unknown_to = max(self.unknown_to, batch.place)
+        else:  # the largest, since batches without sequence numbers may be stored in another order
+            self.offset = max(self.offset, base_offset + batch.count)
+            self.known_to = max(self.known_to, batch.place)
+
+
 class Delivery:
     def __init__(
         self, producer: ProducerIdAndEpoch | None, terms: DeliveryTerms, *, transactional: bool = False
@@ -95,6 +115,7 @@ class Delivery:
         self._transactional = transactional
         self._queues: dict[TopicPartition, _Queue] = {}
         self._with_waiting: dict[TopicPartition, _Queue] = {}
+        self._ends: dict[TopicPartition, _End] = {}
 
     # --- in -----------------------------------------------------------------------------------------------------------
 
@@ -171,15 +192,30 @@ class Delivery:
 
     # --- responses ----------------------------------------------------------------------------------------------------
 
-    def stored(self, batch: PendingBatch) -> None:
+    def stored(self, batch: PendingBatch, base_offset: int = NO_OFFSET) -> None:
+        """`base_offset` is the offset of its first record, if the response has it."""
         self._queues[batch.partition].in_flight.remove(batch)
         self.held_bytes -= len(batch.data)
+        end = self._ends.get(batch.partition)
+        if end is None:
+            end = self._ends[batch.partition] = _End()
+        end.add(batch, base_offset)
 
-    def refused(self, batch: PendingBatch, code: ErrorCode, message: str | None, now_ms: int) -> None:
-        """The response has an error. Raises Refused with a sentence if it is final."""
+    def take_end_offsets(self) -> dict[TopicPartition, int]:
+        """The offset after the last record that was stored in each partition since this was last called; NO_OFFSET
+        where the broker did not report it."""
+        ends, self._ends = self._ends, {}
+        return {
+            partition: NO_OFFSET if end.unknown_to > end.known_to else end.offset for partition, end in ends.items()
+        }
+
+    def refused(
+        self, batch: PendingBatch, code: ErrorCode, message: str | None, now_ms: int, *, base_offset: int = NO_OFFSET
+    ) -> None:
+        """The response has an error. Raises Refused with a sentence if it is final. A duplicate may have an offset."""
         queue = self._queues[batch.partition]
         if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-            self.stored(batch)
+            self.stored(batch, base_offset)
         elif code is ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
             self._split(queue, batch)
         elif code in RETRIABLE or (code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._has_earlier(queue, batch)):

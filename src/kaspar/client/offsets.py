@@ -16,9 +16,10 @@ from kaspar.base.ids import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
 from kaspar.client.cluster import Client
 from kaspar.client.coordinators import CoordinatorKind, request_coordinator
 from kaspar.protocol.messages import list_offsets as messages
-from kaspar.protocol.messages import offset_commit
+from kaspar.protocol.messages import offset_commit, offset_fetch
 
 _BACKOFF_S = 0.05
+_OFFSET_FETCH_VERSION = 8  # the first that takes groups (KIP-709); from 10 on topics are named by their ids
 GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """The partition does not exist, or not yet."""
 _Value = TypeVar("_Value")
@@ -28,6 +29,12 @@ class ListedOffset(NamedTuple):
     offset: int = NO_OFFSET
     timestamp: int = NO_TIMESTAMP
     leader_epoch: int = NO_EPOCH
+
+
+class CommittedOffset(NamedTuple):
+    offset: int
+    """Of the next record to read."""
+    metadata: str
 
 
 # --- of the logs ------------------------------------------------------------------------------------------------------
@@ -107,11 +114,17 @@ def _ask_leader(
 
 
 def commit_offsets(
-    client: Client, group_id: str, offsets: Mapping[TopicPartition, int], *, topic_ids: Mapping[str, UUID] | None = None
+    client: Client,
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    topic_ids: Mapping[str, UUID] | None = None,
+    metadata: str = "",
 ) -> dict[TopicPartition, ErrorCode]:
     """Commit for a group without members. Returns the errors. Offsets are those of the next record to read.
 
-    With topic ids nothing is committed for a topic that was deleted and recreated since.
+    With topic ids nothing is committed for a topic that was deleted and recreated since. `metadata` is stored with
+    every offset.
     """
     if not offsets:
         return {}
@@ -127,7 +140,7 @@ def commit_offsets(
                     offset_commit.OffsetCommitRequestPartition(
                         partition_index=partition,
                         committed_offset=offsets[TopicPartition(topic, partition)],
-                        committed_metadata="",
+                        committed_metadata=metadata,
                     )
                     for partition in partitions
                 ),
@@ -157,6 +170,38 @@ def commit_offsets(
     return refused
 
 
+def fetch_committed(client: Client, group_id: str) -> dict[TopicPartition, CommittedOffset]:
+    """What a group has committed, for all of its topics; nothing if there is no such group. Raises Refused."""
+    of_group = offset_fetch.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+    response = client.run(
+        request_coordinator(
+            client.core,
+            CoordinatorKind.GROUP,
+            group_id,
+            offset_fetch.OffsetFetchRequest(groups=(of_group,)),
+            offset_fetch.OffsetFetchResponse,
+            _OFFSET_FETCH_VERSION,
+            code_of=_group_code,
+            resend=True,
+        )
+    )
+    _check_committed(group_id, _group_code(response))
+    committed: dict[TopicPartition, CommittedOffset] = {}
+    for topic in response.groups[0].topics:
+        for partition in topic.partitions:
+            _check_committed(group_id, partition.error_code)
+            if partition.committed_offset != NO_OFFSET:
+                where = TopicPartition(topic.name, partition.partition_index)
+                committed[where] = CommittedOffset(partition.committed_offset, partition.metadata or "")
+    return committed
+
+
+def _check_committed(group_id: str, error_code: int) -> None:
+    if error_code != ErrorCode.NONE:
+        code = ErrorCode(error_code)
+        raise Refused(code, f"looking up the offsets of group {group_id!r}: {code.name}")
+
+
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """The partition numbers of each topic."""
     numbers: dict[str, list[int]] = defaultdict(list)
@@ -178,3 +223,7 @@ def _topic_ids(client: Client, partitions: Iterable[TopicPartition]) -> dict[str
 def _first_code(response: offset_commit.OffsetCommitResponse) -> int:
     """A coordinator that is moving returns its error for every partition."""
     return next((each.error_code for topic in response.topics for each in topic.partitions), ErrorCode.NONE)
+
+
+def _group_code(response: offset_fetch.OffsetFetchResponse) -> int:
+    return response.groups[0].error_code

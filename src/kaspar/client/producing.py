@@ -139,6 +139,11 @@ class RawProducer:
         while not self._delivery.is_empty:
             self._step(wait=True)
 
+    def take_end_offsets(self) -> dict[TopicPartition, int]:
+        """The offset after the last record that was stored in each partition since this was last called, or since
+        renew(); NO_OFFSET where the broker did not report it (acks=0, or a duplicate that it no longer remembers)."""
+        return self._delivery.take_end_offsets()
+
     def renew(
         self,
         producer: ProducerIdAndEpoch | None,
@@ -273,13 +278,14 @@ class RawProducer:
             if found is None:  # the topic was recreated meanwhile and has another id
                 self._delivery.refused(batch, ErrorCode.UNKNOWN_TOPIC_ID, None, now_ms)
             elif found.error_code == ErrorCode.NONE:
-                self._delivery.stored(batch)
+                self._delivery.stored(batch, found.base_offset)
             else:
-                self._refused(batch, ErrorCode(found.error_code), found.error_message, now_ms)
+                self._refused(batch, found, now_ms)
 
-    def _refused(self, batch: PendingBatch, code: ErrorCode, message: str | None, now_ms: int) -> None:
+    def _refused(self, batch: PendingBatch, found: PartitionProduceResponse, now_ms: int) -> None:
+        code = ErrorCode(found.error_code)
         try:
-            self._delivery.refused(batch, code, message, now_ms)
+            self._delivery.refused(batch, code, found.error_message, now_ms, base_offset=found.base_offset)
         except Refused as refused:
             if code is not ErrorCode.MESSAGE_TOO_LARGE:
                 raise

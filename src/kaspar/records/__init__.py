@@ -27,7 +27,7 @@ from kaspar.records.cost import INLINE_CHECK_NS, QUICK_RECORDS, check_cost_ns, c
 from kaspar.records.inflate import INFLATED_BYTES_LIMIT
 from kaspar.records.layout import HEADER_SIZE
 from kaspar.records.prepared import PreparedBatch
-from kaspar.records.reader import iter_batch, iter_records
+from kaspar.records.reader import iter_batch, iter_records, iter_visible
 from kaspar.records.record import Header, Record
 from kaspar.records.refusals import NotOneBatch, TakesTooLong
 
@@ -63,6 +63,7 @@ __all__ = [
     "iter_batch",
     "iter_headers",
     "iter_records",
+    "iter_visible",
     "place_batch",
     "read_end_transaction_marker",
     "read_header",

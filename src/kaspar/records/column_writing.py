@@ -15,9 +15,12 @@ __all__ = [
     "OctetColumn",
     "Partitioner",
     "RecordColumns",
+    "TimestampColumn",
     "all_rows",
     "group_rows",
     "murmur2",
+    "partition_of",
+    "partitions_of_keys",
     "take_batch",
 ]
 
@@ -25,9 +28,12 @@ BatchBuilder = core.BatchBuilder
 OctetColumn = core.OctetColumn
 Partitioner = core.Partitioner
 RecordColumns = core.RecordColumns
+TimestampColumn = core.TimestampColumn
 all_rows = row_grouping.all_rows
 group_rows = row_grouping.group_rows
 murmur2 = core.murmur2
+partition_of = core.partition_of
+partitions_of_keys = core.partitions_of_keys
 
 
 def take_batch(builder: BatchBuilder, codec: Codec, level: int | None) -> memoryview:

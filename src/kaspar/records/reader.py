@@ -1,11 +1,11 @@
 """Reads the records of batches one by one, as Python objects."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaspar.base.errors import MalformedBytes, Refused
 from kaspar.records.batch import BatchHeader, iter_headers
 from kaspar.records.codec import Codec, Octets
-from kaspar.records.core import reading
+from kaspar.records.core import batch_selection, reading
 from kaspar.records.inflate import inflate
 from kaspar.records.layout import HEADER_SIZE
 from kaspar.records.record import Record
@@ -32,6 +32,17 @@ def iter_batch(buffer: Octets, position: int, header: BatchHeader) -> Iterator[R
         yield from records
     if left:
         raise MalformedBytes(f"{left} of the {header.count} records of a batch are missing")
+
+
+def iter_visible(records: memoryview, aborted: Sequence[tuple[int, int]], start: int, until: int) -> Iterator[Record]:
+    """What a consumer sees of a fetch response from offset `start` on and below `until`: no control batches, and
+    nothing of the aborted transactions, given by producer and first offset. CRCs are checked. Raises MalformedBytes."""
+    selector = batch_selection.BatchSelector()
+    selector.give(records, aborted)
+    while (header := selector.select(start, until)) is not None:
+        for record in iter_batch(records, selector.position, header):
+            if start <= record.offset < until:
+                yield record
 
 
 def record_pieces(buffer: Octets, position: int, header: BatchHeader) -> Iterator[Octets]:

@@ -38,6 +38,7 @@ READ_OPTIONS: Final = (
     "columns",
     "groupIdPrefix",
     "commitGroupOffsets",
+    "commitGroupMetadata",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
     "maxBatchRows",

@@ -1,19 +1,25 @@
 """Exactly once in real Spark: streams, foreachBatch and jobs, repeated as Spark repeats them after a crash."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import WriterCommitMessage
 
 import kaspar.spark
+from kaspar.base.ids import TopicPartition
 from kaspar.cli.main import main
 from kaspar.client import Client
 from kaspar.client.transactions import list_transactions
 from kaspar.exactly_once.decision_log import DecisionLog
 from tests.peers.kaspar import KasparProcess
 from tests.spark.topics import Topics, wait_until
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EXACTLY_ONCE = {"guarantee": "exactly-once"}
 
@@ -127,6 +133,52 @@ def test_all_writes_of_a_foreach_batch_are_published_together_and_once(
     run_stream(spark, broker, tmp_path, source, publish=publish)
     wait_for(topics, plain, numbered(0, 7))
     wait_for(topics, marked, [b"m" + value for value in numbered(0, 7)])
+    assert open_transactions(broker) == []
+
+
+def test_a_program_in_the_tasks_of_a_batch_is_published_once_and_knows_where_its_records_end(
+    spark: SparkSession, broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(), topics.create(partitions=2)
+    topics.produce(source, numbered(0, 7))
+    failing = tmp_path / "failing"
+    failing.touch()
+    results: list[list[bytes] | None] = []
+
+    class ToBothPartitions:
+        """Local, so that Spark's workers need not find this module."""
+
+        def process(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+            import pyarrow as pa
+
+            for batch in batches:
+                values = batch.column("value")
+                for partition in (0, 1):
+                    partitions = pa.array([partition] * len(values), pa.int32())
+                    yield pa.record_batch({"topic": [target] * len(values), "value": values, "partition": partitions})
+
+        def finished(self, message: WriterCommitMessage, end_offsets: Mapping[TopicPartition, int]) -> bytes:
+            if failing.exists():
+                raise OSError("the disk of the task is full")
+            return repr([end for _, end in sorted(end_offsets.items())]).encode()
+
+    def publish(rows: DataFrame, batch_id: int) -> None:
+        with kaspar.spark.batch(batch_id, options=servers(broker)) as batch:
+            results.append(batch.run(rows, ToBothPartitions()))
+
+    with pytest.raises(PySparkException, match="the disk of the task is full") as caught:
+        run_stream(spark, broker, tmp_path / "checkpoint", source, publish=publish)
+    assert "kafka.bootstrap.servers" not in str(caught.value)
+    assert topics.values(target) == []
+    assert open_transactions(broker) == []
+    failing.unlink()
+    run_stream(spark, broker, tmp_path / "checkpoint", source, publish=publish)
+    forget_the_last_commit(tmp_path / "checkpoint")
+    run_stream(spark, broker, tmp_path / "checkpoint", source, publish=publish)
+    wait_for(topics, target, 2 * numbered(0, 7))
+    offsets = [each.offset for each in topics.read(target) if each.partition == 1]
+    ends = [offsets[4] + 1, offsets[6] + 1]  # what failed and the markers of transactions have offsets, too
+    assert results == [*([repr([end, end]).encode()] for end in ends), None]
     assert open_transactions(broker) == []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.base.ids import NO_OFFSET, ProducerIdAndEpoch, TopicPartition
 from kaspar.client.delivery import Delivery, PendingBatch
 from kaspar.client.delivery_terms import DeliveryTerms
 from kaspar.records import Record, build_batch, check_batch, iter_records, read_header
@@ -175,6 +175,66 @@ def test_what_no_retry_mends_is_raised_at_once(code: ErrorCode) -> None:
     sent = delivery()
     with pytest.raises(Refused, match=f"t-0.*{code.name}"):
         sent.refused(under_way(sent, 1)[0], code, None, 0)
+
+
+# --- where it was stored ----------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_a_partition_is_after_the_last_record_of_its_last_batch() -> None:
+    sent = delivery(partitions=(P0, P1))
+    sent.add(P0, batch(b"a", b"b"))
+    (first, other), (second,) = sent.next_request(LEADER, 0), sent.next_request(LEADER, 0)
+    sent.stored(first, 10)
+    sent.stored(other, 500)
+    sent.stored(second, 15)  # other producers write, too
+    assert sent.take_end_offsets() == {P0: 17, P1: 501}
+
+
+def test_ends_are_taken_once() -> None:
+    sent = delivery()
+    sent.stored(under_way(sent, 1)[0], 10)
+    assert sent.take_end_offsets() == {P0: 11}
+    assert sent.take_end_offsets() == {}
+
+
+def test_an_offset_that_is_reported_late_does_not_set_the_end_back() -> None:
+    sent = delivery()
+    sent.add(P0, batch(b"second"))
+    first, second = under_way(sent, 2)
+    sent.refused(first, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, None, 0)
+    sent.stored(second, 11)
+    sent.stored(under_way(sent, 1, now_ms=1_000)[0], 10)
+    assert sent.take_end_offsets() == {P0: 12}
+
+
+@pytest.mark.parametrize(("offset", "end"), [(10, 11), (NO_OFFSET, NO_OFFSET)])
+def test_the_end_is_unknown_if_the_last_batch_is_a_duplicate_without_an_offset(offset: int, end: int) -> None:
+    sent = delivery()
+    sent.refused(under_way(sent, 1)[0], ErrorCode.DUPLICATE_SEQUENCE_NUMBER, None, 0, base_offset=offset)
+    assert sent.take_end_offsets() == {P0: end}
+
+
+def test_an_earlier_duplicate_without_an_offset_does_not_matter() -> None:
+    sent = delivery()
+    sent.add(P0, batch(b"second"))
+    first, second = under_way(sent, 2)
+    sent.refused(first, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, None, 0)
+    sent.stored(second, 20)
+    assert sent.take_end_offsets() == {P0: 21}
+
+
+def test_the_end_of_a_split_batch_is_that_of_its_second_half() -> None:
+    sent = Delivery(PRODUCER, DeliveryTerms(retry_backoff_ms=0))
+    sent.add(P0, batch(b"a", b"b", b"c"))
+    sent.set_leader(P0, LEADER)
+    sent.refused(under_way(sent, 1)[0], ErrorCode.MESSAGE_TOO_LARGE, None, 0)
+    first, second = under_way(sent, 2)
+    sent.stored(first, 7)
+    sent.refused(second, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, None, 0)
+    assert sent.take_end_offsets() == {P0: NO_OFFSET}
+    sent.add(P0, batch(b"d"))
+    sent.stored(under_way(sent, 1)[0], 10)
+    assert sent.take_end_offsets() == {P0: 11}
 
 
 # --- too large --------------------------------------------------------------------------------------------------------

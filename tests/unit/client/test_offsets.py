@@ -10,9 +10,9 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.client.cluster import LATEST_TIMESTAMP
-from kaspar.client.offsets import ListedOffset, commit_offsets, list_offsets
+from kaspar.client.offsets import CommittedOffset, ListedOffset, commit_offsets, fetch_committed, list_offsets
 from kaspar.protocol.headers import RequestHeader
-from kaspar.protocol.messages import find_coordinator, metadata, offset_commit
+from kaspar.protocol.messages import find_coordinator, metadata, offset_commit, offset_fetch
 from kaspar.protocol.messages import list_offsets as listing
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest
 from kaspar.protocol.schema import Message
@@ -29,6 +29,8 @@ class OneTopic:
         self.port = 0
         self.refusals: list[ErrorCode] = []
         self.committed: dict[int, int] = {}
+        self.metadata: dict[int, str | None] = {}
+        self.group_refusals: list[ErrorCode] = []
         self.requests: list[Message] = []
 
     def __call__(self, header: RequestHeader, request: Message) -> Message | bytes | None:
@@ -47,6 +49,8 @@ class OneTopic:
                 return find_coordinator.FindCoordinatorResponse(coordinators=(there,))
             case offset_commit.OffsetCommitRequest():
                 return offset_commit.OffsetCommitResponse(topics=tuple(self._commit(each) for each in request.topics))
+            case offset_fetch.OffsetFetchRequest():
+                return self._fetch(request)
         raise AssertionError(f"not scripted: {request}")
 
     def _metadata(self, request: metadata.MetadataRequest) -> metadata.MetadataResponse:
@@ -83,12 +87,32 @@ class OneTopic:
             code = self._refusal(each.partition_index)
             if code == ErrorCode.NONE:
                 self.committed[each.partition_index] = each.committed_offset
+                self.metadata[each.partition_index] = each.committed_metadata
             responses.append(
                 offset_commit.OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
             )
         return offset_commit.OffsetCommitResponseTopic(
             name=topic.name, topic_id=topic.topic_id, partitions=tuple(responses)
         )
+
+    def _fetch(self, request: offset_fetch.OffsetFetchRequest) -> offset_fetch.OffsetFetchResponse:
+        (group,) = request.groups
+        assert group.topics is None, "all of them"
+        code = self.group_refusals.pop(0) if self.group_refusals else ErrorCode.NONE
+        partitions = tuple(
+            offset_fetch.OffsetFetchResponsePartitions(
+                partition_index=partition,
+                committed_offset=offset,
+                metadata=self.metadata[partition],
+                error_code=self._refusal(partition),
+            )
+            for partition, offset in self.committed.items()
+        )
+        topics = (offset_fetch.OffsetFetchResponseTopics(name="t", partitions=partitions),)
+        found = offset_fetch.OffsetFetchResponseGroup(
+            group_id=group.group_id, error_code=code, topics=topics if code is ErrorCode.NONE and partitions else ()
+        )
+        return offset_fetch.OffsetFetchResponse(groups=(found,))
 
 
 @pytest.fixture
@@ -156,3 +180,31 @@ def test_a_commit_names_the_topic_that_was_read(client: Client, script: OneTopic
     commit_offsets(client, "g", {T0: 5}, topic_ids={"t": uuid.UUID(int=9)})
     (request,) = (each for each in script.requests if isinstance(each, offset_commit.OffsetCommitRequest))
     assert request.topics[0].topic_id == uuid.UUID(int=9)
+
+
+def test_what_a_group_has_committed_is_read_back_with_its_metadata(client: Client, script: OneTopic) -> None:
+    assert fetch_committed(client, "g") == {}
+    commit_offsets(client, "g", {T0: 5}, metadata="run 7")
+    commit_offsets(client, "g", {T1: 6})
+    assert fetch_committed(client, "g") == {T0: CommittedOffset(5, "run 7"), T1: CommittedOffset(6, "")}
+
+
+def test_partitions_without_a_committed_offset_and_null_metadata_are_nothing(client: Client, script: OneTopic) -> None:
+    script.committed, script.metadata = {0: -1, 1: 4}, {0: None, 1: None}
+    assert fetch_committed(client, "g") == {T1: CommittedOffset(4, "")}
+
+
+def test_a_coordinator_that_is_loading_is_asked_again(client: Client, script: OneTopic) -> None:
+    script.committed, script.metadata = {0: 5}, {0: ""}
+    script.group_refusals = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    assert fetch_committed(client, "g") == {T0: CommittedOffset(5, "")}
+
+
+def test_errors_of_the_group_and_of_a_partition_are_raised(client: Client, script: OneTopic) -> None:
+    script.group_refusals = [ErrorCode.GROUP_AUTHORIZATION_FAILED]
+    with pytest.raises(Refused, match="offsets of group 'g': GROUP_AUTHORIZATION_FAILED"):
+        fetch_committed(client, "g")
+    script.committed, script.metadata = {1: 5}, {1: ""}
+    script.refusals = [ErrorCode.UNSTABLE_OFFSET_COMMIT]
+    with pytest.raises(Refused, match="UNSTABLE_OFFSET_COMMIT"):
+        fetch_committed(client, "g")

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.base.ids import NO_OFFSET, ProducerIdAndEpoch, TopicPartition
 from kaspar.client import Client
 from kaspar.client.delivery_terms import DeliveryTerms, TopicPartitions
 from kaspar.client.producing import RawProducer
@@ -19,6 +19,7 @@ from tests.unit.client.scripted import HANG_UP, ScriptedBroker, api_versions
 
 TOPIC_IDS = {"t": UUID(int=77), "u": UUID(int=78)}
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+FIRST_OFFSET = 100  # of what these tests write
 TERMS = DeliveryTerms(retry_backoff_ms=1, retry_backoff_max_ms=2, delivery_timeout_ms=20_000, request_timeout_ms=5_000)
 
 Response = ErrorCode | bytes | None
@@ -84,7 +85,7 @@ class Cluster:
         response = self.responses.pop(0) if self.responses else ErrorCode.NONE
         if isinstance(response, bytes):
             return response
-        codes = {index: self.store(index, records, response) for index, records in batches if records is not None}
+        results = {index: self.store(index, records, response) for index, records in batches if records is not None}
         if request.acks == 0 or response is None:
             return None
         return produce.ProduceResponse(
@@ -93,23 +94,24 @@ class Cluster:
                     name="t",
                     topic_id=request.topic_data[0].topic_id,
                     partition_responses=tuple(
-                        produce.PartitionProduceResponse(index=index, error_code=code, base_offset=0)
-                        for index, code in codes.items()
+                        produce.PartitionProduceResponse(index=index, error_code=code, base_offset=offset)
+                        for index, (code, offset) in results.items()
                     ),
                 ),
             )
         )
 
-    def store(self, index: int, records: bytes, response: ErrorCode | None) -> ErrorCode:
+    def store(self, index: int, records: bytes, response: ErrorCode | None) -> tuple[ErrorCode, int]:
         header = read_header(records, 0)
         if response not in (None, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-            return response
+            return response, NO_OFFSET
         expected = sum(read_header(batch, 0).count for batch in self.stored[index])
         if header.producer_id >= 0 and header.base_sequence > expected:
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NO_OFFSET
         if header.producer_id < 0 or header.base_sequence == expected:
             self.stored[index].append(records)
-        return response or ErrorCode.NONE
+            return response or ErrorCode.NONE, FIRST_OFFSET + expected
+        return response or ErrorCode.NONE, FIRST_OFFSET + header.base_sequence
 
     def values(self, partition: int) -> list[bytes | None]:
         return [record.value for batch in self.stored[partition] for record in iter_records(batch)]
@@ -239,6 +241,43 @@ def test_leaders_of_all_topics_are_looked_up_after_a_broker_has_left(cluster: Cl
     producer.send([(TopicPartition("u", 0), batch(b"a"))])
     producer.flush()
     assert cluster.values(0) == [b"a"]
+
+
+# --- where records were stored ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "response",
+    [ErrorCode.NONE, HANG_UP, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.MESSAGE_TOO_LARGE],
+    ids=["stored", "hangs up", "stored and sent again", "split"],
+)
+def test_ends_of_partitions_are_known_when_all_is_stored(
+    cluster: Cluster, new_producer: Producer, response: Response
+) -> None:
+    cluster.responses = [response]
+    producer = new_producer()
+    for number in range(10):
+        producer.send([(P0, batch(b"%d" % number, b"more"))])
+    producer.flush()
+    assert producer.take_end_offsets() == {P0: FIRST_OFFSET + 20}
+    producer.send([(P1, batch(b"a"))])
+    producer.flush()
+    assert producer.take_end_offsets() == {P1: FIRST_OFFSET + 1}
+
+
+def test_ends_are_unknown_without_acknowledgements(cluster: Cluster, new_producer: Producer) -> None:
+    producer = new_producer(DeliveryTerms(acks=0), producer=None)
+    producer.send([(P0, batch(b"a"))])
+    producer.flush()
+    assert producer.take_end_offsets() == {P0: NO_OFFSET}
+
+
+def test_the_next_transaction_begins_without_ends(cluster: Cluster, new_producer: Producer) -> None:
+    producer = new_producer(transactional_id="mine")
+    producer.send([(P0, batch(b"a"))])
+    producer.flush()
+    producer.renew(ProducerIdAndEpoch(1, 9), transactional_id="mine")
+    assert producer.take_end_offsets() == {}
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------

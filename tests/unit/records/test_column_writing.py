@@ -1,6 +1,7 @@
 """Keys become partitions and rows batches, in both forms of the core."""
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -23,12 +24,20 @@ def int32(*numbers: int) -> memoryview:
     return memoryview(b"".join(number.to_bytes(4, "little", signed=True) for number in numbers)).cast("i")
 
 
-def values_alone(core: ModuleType, *values: bytes) -> object:
+def int64(*numbers: int) -> memoryview:
+    return memoryview(b"".join(number.to_bytes(8, "little", signed=True) for number in numbers)).cast("q")
+
+
+def octets(core: ModuleType, *values: bytes | None) -> Any:
+    found = [value or b"" for value in values]
+    ends = [sum(map(len, found[:index])) for index in range(len(found) + 1)]
+    valid = sum((value is not None) << index for index, value in enumerate(values))
+    return core.OctetColumn(len(found), int32(*ends), b"".join(found), valid.to_bytes(len(found) // 8 + 1, "little"))
+
+
+def values_alone(core: ModuleType, *values: bytes, timestamps: object = None) -> object:
     """Columns of rows without keys."""
-    ends = [sum(map(len, values[:index])) for index in range(len(values) + 1)]
-    return core.RecordColumns(
-        core.OctetColumn(len(values)), core.OctetColumn(len(values), int32(*ends), b"".join(values))
-    )
+    return core.RecordColumns(core.OctetColumn(len(values)), octets(core, *values), timestamps=timestamps)
 
 
 # What org.apache.kafka.common.utils.Utils.murmur2 of Kafka's clients gives for the UTF-8 of these texts.
@@ -57,6 +66,42 @@ def test_murmur2_is_that_of_kafkas_clients_for_every_length_and_octet(core: Modu
     for size in range(257):
         chained = (chained * 31 + core.murmur2(bytes(range(size % 257)))) % 1_000_000_007
     assert chained == 636879536
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 50, 2_000_000_000])
+def test_partition_of_a_key_is_that_of_kafkas_clients(core: ModuleType, count: int) -> None:
+    assert [core.partition_of(text.encode(), count) for text in VECTORS] == [
+        (hashed & 0x7FFF_FFFF) % count for hashed in VECTORS.values()
+    ]
+
+
+def test_a_column_of_keys_becomes_a_column_of_partitions(core: ModuleType) -> None:
+    keys = [text.encode() for text in VECTORS]
+    found = core.partitions_of_keys(octets(core, *keys), 7)
+    assert found.tolist() == [core.partition_of(key, 7) for key in keys]
+
+
+def test_null_keys_have_the_partitions_that_are_given_for_them(core: ModuleType) -> None:
+    keys = octets(core, b"a", None, b"", None)
+    others = int32(40, 41, 42, 43)
+    assert core.partitions_of_keys(keys, 7, others).tolist() == [
+        core.partition_of(b"a", 7),
+        41,
+        core.partition_of(b"", 7),
+        43,
+    ]
+    assert core.partitions_of_keys(core.OctetColumn(2), 7, int32(5, 6)).tolist() == [5, 6]
+    with pytest.raises(ValueError, match="a key is null"):
+        core.partitions_of_keys(keys, 7)
+
+
+def test_partitions_need_a_topic_that_has_some_and_one_for_each_key(core: ModuleType) -> None:
+    with pytest.raises(ValueError, match="no partitions"):
+        core.partition_of(b"a", 0)
+    with pytest.raises(ValueError, match="no partitions"):
+        core.partitions_of_keys(octets(core, b"a"), 0)
+    with pytest.raises(ValueError, match="3 partitions for 1 keys"):
+        core.partitions_of_keys(octets(core, b"a"), 1, int32(0, 0, 0))
 
 
 def test_sticky_partitions_take_turns_by_bytes(core: ModuleType) -> None:
@@ -111,6 +156,67 @@ def test_the_time_of_a_row_that_is_not_taken_is_not_that_of_the_batch(core: Modu
     assert read_header(take_batch(builder, Codec.NONE, None), 0).max_timestamp == 1000
     assert builder.append(columns, all_rows(2), 1, 2, 99_999) == 2
     assert read_header(take_batch(builder, Codec.NONE, None), 0).max_timestamp == 99_999
+
+
+def test_records_have_the_timestamps_of_their_column(core: ModuleType) -> None:
+    times = core.TimestampColumn(4, int64(7, 50, 3, 99, 1 << 62), False, bytes([0b10110]), 1)
+    builder = core.BatchBuilder(1000, 1000)
+    assert builder.append(values_alone(core, b"a", b"b", b"c", b"d", timestamps=times), all_rows(4), 0, 4, 60) == 4
+    batch = take_batch(builder, Codec.NONE, None)
+    header = read_header(batch, 0)
+    assert [record.timestamp for record in iter_records(batch)] == [50, 3, 60, 1 << 62]
+    assert (header.base_timestamp, header.max_timestamp) == (50, 1 << 62)
+
+
+def test_microseconds_are_cut_to_milliseconds(core: ModuleType) -> None:
+    times = core.TimestampColumn(3, int64(1999, 2000, (1 << 63) - 1), True)
+    builder = core.BatchBuilder(1000, 1000)
+    builder.append(values_alone(core, b"a", b"b", b"c", timestamps=times), all_rows(3), 0, 3, 60)
+    batch = take_batch(builder, Codec.NONE, None)
+    assert [record.timestamp for record in iter_records(batch)] == [1, 2, ((1 << 63) - 1) // 1000]
+
+
+def test_the_first_record_that_is_taken_sets_the_base_timestamp_and_the_taken_ones_the_largest(
+    core: ModuleType,
+) -> None:
+    times = core.TimestampColumn(3, int64(70, 40, 90), False)
+    columns = values_alone(core, b"x" * 30, b"x" * 30, b"x" * 30, timestamps=times)
+    builder = core.BatchBuilder(140, 1000)
+    headers = []
+    first = 0
+    while first < 3:
+        first = builder.append(columns, all_rows(3), first, 3, 0)
+        headers.append(read_header(take_batch(builder, Codec.NONE, None), 0))
+    assert [(one.count, one.base_timestamp, one.max_timestamp) for one in headers] == [(2, 70, 70), (1, 90, 90)]
+
+
+def test_columns_with_and_without_timestamps_share_a_batch(core: ModuleType) -> None:
+    builder = core.BatchBuilder(1000, 1000)
+    timed = values_alone(core, b"b", timestamps=core.TimestampColumn(1, int64(5), False))
+    for columns, now_ms in ((values_alone(core, b"a"), 20), (timed, 21), (values_alone(core, b"c"), 22)):
+        builder.append(columns, all_rows(1), 0, 1, now_ms)
+    batch = take_batch(builder, Codec.NONE, None)
+    assert [record.timestamp for record in iter_records(batch)] == [20, 5, 22]
+    assert (read_header(batch, 0).base_timestamp, read_header(batch, 0).max_timestamp) == (20, 22)
+
+
+@pytest.mark.parametrize("in_us", [False, True])
+def test_negative_timestamps_are_seen_and_not_written(core: ModuleType, in_us: bool) -> None:
+    hidden = core.TimestampColumn(2, int64(7, -7), in_us, bytes([0b01]))
+    assert hidden.lowest_ms == 0
+    negative = core.TimestampColumn(3, int64(7, -7001, -1), in_us)
+    assert negative.lowest_ms == (-8 if in_us else -7001)
+    with pytest.raises(ValueError, match="is negative"):
+        values_alone(core, b"a", b"b", b"c", timestamps=negative)
+
+
+def test_timestamps_that_are_not_there_are_not_read(core: ModuleType) -> None:
+    with pytest.raises(ValueError, match="1 timestamps are too few for 2 rows from 0 on"):
+        core.TimestampColumn(2, int64(1), False)
+    with pytest.raises(ValueError, match="bytes of validity are too few"):
+        core.TimestampColumn(2, int64(*range(9)), False, b"\1", 7)
+    with pytest.raises(ValueError, match="1 timestamps and 2 values"):
+        values_alone(core, b"a", b"b", timestamps=core.TimestampColumn(1, int64(1), False))
 
 
 def test_a_large_record_is_a_batch_of_its_own_and_one_too_large_is_reported(core: ModuleType) -> None:

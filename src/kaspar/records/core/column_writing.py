@@ -64,6 +64,15 @@ def murmur2(key: Octets) -> int:
     return _murmur2(data, 0, len(key))
 
 
+@cython.locals(data="const unsigned char[::1]")
+def partition_of(key: Octets, partition_count: cython.longlong) -> int:
+    """The partition of one key, as BuiltInPartitioner.partitionForKey chooses it."""
+    if partition_count <= 0:
+        raise ValueError("there are no partitions")
+    data = key
+    return _murmur2(data, 0, len(key)) % partition_count
+
+
 @cython.final
 @cython.cclass
 class OctetColumn:
@@ -139,8 +148,69 @@ class OctetColumn:
 
 @cython.final
 @cython.cclass
+class TimestampColumn:
+    """The timestamps of rows, some of them null. `first` is the index of the first row in `times` and `valid`."""
+
+    count = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    lowest_ms = cython.declare(cython.longlong, visibility="readonly")  # 0 if none is negative
+    _first: cython.Py_ssize_t
+    _in_us: cython.bint
+    _has_nulls: cython.bint
+    _times = cython.declare("const long long[::1]")
+    _valid = cython.declare("const unsigned char[::1]")
+
+    def __init__(
+        self,
+        count: cython.Py_ssize_t,
+        times: memoryview,
+        in_us: cython.bint,
+        valid: Octets | None = None,
+        first: cython.Py_ssize_t = 0,
+    ) -> None:
+        """`times` are int64: microseconds, or milliseconds."""
+        self.count = count
+        self._first = first
+        self._in_us = in_us
+        self._has_nulls = valid is not None
+        self._times = times
+        if valid is not None:
+            self._valid = valid
+            if first < 0 or len(valid) * 8 < first + count:
+                raise ValueError(f"{len(valid)} bytes of validity are too few for {count} rows from {first} on")
+        if count < 0 or first < 0 or len(times) < first + count:
+            raise ValueError(f"{len(times)} timestamps are too few for {count} rows from {first} on")
+        self.lowest_ms = self._find_lowest_ms()
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _find_lowest_ms(self) -> cython.longlong:
+        row: cython.Py_ssize_t
+        lowest: cython.longlong = 0
+        with cython.nogil:
+            for row in range(self._first, self._first + self.count):
+                if self._times[row] < lowest and (not self._has_nulls or (self._valid[row >> 3] >> (row & 7)) & 1):
+                    lowest = self._times[row]
+        if self._in_us and lowest < 0:
+            return -(-(lowest + 1) // 1000) - 1  # rounded down, in C too
+        return lowest
+
+    @cython.cfunc
+    @cython.inline
+    @cython.nogil
+    @cython.exceptval(check=False)
+    def _at_ms(self, row: cython.Py_ssize_t, if_null: cython.longlong) -> cython.longlong:
+        """Only if none is negative."""
+        row += self._first
+        if self._has_nulls and not (self._valid[row >> 3] >> (row & 7)) & 1:
+            return if_null
+        time: cython.longlong = self._times[row]
+        return time // 1000 if self._in_us else time
+
+
+@cython.final
+@cython.cclass
 class RecordColumns:
-    """The keys, values and headers of the same rows, to be written as records.
+    """The keys, values, headers and timestamps of the same rows, to be written as records.
 
     `header_offsets` (int32) delimit the `header_keys` and `header_values` of each row.
     """
@@ -153,6 +223,8 @@ class RecordColumns:
     _header_offsets = cython.declare("const int[::1]")
     _header_keys: OctetColumn
     _header_values: OctetColumn
+    _has_timestamps: cython.bint
+    _timestamps: TimestampColumn
 
     def __init__(
         self,
@@ -162,7 +234,9 @@ class RecordColumns:
         header_first: cython.Py_ssize_t = 0,
         header_keys: OctetColumn | None = None,
         header_values: OctetColumn | None = None,
+        timestamps: TimestampColumn | None = None,
     ) -> None:
+        """Without timestamps, and where they are null, records get the time at which they are written."""
         self.count = values.count
         self._keys = keys
         self._values = values
@@ -170,8 +244,15 @@ class RecordColumns:
         self._header_first = header_first
         self._header_keys = keys if header_keys is None else header_keys
         self._header_values = values if header_values is None else header_values
+        self._has_timestamps = timestamps is not None
         if keys.count != self.count:
             raise ValueError(f"{keys.count} keys and {self.count} values")
+        if timestamps is not None:
+            self._timestamps = timestamps
+            if timestamps.count != self.count:
+                raise ValueError(f"{timestamps.count} timestamps and {self.count} values")
+            if timestamps.lowest_ms < 0:
+                raise ValueError(f"the timestamp {timestamps.lowest_ms} is negative")
         if header_offsets is not None:
             self._header_offsets = header_offsets
             if header_first < 0 or len(header_offsets) < header_first + self.count + 1:
@@ -248,21 +329,16 @@ class BatchBuilder:
         rows: memoryview,
         first: cython.Py_ssize_t,
         last: cython.Py_ssize_t,
-        timestamp: cython.longlong,
+        now_ms: cython.longlong,
     ) -> int:
         """Take the rows in `rows[first:last]` (int32). Returns the position in `rows` of the first that was not taken:
-        `last`, unless the batch is full or a record too large."""
+        `last`, unless the batch is full or a record too large. `now_ms` is for rows without a timestamp."""
         row_of = rows
         if first < 0 or last > len(rows):
             raise ValueError(f"{first} to {last} is outside {len(rows)} rows")
-        if not self.count:
-            self.base_timestamp = timestamp
-        offered: cython.Py_ssize_t = first
         while True:
             with cython.nogil:
-                first = self._append(columns, row_of, first, last, timestamp - self.base_timestamp)
-            if first > offered and timestamp > self.max_timestamp:  # rows that are not taken do not count
-                self.max_timestamp = timestamp
+                first = self._append(columns, row_of, first, last, now_ms)
             if not self._wanted:
                 return first
             self._make_room()
@@ -293,7 +369,7 @@ class BatchBuilder:
         row_of: Octets,
         index: cython.Py_ssize_t,
         last: cython.Py_ssize_t,
-        timestamp_delta: cython.longlong,
+        now_ms: cython.longlong,
     ) -> cython.Py_ssize_t:
         position: cython.Py_ssize_t = self.size
         count: cython.longlong = self.count
@@ -303,12 +379,22 @@ class BatchBuilder:
         value_size: cython.Py_ssize_t
         body_size: cython.Py_ssize_t
         whole_size: cython.Py_ssize_t
+        timestamp: cython.longlong = now_ms
+        base_timestamp: cython.longlong = self.base_timestamp if count else now_ms
+        max_timestamp: cython.longlong = self.max_timestamp
+        timestamp_delta: cython.longlong = now_ms - base_timestamp
         timestamp_size: cython.Py_ssize_t = primitives.size_of_varlong(timestamp_delta)
         self._wanted = 0
         while index < last:
             row = row_of[index]
             if row < 0 or row >= columns.count:
                 break
+            if columns._has_timestamps:
+                timestamp = columns._timestamps._at_ms(row, now_ms)
+                if not count:
+                    base_timestamp = timestamp
+                timestamp_delta = timestamp - base_timestamp
+                timestamp_size = primitives.size_of_varlong(timestamp_delta)
             key_size = columns._keys._size(row)
             value_size = columns._values._size(row)
             body_size = (
@@ -343,10 +429,14 @@ class BatchBuilder:
             else:
                 self._out[position] = 0
                 position += 1
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
             count += 1
             index += 1
         self.size = position
         self.count = count
+        self.base_timestamp = base_timestamp
+        self.max_timestamp = max_timestamp
         return index
 
     @cython.cfunc
@@ -486,3 +576,33 @@ class Partitioner:
             self._sticky_at += 1
             if self._sticky_at == self._sticky.shape[0]:
                 self._sticky_at = 0
+
+
+@cython.locals(others="const int[::1]", out="int[::1]")
+def partitions_of_keys(
+    keys: OctetColumn, partition_count: cython.longlong, for_null: memoryview | None = None
+) -> memoryview:
+    """The partition (int32) of each key; of a null key the one in `for_null` (int32)."""
+    if partition_count <= 0:
+        raise ValueError("there are no partitions")
+    if for_null is not None and len(for_null) != keys.count:
+        raise ValueError(f"{len(for_null)} partitions for {keys.count} keys")
+    has_others: cython.bint = for_null is not None
+    partitions = memoryview(bytearray(4 * keys.count)).cast("i")
+    others = partitions if for_null is None else for_null
+    out = partitions
+    row: cython.Py_ssize_t
+    size: cython.Py_ssize_t
+    is_missing: cython.bint = False
+    with cython.nogil:
+        for row in range(keys.count):
+            size = keys._size(row)
+            if size >= 0:
+                out[row] = _murmur2(keys._data, keys._start(row), size) % partition_count
+            elif has_others:
+                out[row] = others[row]
+            else:
+                is_missing = True
+    if is_missing:
+        raise ValueError("a key is null, and there is no partition for null keys")
+    return partitions

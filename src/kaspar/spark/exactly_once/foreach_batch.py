@@ -9,12 +9,11 @@
 
 `write_batch` is the short form for one DataFrame, which may have a `topic` column. Tasks write in transactions, as in
 the data source, but their messages come back to this process, so that one decision names the transactions of all
-writes.
+writes. `Batch.run` has a program run in the tasks, in front of their writers (writing/in_tasks.py).
 """
 
-import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,11 @@ from kaspar.exactly_once.settling import finish_pending
 from kaspar.spark.exactly_once.guarantee import ExactlyOnce
 from kaspar.spark.exactly_once.process import this_process
 from kaspar.spark.exactly_once.task import TaskWritten
+from kaspar.spark.writing.in_tasks import TaskProgram, write_in_tasks
 from kaspar.spark.writing.options import EXACTLY_ONCE, WriteOptions
 from kaspar.spark.writing.schema import check_schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
@@ -117,27 +116,26 @@ class Batch:
 
     def write(self, rows: "DataFrame", *, topic: str | None = None) -> None:
         """Write the rows, as the data source would; without `topic` to the topics of their `topic` column."""
-        given = dict(self._options) if topic is None else {**self._options, "topic": topic}
-        options = WriteOptions.of(given)
+        options = self._options_for(topic)
         check_schema(rows.schema, options.topic)
+        self._write(rows, options)
+
+    def run(self, rows: "DataFrame", program: TaskProgram, *, topic: str | None = None) -> list[bytes] | None:
+        """Run the program in the tasks of `rows`, and write what it yields. Returns what it returned in each task, in
+        the order of the partitions of `rows`; None if the batch is already published, and nothing runs."""
+        results = self._write(rows, self._options_for(topic), program)
+        return None if self.is_published else results
+
+    def _options_for(self, topic: str | None) -> WriteOptions:
+        return WriteOptions.of(dict(self._options) if topic is None else {**self._options, "topic": topic})
+
+    def _write(self, rows: "DataFrame", options: WriteOptions, program: TaskProgram | None = None) -> list[bytes]:
         with self.writes.one(self.name, options.topic):
-            if not self.is_published:
-                messages = rows.mapInArrow(_writer(ExactlyOnce(options, self.name)), "message binary").collect()
-                self.written += [pickle.loads(each.message) for each in messages]
-
-
-def _writer(guarantee: ExactlyOnce) -> Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]:
-    def write(batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
-        import pyarrow as pa
-
-        from kaspar.spark.errors import without_traceback
-        from kaspar.spark.writing.encoding import write_rows
-
-        with without_traceback():
-            message = write_rows(batches, guarantee.options, guarantee)
-        yield pa.record_batch([pa.array([pickle.dumps(message)], pa.binary())], names=["message"])
-
-    return write
+            if self.is_published:
+                return []
+            reports = write_in_tasks(rows, options, ExactlyOnce(options, self.name), program)
+            self.written += [report.message for report in reports if isinstance(report.message, TaskWritten)]
+            return [report.result for report in reports]
 
 
 def _claim(participants: Participants, name: BatchName) -> QueryState:

@@ -1,6 +1,6 @@
 """A task's part: its record batches go into a transaction of its own. A task without rows opens none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -31,6 +31,7 @@ class ExactlyOnceTask:
     """One attempt of one task (a TaskWriter)."""
 
     def __init__(self, options: WriteOptions, batch: BatchName, task: int, *, is_stream: bool) -> None:
+        self.end_offsets: Mapping[TopicPartition, int] = {}
         self._options = options
         self._is_stream = is_stream
         self._batch = batch
@@ -55,6 +56,7 @@ class ExactlyOnceTask:
         if self._attempt is None or self._producer is None:
             return TaskWritten(self._batch, rows, None)
         self._producer.flush()
+        self.end_offsets = self._producer.take_end_offsets()
         self._attempt.prepare()
         self._process.idle_producer = self._producer
         written = DecidedTransaction(

@@ -25,8 +25,12 @@ _RETRY_S = 1.0
 
 
 class GroupCommits:
-    def __init__(self, group_id: str, connect: "Callable[[], Client]", *, retry_s: float = _RETRY_S) -> None:
+    def __init__(
+        self, group_id: str, connect: "Callable[[], Client]", *, metadata: str = "", retry_s: float = _RETRY_S
+    ) -> None:
+        """`metadata` is committed with every offset."""
         self.group_id = group_id
+        self._metadata = metadata
         self._connect = connect
         self._retry_s = retry_s
         self._changed = threading.Condition()
@@ -91,7 +95,7 @@ class GroupCommits:
         from kaspar.client.offsets import commit_offsets
 
         changed = {where: offset for where, offset in processed.items() if self._committed.get(where) != offset}
-        refused = commit_offsets(client, self.group_id, changed, topic_ids=topic_ids)
+        refused = commit_offsets(client, self.group_id, changed, topic_ids=topic_ids, metadata=self._metadata)
         if refused:
             self._warn(f"The offsets of group {self.group_id!r} were not all accepted: {_named(refused)}.")
 

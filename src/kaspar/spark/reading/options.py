@@ -36,6 +36,8 @@ __all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscripti
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """In the order of Spark's own source; `headers` only on request."""
+HEADER_BYTES = "headerBytes"
+"""Headers as one binary column, instead of `headers`: Spark is slow at passing arrays to Python (arrow_columns.py)."""
 
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
@@ -112,6 +114,8 @@ class ReadOptions:
     group_id: str
     commit_group_offsets: bool
     """Defaults to false if the query names a group, whose offsets may belong to another application."""
+    commit_group_metadata: str
+    """Committed with every offset."""
     offset_attempts: int
     offset_retry_interval_ms: int
 
@@ -163,6 +167,7 @@ class ReadOptions:
             split_partitions=_boolean(given, "splitPartitions") if "splitpartitions" in given else None,
             group_id=_group_id(given, settings, subscription),
             commit_group_offsets=_boolean(given, "commitGroupOffsets", default=not _given_group_id(settings)),
+            commit_group_metadata=given.get("commitgroupmetadata", ""),
             offset_attempts=_number(given, "fetchOffset.numRetries", 3, at_least=1),
             offset_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", 1000),
             rack=settings.get("client.rack", "").strip(),
@@ -268,7 +273,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
     text = given.get("columns")
     if text is None:
         return COLUMNS if include_headers else COLUMNS[:-1]
-    named = {column.lower(): column for column in COLUMNS}
+    named = {column.lower(): column for column in (*COLUMNS, HEADER_BYTES)}
     wanted = [column.strip() for column in text.split(",") if column.strip()]
     for column in wanted:
         if column.lower() not in named:

@@ -157,8 +157,11 @@ class KasparStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 log.warning("Option 'endingTimestamp' is ignored in a streaming query, which runs until it is stopped.")
             offsets = OffsetReader(self.options)
             planner = StreamPlanner(self.options, offsets)
-            commits = self.options.commit_group_offsets
-            group = GroupCommits(self.options.group_id, self.options.connection.client) if commits else None
+            group = None
+            if self.options.commit_group_offsets:
+                group = GroupCommits(
+                    self.options.group_id, self.options.connection.client, metadata=self.options.commit_group_metadata
+                )
             self._opened = offsets, planner, group
         return self._opened
 

@@ -5,7 +5,7 @@ task after another, so each keeps its producer for the next task: micro-batches 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,7 @@ def _taken(options: WriteOptions) -> _Kept:
 
 class AtLeastOnceTask:
     def __init__(self, options: WriteOptions) -> None:
+        self.end_offsets: Mapping[TopicPartition, int] = {}
         self._options = options
         self._opened: _Kept | None = None  # a task without rows needs no producer
 
@@ -101,6 +102,7 @@ class AtLeastOnceTask:
     def finish(self, rows: int) -> WriterCommitMessage:
         if self._opened is not None:
             self._opened.producer.flush()
+            self.end_offsets = self._opened.producer.take_end_offsets()
             self._opened.used_s = time.monotonic()
             _kept.append(self._opened)
         return RowsWritten(rows)

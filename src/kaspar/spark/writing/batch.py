@@ -37,7 +37,7 @@ class KasparBatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator["RecordBatch"]) -> WriterCommitMessage:
         from kaspar.spark.writing.encoding import write_rows
 
-        return write_rows(iterator, self._options, self._guarantee)
+        return write_rows(iterator, self._options, self._guarantee).message
 
     @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -1,23 +1,23 @@
 """Encodes a task's rows: Arrow columns become record batches, which are sent as they fill up.
 
 Rows keep their order within a partition. The partition of a row is chosen as in the Java client: by the `partition`
-column, else by the key, else sticky. Records get the time at which they are encoded, as in Spark's own sink. Memory is
+column, else by the key, else sticky. Records without a timestamp get the time at which they are encoded. Memory is
 bounded: for batches in flight by the producer, for batches being filled here.
 """
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
+from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records.column_writing import (
     BatchBuilder,
-    OctetColumn,
     Partitioner,
     RecordColumns,
     all_rows,
@@ -26,33 +26,75 @@ from kaspar.records.column_writing import (
 )
 from kaspar.spark.errors import naming_brokers
 from kaspar.spark.garbage import freeze_loaded_objects
+from kaspar.spark.writing.arrow_columns import (
+    MAX_COLUMN_BYTES,
+    PartitionColumn,
+    UnwritableRow,
+    column_of,
+    int32,
+    is_too_wide,
+    partition_column,
+    record_columns,
+)
 from kaspar.spark.writing.guarantee import Guarantee, TaskWriter
 from kaspar.spark.writing.options import WriteOptions
 
-_MAX_COLUMN_BYTES = (1 << 31) - 1  # the limit of 32-bit offsets
 _MAX_REQUEST_BYTES = 1 << 20  # larger requests would leave the broker idle for too long
 
 Ready = tuple[TopicPartition, memoryview]
 
 
-class UnwritableRow(KasparError):
-    """A row that cannot be written. The text is for the author of the query."""
+class RowsStored(NamedTuple):
+    """What is known when all rows of a task are stored."""
+
+    message: WriterCommitMessage
+    """The guarantee's message to the driver."""
+    end_offsets: Mapping[TopicPartition, int]
+    """Those of TaskWriter."""
 
 
-def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> WriterCommitMessage:
-    """Write all rows of a task. Returns the guarantee's message once they are stored."""
-    with naming_brokers(options.connection.bootstrap_servers):
-        writer = guarantee.begin()
-        try:
-            encoder = RowEncoder(options, writer)
-            for request in _requests(encoder.encode_all(batches), options.producer.max_request_size):
-                writer.send(request)
-            message = writer.finish(encoder.rows)
-        except BaseException:
-            writer.abandon()
-            raise
+def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarantee: Guarantee) -> RowsStored:
+    """Write all rows of a task. Returns once they are stored."""
+    writer = _NamingWriter(guarantee, options.connection.bootstrap_servers)
+    try:
+        encoder = RowEncoder(options, writer)
+        for request in _requests(encoder.encode_all(batches), options.producer.max_request_size):
+            writer.send(request)
+        stored = RowsStored(writer.finish(encoder.rows), writer.end_offsets)
+    except BaseException:
+        writer.abandon()
+        raise
     freeze_loaded_objects()
-    return message
+    return stored
+
+
+class _NamingWriter:
+    """A TaskWriter whose socket errors name the cluster. The source of the rows may raise an OSError, too, which has
+    nothing to do with brokers."""
+
+    def __init__(self, guarantee: Guarantee, bootstrap_servers: str) -> None:
+        self._naming = partial(naming_brokers, bootstrap_servers)
+        with self._naming():
+            self._writer = guarantee.begin()
+
+    def partitions_of(self, topic: str, at_least: int = 1) -> TopicPartitions:
+        with self._naming():
+            return self._writer.partitions_of(topic, at_least)
+
+    def send(self, batches: Sequence[Ready]) -> None:
+        with self._naming():
+            self._writer.send(batches)
+
+    def finish(self, rows: int) -> WriterCommitMessage:
+        with self._naming():
+            return self._writer.finish(rows)
+
+    @property
+    def end_offsets(self) -> Mapping[TopicPartition, int]:
+        return self._writer.end_offsets
+
+    def abandon(self) -> None:
+        self._writer.abandon()
 
 
 def _requests(batches: Iterable[Ready], max_request_size: int) -> Iterator[list[Ready]]:
@@ -77,14 +119,6 @@ class _Topic:
         self.name = name
         self.partitioner = partitioner
         self.builders: dict[int, BatchBuilder] = {}
-
-
-class _PartitionColumn(NamedTuple):
-    """The `partition` column, in the form of the compiled core."""
-
-    partitions: memoryview | None = None
-    valid: memoryview | None = None
-    first: int = 0
 
 
 class RowEncoder:
@@ -114,15 +148,15 @@ class RowEncoder:
         """Encode the rows of `batch`, and yield record batches as they fill up."""
         if not batch.num_rows:
             return
-        if _is_too_wide(batch):
+        if is_too_wide(batch):
             half = batch.num_rows // 2
             if not half:
-                raise UnwritableRow(f"A row of more than {_MAX_COLUMN_BYTES} bytes cannot be written")
+                raise UnwritableRow(f"A row of more than {MAX_COLUMN_BYTES} bytes cannot be written")
             yield from self._encode(batch.slice(0, half))
             yield from self._encode(batch.slice(half))
             return
-        columns = _record_columns(batch)
-        wanted = _partition_column(batch)
+        columns = record_columns(batch)
+        wanted = partition_column(batch)
         now_ms = self._now_ms()
         for name, rows, first, last in self._by_topic(batch):
             topic = self._topics.get(name) or self._begin_topic(name)
@@ -151,18 +185,20 @@ class RowEncoder:
         if self._topic is not None:
             yield self._topic, rows, 0, len(rows)
             return
-        column = _column(batch, "topic")
+        column = column_of(batch, "topic")
         if column is None or column.null_count:
             raise UnwritableRow("null topic present in the data. Use the topic option for setting a default topic.")
         encoded = column.dictionary_encode()
         names = encoded.dictionary.to_pylist()
         if len(names) > 1:
-            groups = _int32(encoded.indices.buffers()[1], encoded.offset, len(encoded))
+            indices = encoded.indices.cast(pa.int32())
+            groups = int32(indices.buffers()[1], indices.offset, len(indices))
             rows, starts = group_rows(groups, len(names), rows, 0)
         else:
             starts = memoryview(bytes(4) + len(rows).to_bytes(4, "little")).cast("i")
         for index, name in enumerate(names):
-            yield name, rows, starts[index], starts[index + 1]
+            if starts[index] < starts[index + 1]:
+                yield name, rows, starts[index], starts[index + 1]
 
     def _begin_topic(self, name: str) -> _Topic:
         topic = self._topics[name] = _Topic(name, self._new_partitioner(name, 1))
@@ -178,7 +214,7 @@ class RowEncoder:
         return Partitioner(known.count, array, max(1, self._settings.batch_size))
 
     def _assign(
-        self, topic: _Topic, columns: RecordColumns, rows: memoryview, first: int, last: int, wanted: _PartitionColumn
+        self, topic: _Topic, columns: RecordColumns, rows: memoryview, first: int, last: int, wanted: PartitionColumn
     ) -> memoryview:
         for is_second_try in (False, True):
             partitioner = topic.partitioner
@@ -242,75 +278,3 @@ class RowEncoder:
                 excess -= room
                 if excess <= 0:
                     return
-
-
-# --- Arrow columns in the form of the compiled core -------------------------------------------------------------------
-
-
-def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    names = batch.schema.names
-    return batch.column(names.index(name)) if name in names else None
-
-
-def _is_too_wide(batch: pa.RecordBatch) -> bool:
-    """Whether a column exceeds 32-bit offsets, which takes Spark's large types."""
-    if batch.nbytes <= _MAX_COLUMN_BYTES:
-        return False
-    return any(column is not None and column.nbytes > _MAX_COLUMN_BYTES for column in _written(batch))
-
-
-def _written(batch: pa.RecordBatch) -> Iterator[pa.Array | None]:
-    return (_column(batch, name) for name in ("key", "value", "headers"))
-
-
-def _record_columns(batch: pa.RecordBatch) -> RecordColumns:
-    keys, values = (_octets(_column(batch, name), batch.num_rows) for name in ("key", "value"))
-    headers = _column(batch, "headers")
-    if headers is None or headers.null_count == len(headers):
-        return RecordColumns(keys, values)
-    pairs = headers.values
-    names, contents = pairs.field(0), pairs.field(1)
-    if pairs.null_count or names.null_count:
-        _refuse_null_headers(headers)
-    offsets = _int32(headers.buffers()[1], 0, headers.offset + len(headers) + 1)
-    return RecordColumns(
-        keys, values, offsets, headers.offset, _octets(names, len(names)), _octets(contents, len(contents))
-    )
-
-
-def _refuse_null_headers(headers: pa.Array) -> None:
-    """Nulls that no row refers to do not matter."""
-    pairs = headers.flatten()
-    if pairs.null_count or pairs.field(0).null_count:
-        raise UnwritableRow("A header in the data is null or has no key: a header needs a key, its value may be null.")
-
-
-def _octets(column: pa.Array | None, count: int) -> OctetColumn:
-    if column is None or column.null_count == count:
-        return OctetColumn(count)
-    if pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type):
-        column = column.cast(pa.binary() if pa.types.is_large_binary(column.type) else pa.string())
-    valid, offsets, data = column.buffers()
-    return OctetColumn(
-        count,
-        _int32(offsets, 0, column.offset + count + 1),
-        b"" if data is None else memoryview(data).cast("B"),
-        memoryview(valid).cast("B") if column.null_count else None,
-        column.offset,
-    )
-
-
-def _partition_column(batch: pa.RecordBatch) -> _PartitionColumn:
-    column = _column(batch, "partition")
-    if column is None or column.null_count == len(column):
-        return _PartitionColumn()
-    valid, partitions = column.buffers()
-    return _PartitionColumn(
-        _int32(partitions, 0, column.offset + len(column)),
-        memoryview(valid).cast("B") if column.null_count else None,
-        column.offset,
-    )
-
-
-def _int32(buffer: pa.Buffer, first: int, count: int) -> memoryview:
-    return memoryview(buffer).cast("B")[4 * first : 4 * (first + count)].cast("i")

@@ -7,7 +7,7 @@ nothing else does.
 Spark creates writers on the driver in processes that may be new: what only tasks need is loaded in tasks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pyspark.sql.datasource import WriterCommitMessage
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TaskWriter(Protocol):
-    """One attempt of one task. It cannot be used after finish() or abandon()."""
+    """One attempt of one task. It cannot write after finish() or abandon()."""
 
     def partitions_of(self, topic: str, at_least: int = 1) -> "TopicPartitions":
         """Creates a missing topic if the broker allows it. Refreshes metadata if fewer than `at_least` are known."""
@@ -29,6 +29,11 @@ class TaskWriter(Protocol):
 
     def finish(self, rows: int) -> WriterCommitMessage:
         """Wait until everything sent is stored. `rows` is the number of rows of the task."""
+
+    @property
+    def end_offsets(self) -> "Mapping[TopicPartition, int]":
+        """After finish(): the offset after the last record that was stored in each partition that was written to.
+        NO_OFFSET if the broker did not report it; empty if the batch was already published, and nothing was stored."""
 
     def abandon(self) -> None:
         """The task has failed: release everything, and wait for no broker."""

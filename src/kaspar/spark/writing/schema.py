@@ -1,10 +1,19 @@
-"""The columns of a write, as in Spark's own sink: checked on the driver before anything is written.
+"""The columns of a write, as in Spark's own sink, and `timestamp`: checked on the driver before anything is written.
 
-`value` is required, and `topic` unless the option names one; `key`, `headers` and `partition` are optional. Any other
-column is ignored.
+`value` is required, and `topic` unless the option names one; `key`, `headers`, `partition` and `timestamp` are
+optional. Any other column is ignored.
 """
 
-from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from kaspar.spark.kafka_settings import InvalidOption
 
@@ -15,7 +24,9 @@ _TYPES: dict[str, tuple[DataType, ...]] = {
     "value": (StringType(), BinaryType()),
     "headers": (_HEADERS,),
     "partition": (IntegerType(),),
+    "timestamp": (TimestampType(),),
 }
+_REMEDIES = {"timestamp": "; cast the column, or drop it to write records with the time of the write."}
 
 
 def check_schema(schema: StructType, topic: str | None) -> None:
@@ -34,6 +45,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
             names = " or ".join(one.simpleString() for one in allowed)
             raise InvalidOption(
                 f"{name} attribute unsupported type {columns[name].simpleString()}. {name} must be a(n) {names}"
+                + _REMEDIES.get(name, "")
             )
 
 

@@ -33,7 +33,7 @@ class KasparStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator["RecordBatch"]) -> WriterCommitMessage:
         from kaspar.spark.writing.encoding import write_rows
 
-        return write_rows(iterator, self._options, self._guarantee)
+        return write_rows(iterator, self._options, self._guarantee).message
 
     @without_traceback()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -35,8 +35,9 @@ class Coordinator:
         offsets: Mapping[TopicPartition, int],
         *,
         topic_ids: Mapping[str, uuid.UUID],
+        metadata: str,
     ) -> dict[TopicPartition, ErrorCode]:
-        assert (group_id, topic_ids) == ("g", IDS)
+        assert (group_id, topic_ids, metadata) == ("g", IDS, "run 7")
         self.asked.set()
         assert self.may_respond.wait(SECONDS)
         if self.failures:
@@ -51,7 +52,7 @@ def coordinator(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
 
 
 def group_commits() -> GroupCommits:
-    return GroupCommits("g", lambda: Client("127.0.0.1:1"), retry_s=0.01)
+    return GroupCommits("g", lambda: Client("127.0.0.1:1"), metadata="run 7", retry_s=0.01)
 
 
 def test_what_is_done_is_committed(coordinator: Coordinator) -> None:

@@ -250,6 +250,11 @@ def test_offsets_are_committed_to_a_group_of_the_query_s_own_and_to_another_only
     assert not options(commitGroupOffsets="false").commit_group_offsets
 
 
+def test_a_text_may_be_committed_with_the_offsets() -> None:
+    assert options().commit_group_metadata == ""
+    assert options(commitGroupMetadata="run 7").commit_group_metadata == "run 7"
+
+
 @pytest.mark.parametrize(
     ("given", "batch", "stream"), [("", True, False), ("true", True, True), ("false", False, False)]
 )

@@ -30,6 +30,9 @@ class OpenedProducer:
     def flush(self) -> None:
         self.flushed += 1
 
+    def take_end_offsets(self) -> dict[TopicPartition, int]:
+        return {TopicPartition("t", 0): 10 * self.flushed}
+
     def close(self) -> None:
         self.closed = True
 
@@ -51,11 +54,12 @@ def options(servers: str = "h:1") -> WriteOptions:
     return WriteOptions.of({"kafka.bootstrap.servers": servers, "topic": "t"})
 
 
-def run_task(options: WriteOptions) -> None:
+def run_task(options: WriteOptions) -> AtLeastOnceTask:
     task = AtLeastOnceTask(options)
     task.partitions_of("t")
     task.send([(TopicPartition("t", 0), memoryview(b""))])
     assert task.finish(3) == RowsWritten(3)
+    return task
 
 
 def test_a_task_returns_when_all_is_stored_and_the_next_one_goes_on_with_its_producer(
@@ -70,7 +74,15 @@ def test_a_task_without_rows_opens_nothing(opened: list[OpenedProducer]) -> None
     task = AtLeastOnceTask(options())
     task.send([])
     assert task.finish(0) == RowsWritten(0)
+    assert task.end_offsets == {}
     assert opened == []
+
+
+def test_a_task_knows_where_its_records_end(opened: list[OpenedProducer]) -> None:
+    assert [run_task(options()).end_offsets for _ in range(2)] == [
+        {TopicPartition("t", 0): 10},
+        {TopicPartition("t", 0): 20},
+    ]
 
 
 def test_a_producer_of_other_options_is_closed(opened: list[OpenedProducer]) -> None:

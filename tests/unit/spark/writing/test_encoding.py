@@ -1,5 +1,6 @@
 """Rows on their way into topics: which topic and partition, what is refused, and how much memory it takes."""
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,9 +13,10 @@ from kaspar.base.errors import KasparError
 from kaspar.base.ids import TopicPartition
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records import iter_records
-from kaspar.records.identity import identify
+from kaspar.records.identity import batch_count, identify
+from kaspar.spark.writing.arrow_columns import UnwritableRow
 from kaspar.spark.writing.at_least_once import RowsWritten
-from kaspar.spark.writing.encoding import UnwritableRow, write_rows
+from kaspar.spark.writing.encoding import write_rows
 from kaspar.spark.writing.options import WriteOptions
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -26,6 +28,7 @@ class Written:
     def __init__(self, partitions: dict[str, list[int]] | None = None) -> None:
         self.partitions = partitions or {}
         self.batches: list[tuple[TopicPartition, memoryview]] = []
+        self.end_offsets: dict[TopicPartition, int] = {}
         self.sends = 0
         self.end: str | None = None
         self.trouble: Exception | None = None
@@ -53,6 +56,8 @@ class Written:
 
     def finish(self, rows: int) -> WriterCommitMessage:
         self.end = "finished"
+        for where, data in self.batches:
+            self.end_offsets[where] = self.end_offsets.get(where, 0) + batch_count(memoryview(data))
         return RowsWritten(rows)
 
     def abandon(self) -> None:
@@ -73,14 +78,14 @@ def options(**given: str) -> WriteOptions:
 
 def write(batches: Sequence[pa.RecordBatch], written: Written | None = None, **given: str) -> Written:
     written = written or Written()
-    message = write_rows(iter(batches), options(**given), written)
-    assert message == RowsWritten(sum(batch.num_rows for batch in batches))
+    stored = write_rows(iter(batches), options(**given), written)
+    assert stored.message == RowsWritten(sum(batch.num_rows for batch in batches))
     assert written.end == "finished"
     return written
 
 
 def rows(**columns: Any) -> pa.RecordBatch:
-    types = {"topic": pa.string(), "partition": pa.int32(), "headers": HEADERS}
+    types = {"topic": pa.string(), "partition": pa.int32(), "headers": HEADERS, "timestamp": pa.timestamp("us", "UTC")}
     return pa.record_batch({name: pa.array(given, types.get(name)) for name, given in columns.items()})
 
 
@@ -107,6 +112,13 @@ def test_many_topics_in_one_batch_and_slices_of_it() -> None:
     }
 
 
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32()])
+def test_topics_may_be_given_as_a_dictionary(index: pa.DataType) -> None:
+    topics = pa.DictionaryArray.from_arrays(pa.array([2, 0, 2, 0], index), ["a", "unused", "b"])
+    batch = pa.record_batch({"topic": topics, "value": pa.array(["0", "1", "2", "3"])}).slice(1)
+    assert write([batch]).values() == {"a-0": [b"1", b"3"], "b-0": [b"2"]}
+
+
 def test_a_row_without_a_topic_is_refused() -> None:
     with pytest.raises(UnwritableRow, match=r"null topic present in the data\. Use the topic option"):
         write([rows(topic=["a", None], value=["1", "2"])])
@@ -129,6 +141,52 @@ def test_a_partition_that_was_added_is_found() -> None:
 def test_a_partition_that_is_not_there_is_refused(partition: int, sentence: str) -> None:
     with pytest.raises(UnwritableRow, match=sentence):
         write([rows(value=["1"], partition=[partition])], Written({"t": [2]}), topic="t")
+
+
+# --- timestamps -------------------------------------------------------------------------------------------------------
+
+
+def timestamps_of(written: Written) -> list[int]:
+    return [record.timestamp for _, data in written.batches for record in iter_records(data)]
+
+
+def test_records_have_the_timestamps_of_their_column() -> None:
+    batch = rows(value=["1", "2", "3"], timestamp=[5_000_999, 0, 253_402_300_799_999_999])
+    assert timestamps_of(write([batch], topic="t")) == [5_000, 0, 253_402_300_799_999]
+
+
+def test_rows_without_a_timestamp_get_the_time_of_the_write() -> None:
+    before_ms = time.time_ns() // 1_000_000
+    batches = [rows(value=["1", "2"], timestamp=[None, 5_000]), rows(value=["3"], timestamp=[None]), rows(value=["4"])]
+    first, given, *others = timestamps_of(write(batches, topic="t"))
+    assert given == 5
+    assert all(before_ms <= each <= time.time_ns() // 1_000_000 for each in (first, *others))
+
+
+def test_programs_in_tasks_may_count_milliseconds() -> None:
+    times = pa.array([None, 7, 9, None], pa.int64()).view(pa.timestamp("ms")).slice(1, 2)
+    batch = pa.record_batch({"value": pa.array(["1", "2"]), "timestamp": times})
+    assert timestamps_of(write([batch], topic="t")) == [7, 9]
+
+
+@pytest.mark.parametrize(("micros", "millis"), [(-1, -1), (-1000, -1), (-1001, -2), (-(1 << 63), -9223372036854776)])
+def test_a_negative_timestamp_is_refused(micros: int, millis: int) -> None:
+    with pytest.raises(UnwritableRow, match=rf"^Invalid timestamp: {millis}\. Timestamp should always be non-negative"):
+        write([rows(value=["1", "2", "3"], timestamp=[1, micros, None])], topic="t")
+
+
+def test_a_negative_number_under_a_null_does_not_matter() -> None:
+    valid, times = pa.py_buffer(bytes([0b01])), pa.array([7, -7], pa.int64()).buffers()[1]
+    hidden = pa.Array.from_buffers(pa.timestamp("ms"), 2, [valid, times])
+    assert timestamps_of(write([pa.record_batch({"value": ["1", "2"], "timestamp": hidden})], topic="t"))[0] == 7
+
+
+def test_numbers_that_do_not_say_their_unit_are_no_timestamps() -> None:
+    with pytest.raises(UnwritableRow, match="timestamp has the unsupported type int64"):
+        write([pa.record_batch({"value": ["1"], "timestamp": pa.array([7], pa.int64())})], topic="t")
+
+
+# --- partitions -------------------------------------------------------------------------------------------------------
 
 
 def test_keys_are_ignored_where_the_producer_option_says_so() -> None:
@@ -211,6 +269,20 @@ def test_a_lost_connection_is_reported_in_a_sentence() -> None:
     written.trouble = ConnectionRefusedError("refused")
     with pytest.raises(KasparError, match=r"No response from a broker of h:1 .*: refused"):
         write([rows(value=["1"])], written, topic="t")
+
+
+def test_where_the_records_end_is_known_when_all_are_stored() -> None:
+    stored = write_rows([rows(topic=["a", "b", "a"], value=["1", "2", "3"])], options(), Written())
+    assert stored.end_offsets == {TopicPartition("a", 0): 2, TopicPartition("b", 0): 1}
+
+
+def test_an_error_of_the_source_is_not_taken_for_one_of_a_broker() -> None:
+    def unreadable() -> Iterator[pa.RecordBatch]:
+        yield rows(value=["1"])
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match=r"^no space left on device$"):
+        write_rows(unreadable(), options(topic="t"), Written())
 
 
 def test_rows_that_upstream_fails_to_give_are_abandoned() -> None:

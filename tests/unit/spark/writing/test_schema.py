@@ -1,4 +1,4 @@
-"""Which columns a write takes: the rules and sentences of Spark's own sink."""
+"""Which columns a write takes: the rules and sentences of Spark's own sink, and timestamps."""
 
 import pytest
 from pyspark.sql.types import (
@@ -12,6 +12,8 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from kaspar.spark.kafka_settings import InvalidOption
@@ -33,7 +35,7 @@ FITTING = [
     columns(value=OCTETS, key=TEXT),
     columns(value=TEXT, key=OCTETS, partition=INT, headers=headers(key=TEXT, value=OCTETS)),
     columns(value=TEXT, headers=headers(Key=TEXT, VALUE=OCTETS)),
-    columns(value=TEXT, other=DoubleType(), timestamp=INT),
+    columns(value=TEXT, other=DoubleType(), timestamp=TimestampType()),
 ]
 
 
@@ -50,6 +52,8 @@ def test_columns_that_fit(schema: StructType) -> None:
         (columns(value=INT), r"value attribute unsupported type int\. value must be a\(n\) string or binary"),
         (columns(value=TEXT, key=INT), r"key attribute unsupported type int\. key must be a\(n\) string or binary"),
         (columns(value=TEXT, partition=LongType()), r"partition attribute unsupported type bigint\. .*a\(n\) int"),
+        (columns(value=TEXT, timestamp=LongType()), r"timestamp must be a\(n\) timestamp; cast the column, or drop it"),
+        (columns(value=TEXT, timestamp=TimestampNTZType()), "timestamp attribute unsupported type timestamp_ntz"),
         (columns(value=TEXT, headers=MapType(TEXT, OCTETS)), "headers attribute unsupported type map<string,binary>"),
         (
             columns(value=TEXT, headers=headers(key=TEXT, value=TEXT)),

@@ -1,0 +1,113 @@
+"""`python -m bench.streams`: the command line, the rounds, and what a run prints and writes."""
+
+import argparse
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+from confluent_kafka import KafkaException
+
+from bench import programs, report
+from bench.rows import chosen, figure
+from bench.runner import Results
+from bench.streams.cases import Case, all_cases
+from bench.streams.programs import versions
+from tests.peers.downloads import DownloadError, ToolMissingError
+from tests.peers.kafka import KAFKA_VERSION
+
+_ROOT = Path(__file__).parents[2]
+_DOCUMENT = _ROOT / "docs" / "benchmarks.md"
+_TMPFS = Path("/dev/shm")
+_ROUNDS = 3
+_QUICK_SCALE = 0.2
+_FAILURES = (programs.LoadError, KafkaException, OSError)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.streams",
+        description="Streams programs beside Kafka Streams, Quix Streams and Faust, on one broker. A whole run is "
+        "written to docs/benchmarks.md.",
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
+    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: words*")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the load and one round: for a first look")
+    parser.add_argument("--list", action="store_true", help="name the cases and end")
+    return parser.parse_args()
+
+
+def _run_cases(folder: Path, cases: Sequence[Case], rounds: int, scale: float) -> Results:
+    """The sides in turn, and the one that goes first changes with every round."""
+    results = Results()
+    began = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        print(f"[{number}/{len(cases)}] {case.name}  ({(time.monotonic() - began) / 60:.1f} min so far)", flush=True)
+        for round_number in range(1, rounds + 1):
+            for side in case.sides if round_number % 2 else reversed(case.sides):
+                try:
+                    values = case.measure(folder, side, scale)
+                except _FAILURES as error:
+                    results.fail(case, f"{side.title}: {str(error).strip().splitlines()[0]}")
+                    print(f"    FAILED {side.title}: {error}", flush=True)
+                    break
+                shown = "  ".join(f"{figure(values[row.name])} {row.unit}" for row in case.rows)
+                print(f"    round {round_number}  {side.title:16} {shown}", flush=True)
+                results.add(side.role, values)
+            if case.name in results.failures:
+                break
+    return results
+
+
+def _conditions(rounds: int, minutes: float) -> str:
+    lines = [
+        *report.run_and_machine("python -m bench.streams", minutes),
+        f"Linux {platform.release()}; data and state on a tmpfs; rounds: {rounds}, the sides in turn",
+        f"kaspar.streams on Spark {pyspark.__version__}, local; Kafka Streams {KAFKA_VERSION}; {versions()}",
+        "each program runs on a broker of its own: Kaspar, one process",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _tables(cases: Sequence[Case], results: Results) -> str:
+    """One for each section: each compares two sides of its own."""
+    sections = dict.fromkeys(case.rows[0].section for case in cases)
+    of_sections = ([case for case in cases if case.rows[0].section == section] for section in sections)
+    return "\n\n".join(report.table(group[0].sides, group, results, with_goals=True) for group in of_sections)
+
+
+def main() -> int:
+    # SIGTERM ends the run as Ctrl-C does, so that processes are stopped and their data removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    arguments = _arguments()
+    cases = chosen(all_cases(), arguments.only)
+    if arguments.list:
+        for case in cases:
+            print(f"{case.name:28} {case.rows[0].section}: {case.rows[0].title} ({case.rows[0].unit})")
+        return 0
+    rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
+    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-streams-", dir=_TMPFS))
+    began = time.monotonic()
+    try:
+        results = _run_cases(folder, cases, rounds, _QUICK_SCALE if arguments.quick else 1.0)
+    except (DownloadError, ToolMissingError, programs.BuildError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    text = f"{_conditions(rounds, (time.monotonic() - began) / 60)}\n\n{_tables(cases, results)}\n\n"
+    text += report.summary(cases, results)
+    print(f"\n{text}")
+    if arguments.only is None and not arguments.quick:
+        report.write_into(_DOCUMENT, "streams", text)
+        print(f"\nwritten to {_DOCUMENT.relative_to(_ROOT)}")
+    return 1 if results.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

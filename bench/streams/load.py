@@ -1,0 +1,113 @@
+"""Fills the topics, and finds out when a program has processed everything: its group has committed the ends."""
+
+import itertools
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from bench.programs import LoadError
+
+PARTITIONS = 2
+WORDS_OF_A_LINE = 10
+KEYS = 1_000
+_MARKERS = 2  # control records at the end of a partition, behind which a group need not commit
+_POLL_SECONDS = 0.05
+_QUIET = {"log_level": 0}
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # comes without types
+
+
+class Load:
+    def __init__(self, bootstrap: str, seed: int = 1) -> None:
+        self._bootstrap = bootstrap
+        self._random = random.Random(seed)
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.messages": 2_000_000, **_QUIET}
+        )
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+        self._time_ms = 1_700_000_000_000
+        self.check: Callable[[], None] = lambda: None
+        """Raises LoadError if the program has ended."""
+
+    def lines(self, count: int, distinct_words: int) -> Iterator[tuple[str, str]]:
+        """Lines of ten words, each of which is as likely as any other."""
+        words = [f"word{number}" for number in range(distinct_words)]
+        choose = self._random.choices
+        for number in range(count):
+            yield str(number), " ".join(choose(words, k=WORDS_OF_A_LINE))
+
+    def events(self, count: int) -> Iterator[tuple[str, str]]:
+        """Events of a thousand keys, one after the other."""
+        keys = itertools.cycle([f"key{number}" for number in range(KEYS)])
+        for _, key in zip(range(count), keys, strict=False):
+            yield key, "event"
+
+    def produce(self, topic: str, records: Iterator[tuple[str, str]]) -> None:
+        """All of them, a millisecond of event time for every ten."""
+        producer = self._producer
+        for number, (key, value) in enumerate(records):
+            while True:
+                try:
+                    producer.produce(topic, value, key, timestamp=self._time_ms + number // 10)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            if number % 1_000 == 0:
+                producer.poll(0)
+        self._time_ms += 1_000_000
+        if producer.flush(120):
+            raise LoadError("the records of the load could not be produced")
+
+    def wait_until_processed(self, group: str, topics: set[str], timeout_s: float) -> None:
+        """Until the group has committed the end of every partition it reads, those of these topics among them."""
+        deadline = time.monotonic() + timeout_s
+        while not self._is_processed(group, topics):
+            self.check()
+            if time.monotonic() > deadline:
+                raise LoadError(f"the program had not processed everything after {timeout_s:.0f} s")
+            time.sleep(_POLL_SECONDS)
+
+    def _is_processed(self, group: str, topics: set[str]) -> bool:
+        asked = [ConsumerGroupTopicPartitions(group)]
+        committed = self._admin.list_consumer_group_offsets(asked)[group].result().topic_partitions or []
+        if not topics <= {each.topic for each in committed}:
+            return False
+        ends = self._admin.list_offsets(
+            {TopicPartition(each.topic, each.partition): LATEST for each in committed},
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+        )
+        latest = {(where.topic, where.partition): future.result().offset for where, future in ends.items()}
+        return all(each.offset >= latest[each.topic, each.partition] - _MARKERS for each in committed)
+
+    def latencies(self, rate: int, warm_up_s: float, seconds: float) -> float:
+        """The median time, in milliseconds, from an event until a reader has the result that it led to."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "latency",
+                "auto.offset.reset": "latest",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 5,
+                **_QUIET,
+            }
+        )
+        consumer.assign([TopicPartition("results", partition) for partition in range(PARTITIONS)])
+        measured: list[float] = []
+        began = time.monotonic()
+        next_event = began
+        keys = itertools.cycle(range(10))
+        while (now := time.monotonic()) < began + warm_up_s + seconds:
+            if now >= next_event:
+                next_event += 1 / rate
+                self._producer.produce("lines", b"event", f"key{next(keys)}", timestamp=time.time_ns() // 1_000_000)
+                self._producer.poll(0)
+            message = consumer.poll(max(0.0, min(0.005, next_event - time.monotonic())))
+            if message is not None and message.error() is None and now > began + warm_up_s:
+                measured.append(time.time() * 1_000 - message.timestamp()[1])
+        consumer.close()
+        if len(measured) < seconds * rate / 2:
+            raise LoadError(f"of {seconds * rate:.0f} events only {len(measured)} results were seen")
+        return statistics.median(measured)

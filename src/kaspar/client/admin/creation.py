@@ -1,0 +1,55 @@
+"""Creating topics."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.admin.session import Admin, refusal
+from kaspar.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+BROKERS_DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    name: str
+    partitions: int = BROKERS_DEFAULT
+    """-1: as many as the brokers choose (KIP-464), also for the replication factor."""
+    replication_factor: int = BROKERS_DEFAULT
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, UUID | Refused]:
+    """The id of each topic, or why it was not created. A topic that was there already is refused with
+    TOPIC_ALREADY_EXISTS."""
+    if not topics:
+        return {}
+    response = admin.ask_controller(
+        "createTopics",
+        CreateTopicsRequest(topics=tuple(map(_creatable, topics)), timeout_ms=admin.timeout_ms),
+        CreateTopicsResponse,
+        code_of=_not_controller,
+    )
+    return {topic.name: refusal(topic.error_code, topic.error_message) or topic.topic_id for topic in response.topics}
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()),
+    )
+
+
+def _not_controller(response: CreateTopicsResponse) -> int:
+    """A broker that is not the controller refuses every topic."""
+    codes = {topic.error_code for topic in response.topics}
+    return ErrorCode.NOT_CONTROLLER if codes == {int(ErrorCode.NOT_CONTROLLER)} else ErrorCode.NONE

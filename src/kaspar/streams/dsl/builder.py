@@ -1,0 +1,142 @@
+"""StreamsBuilder: where a program begins."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kaspar.streams.dsl.kstream import KStream
+from kaspar.streams.dsl.ktable import GlobalKTable, KTable
+from kaspar.streams.dsl.materialized import Materialized
+from kaspar.streams.errors import TopologyError
+from kaspar.streams.operators.tables import TableSource
+from kaspar.streams.serdes import Serde
+from kaspar.streams.stores.spec import StoreSpec
+from kaspar.streams.topology.endpoints import Source, TimestampExtractor
+from kaspar.streams.topology.graph import GlobalTable, Graph
+from kaspar.streams.topology.topology import Topology
+
+_RESETS = ("earliest", "latest", "none")
+
+
+class StreamsBuilder:
+    """Builds a topology:
+
+        builder = StreamsBuilder()
+        words = builder.stream("lines").flat_map_values(str.split)
+        words.group_by(lambda key, word: word).count("counts").to_stream().to("word-counts")
+        topology = builder.build()
+
+    Serdes say how bytes become keys and values; without them the program's defaults apply, which are text unless its
+    settings say otherwise. `timestamp_extractor` takes (key, value, timestamp of the record) and returns the event time
+    in milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self._graph = Graph()
+
+    def stream(
+        self,
+        topics: str | Sequence[str] | None = None,
+        *,
+        pattern: str | None = None,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: str | None = None,
+    ) -> KStream:
+        """The records of one or several topics, or of all whose names match a pattern."""
+        names = [topics] if isinstance(topics, str) else list(topics or ())
+        if bool(names) is (pattern is not None):
+            raise TopologyError("stream() needs either the names of topics or a pattern.")
+        _check_reset(offset_reset)
+        source = self._graph.add(
+            Source(
+                self._graph.new_name("KSTREAM-SOURCE-", name),
+                names,
+                pattern=pattern,
+                key_serde=key_serde,
+                value_serde=value_serde,
+                timestamp_extractor=timestamp_extractor,
+                offset_reset=offset_reset,
+            )
+        )
+        return KStream(self._graph, source, key_serde, value_serde)
+
+    def table(
+        self,
+        topic: str,
+        store: str | None = None,
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: str | None = None,
+    ) -> KTable:
+        """A topic as a table: the last value of each key; a record without value deletes its key."""
+        _check_reset(offset_reset)
+        graph = self._graph
+        spec = Materialized(store, key_serde, value_serde).key_value_store(graph, f"{topic}-")
+        source_name = graph.new_name("KSTREAM-SOURCE-", name, "" if name is None else "-source")
+        source = graph.add(
+            Source(
+                source_name,
+                [topic],
+                key_serde=key_serde,
+                value_serde=value_serde,
+                timestamp_extractor=timestamp_extractor,
+                offset_reset=offset_reset,
+            )
+        )
+        table = TableSource(
+            graph.new_name("KTABLE-SOURCE-", name),
+            spec.name,
+            lambda node: void(graph.add_store(spec, [node])),
+            stored=store is not None,
+        )
+        table.input_serdes = key_serde, value_serde
+        graph.add(table, [source])
+        return KTable(graph, table, key_serde, value_serde)
+
+    def global_table(
+        self,
+        topic: str,
+        store: str | None = None,
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        name: str | None = None,
+    ) -> GlobalKTable:
+        """A topic as a table that every task has as a whole: for joins by any key."""
+        graph = self._graph
+        spec = Materialized(store, key_serde, value_serde).key_value_store(graph, f"{topic}-")
+        if spec.name in graph.stores or spec.name in graph.global_tables:
+            raise TopologyError(f"Two stores have the name {spec.name}: give each its own.")
+        source = Source(
+            graph.new_name("KSTREAM-SOURCE-", name),
+            [topic],
+            key_serde=key_serde,
+            value_serde=value_serde,
+            timestamp_extractor=timestamp_extractor,
+        )
+        graph.global_tables[spec.name] = GlobalTable(source, spec)
+        return GlobalKTable(spec.name, topic)
+
+    def add_state_store(self, store: StoreSpec) -> "StreamsBuilder":
+        """A store for process() and process_values(), which name it: see kaspar.streams.stores."""
+        self._graph.add_store(store)
+        return self
+
+    def build(self) -> Topology:
+        """The finished topology. Raises TopologyError if it cannot be run."""
+        return Topology(self._graph)
+
+
+def void(value: object) -> None:
+    """For callbacks whose result is of no interest."""
+
+
+def _check_reset(offset_reset: str | None) -> None:
+    if offset_reset is not None and offset_reset not in _RESETS:
+        raise TopologyError(f"offset_reset must be one of {', '.join(_RESETS)}, not {offset_reset!r}.")

@@ -1,0 +1,40 @@
+"""What is counted of a running sub-topology, on the driver."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+from kaspar.streams.running.reports import TaskReport
+
+STREAM_TIME = "task"
+
+
+class Figures:
+    """Written by the thread of the query, and read by others."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.batches = 0
+        self.records = 0
+        self.written = 0
+        self.dropped: Counter[str] = Counter()
+        self.stream_time_ms: int | None = None
+        self._state_bytes: dict[int, int] = {}
+
+    def add(self, reports: Sequence[TaskReport]) -> None:
+        """A batch is published."""
+        with self._lock:
+            self.batches += 1
+            for report in reports:
+                self.records += report.records
+                self.written += report.written
+                self.dropped.update(report.dropped)
+                for partition, result in report.partitions.items():
+                    self._state_bytes[partition] = result.state_bytes
+                    if (time := result.meta.get(STREAM_TIME, -1)) >= 0:
+                        self.stream_time_ms = max(time, self.stream_time_ms or 0)
+
+    @property
+    def state_bytes(self) -> int:
+        with self._lock:
+            return sum(self._state_bytes.values())

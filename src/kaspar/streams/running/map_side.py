@@ -1,0 +1,272 @@
+"""In a task before the shuffle: records of the source topics become rows for the tasks of their keys.
+
+If no record has to be read for that, whole columns pass on, and only the keys are hashed, by compiled code. Otherwise
+the steps without state run here, record by record.
+"""
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from kaspar.spark.errors import without_traceback
+from kaspar.spark.writing.arrow_columns import key_partitions
+from kaspar.streams.errors import StreamsError
+from kaspar.streams.running.rows import (
+    COUNTS,
+    OUTPUT,
+    SCHEMA,
+    OutputExtra,
+    encode_extra,
+    header_bytes,
+    packed,
+    read_headers,
+)
+from kaspar.streams.running.shipped import Program, ShippedProgram
+from kaspar.streams.topology.context import Output
+from kaspar.streams.topology.plan import SubTopology
+from kaspar.streams.topology.task import MapSide, ShuffledOutput
+
+ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headerBytes"
+"""The columns that are read from topics. Where `topic` is null, a row is only a tick of the clock."""
+
+_CHUNK = 4_096
+_MAX_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class MapPlan:
+    """What the map side of a batch needs to know. Pickled to the tasks."""
+
+    program: ShippedProgram
+    topics: tuple[str, ...]
+    """All source topics, in the order of their names."""
+    partitions: int
+    """N of the sub-topology."""
+    counts: dict[str, int]
+    """The partitions of the topics that it writes to."""
+
+
+def map_function(plan: MapPlan) -> ArrowFunction:
+    """What mapInArrow runs."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with without_traceback():
+            program = plan.program.load()
+            side = Columnar(program, plan) if passes_unread(program.plan) else RecordByRecord(program, plan)
+            yield from side.run(batches)
+
+    return run
+
+
+def passes_unread(plan: SubTopology) -> bool:
+    """Whether every record of every source goes to its port as it is, and nowhere else."""
+    return all(
+        plan.port(source, source) is not None and all(child.name in plan.task_side for child in source.children)
+        for source in plan.sources
+    )
+
+
+class Columnar:
+    """Passes columns on unread."""
+
+    def __init__(self, program: Program, plan: MapPlan) -> None:
+        self._program = program
+        self._plan = plan
+        self._numbers = {topic: number for number, topic in enumerate(plan.topics)}
+        self._places: dict[str, int] = {}
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = without_ticks(batch)
+            if rows.num_rows:
+                yield self._passed_on(rows)
+
+    def _passed_on(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        encoded = rows.column("topic").dictionary_encode()
+        places = np.array([self._place(name) for name in encoded.dictionary.to_pylist()], np.int64)
+        partitions = rows.column("partition").to_numpy()
+        return pa.RecordBatch.from_arrays(
+            [
+                logical_partitions(rows.column("key"), partitions, self._plan.partitions),
+                pa.array(places[encoded.indices.to_numpy()] + partitions),
+                rows.column("offset"),
+                times_of(rows),
+                rows.column("key"),
+                rows.column("value"),
+                rows.column("headerBytes"),
+            ],
+            schema=SCHEMA,
+        )
+
+    def _place(self, topic: str) -> int:
+        """Of the topic's partition 0."""
+        if topic not in self._places:
+            plan = self._program.plan
+            source = plan.source_of(topic, self._program.settings.application_id)
+            port = plan.port(source, source)
+            assert port is not None, "its records pass unread"
+            self._places[topic] = packed(port.number, _number(self._numbers, topic), 0)
+        return self._places[topic]
+
+
+class RecordByRecord:
+    """Runs the steps before the shuffle."""
+
+    def __init__(self, program: Program, plan: MapPlan) -> None:
+        self._plan = plan
+        self._numbers = {topic: number for number, topic in enumerate(plan.topics)}
+        self._shuffled: list[ShuffledOutput] = []
+        self._written: list[tuple[str, Output]] = []
+        self._side = MapSide(program.plan, program.settings, self, self._shuffled.append)
+
+    # --- the Outputs of the map side ----------------------------------------------------------------------------------
+
+    def to(self, topic: str) -> Callable[[Output], object]:
+        append = self._written.append
+
+        def write(output: Output) -> None:
+            append((topic, output))
+
+        return write
+
+    def partition_count(self, topic: str) -> int:
+        count = self._plan.counts.get(topic)
+        if count is None:
+            raise StreamsError(
+                f"The partitions of topic {topic} are not known when the program starts: use a partitioner only with "
+                "to() of a fixed topic."
+            )
+        return count
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gc.disable()  # records make no cycles
+        try:
+            for batch in batches:
+                rows = without_ticks(batch)
+                for first in range(0, rows.num_rows, _CHUNK):
+                    yield from self._process(rows.slice(first, _CHUNK))
+        finally:
+            gc.enable()
+        if self._side.context.dropped:
+            yield _counts(self._side.context.dropped)
+
+    def _process(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        topics, partitions = rows.column("topic").to_pylist(), rows.column("partition").to_pylist()
+        offsets = rows.column("offset").to_pylist()
+        receive, shuffled, written = self._side.receive, self._shuffled, self._written
+        shuffled_ends, written_ends = [], []
+        for record in zip(
+            topics,
+            partitions,
+            offsets,
+            rows.column("key").to_pylist(),
+            rows.column("value").to_pylist(),
+            times_of(rows).to_pylist(),
+            read_headers(rows.column("headerBytes")),
+            strict=True,
+        ):
+            receive(*record)
+            shuffled_ends.append(len(shuffled))
+            written_ends.append(len(written))
+        sources = _sources(self._numbers, rows)
+        if shuffled:
+            yield from self._shuffled_rows(*_repeated(shuffled_ends, sources, np.array(offsets, np.int64)))
+            shuffled.clear()
+        if written:
+            yield self._written_rows(*_repeated(written_ends, sources, np.array(offsets, np.int64)))
+            written.clear()
+
+    def _shuffled_rows(self, sources: Any, offsets: Any) -> Iterator[pa.RecordBatch]:
+        rows = self._shuffled
+        places = sources + (np.array([row[0] for row in rows], np.int64) << 48)
+        keys = pa.array([row[1] for row in rows], pa.binary())
+        batch = pa.RecordBatch.from_arrays(
+            [
+                logical_partitions(keys, sources & 0xFFFFFFFF, self._plan.partitions),
+                pa.array(places),
+                pa.array(offsets),
+                pa.array([row[3] for row in rows], pa.int64()),
+                keys,
+                pa.array([row[2] for row in rows], pa.binary()),
+                header_bytes([row[4] for row in rows]),
+            ],
+            schema=SCHEMA,
+        )
+        for first in range(0, len(rows), _MAX_ROWS):
+            yield batch.slice(first, _MAX_ROWS)
+
+    def _written_rows(self, sources: Any, offsets: Any) -> pa.RecordBatch:
+        """They stay together by their source partition, so that its order is kept."""
+        rows = self._written
+        outputs = [output for _, output in rows]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(((sources & 0xFFFFFFFF) % self._plan.partitions).astype(np.int32)),
+                pa.array(sources + packed(OUTPUT, 0, 0)),
+                pa.array(offsets),
+                pa.array([output[2] for output in outputs], pa.int64()),
+                pa.array([output[0] for output in outputs], pa.binary()),
+                pa.array([output[1] for output in outputs], pa.binary()),
+                pa.array([_extra(topic, output) for topic, output in rows], pa.binary()),
+            ],
+            schema=SCHEMA,
+        )
+
+
+def _extra(topic: str, output: Output) -> bytes:
+    headers, partition = output[3], output[4]
+    return encode_extra(OutputExtra(topic, partition, None if headers is None else list(headers)))
+
+
+def without_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:
+    topics = rows.column("topic")
+    return rows.filter(topics.is_valid()) if topics.null_count else rows
+
+
+def times_of(rows: pa.RecordBatch) -> pa.Array:
+    """In milliseconds; Spark has microseconds."""
+    return pa.array(rows.column("timestamp").view(pa.int64()).to_numpy() // 1000)
+
+
+def logical_partitions(keys: pa.Array, source_partitions: Any, partitions: int) -> pa.Array:
+    """Records without a key stay together by their source partition."""
+    if not keys.null_count:
+        return key_partitions(keys, partitions)
+    return key_partitions(keys, partitions, pa.array((source_partitions % partitions).astype(np.int32)))
+
+
+def _sources(numbers: Mapping[str, int], rows: pa.RecordBatch) -> Any:
+    """The place of each record, without a port."""
+    encoded = rows.column("topic").dictionary_encode()
+    topics = [packed(0, _number(numbers, name), 0) for name in encoded.dictionary.to_pylist()]
+    return np.array(topics, np.int64)[encoded.indices.to_numpy()] + rows.column("partition").to_numpy()
+
+
+def _number(numbers: Mapping[str, int], topic: str) -> int:
+    try:
+        return numbers[topic]
+    except KeyError:
+        raise StreamsError(f"The topic {topic} was created a moment ago: the batch is repeated with it.") from None
+
+
+def _repeated(ends: list[int], *columns: Any) -> list[Any]:
+    """Each element as often as its record has rows. `ends` counts the rows up to and with each record."""
+    first = np.zeros(1, np.int64)
+    times: Any = np.diff(np.array(ends, np.int64), prepend=first)
+    return [np.repeat(column, times) for column in columns]
+
+
+def _counts(dropped: Counter[str]) -> pa.RecordBatch:
+    row = (0, packed(COUNTS, 0, 0), 0, 0, None, msgspec.msgpack.encode(dict(dropped)), None)
+    arrays = [pa.array([value], field.type) for value, field in zip(row, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -1,0 +1,188 @@
+"""The contents of stores over HTTP, for dashboards and other programs.
+
+    GET /stores                                    all stores, with their kinds
+    GET /stores/NAME                               one store, and how many entries it has
+    GET /stores/NAME/keys/KEY                      the value of a key
+    GET /stores/NAME/range?from=A&to=B&limit=100   keys and values between two keys, both inclusive
+    GET /stores/NAME/windows/KEY?from=MS&to=MS     the windows or sessions of a key
+
+A key is given as text: a string for text keys, JSON for others. `?key_base64=` has its bytes instead, and the path then
+ends with /keys or /windows. Values are JSON where they can be, and otherwise base64.
+"""
+
+import base64
+import itertools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kaspar.base.errors import KasparError
+from kaspar.streams.errors import StreamsError
+from kaspar.streams.running.local_stores import LocalStore
+from kaspar.streams.stores.typed import ValueAndTimestamp
+from kaspar.streams.windows import Windowed
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+Stores = Callable[[], Mapping[str, LocalStore]]
+
+_DEFAULT_LIMIT: Final = 100
+_LARGEST_LIMIT: Final = 10_000
+
+
+class BadRequest(KasparError):
+    """A request that cannot be answered, with the reason."""
+
+
+def make_app(stores: Stores) -> "Starlette":
+    """`stores` are those of the program, by name."""
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    def answer(find: "Callable[[LocalStore, Request], Any]") -> "Callable[[Request], Response]":
+        def respond(request: "Request") -> "Response":
+            store = stores().get(request.path_params["name"])
+            if store is None:
+                return _json({"error": f"There is no store {request.path_params['name']}."}, 404)
+            try:
+                found = find(store, request)
+            except BadRequest as problem:
+                return _json({"error": str(problem)}, 400)
+            except StreamsError as problem:
+                return _json({"error": str(problem)}, 409)
+            return _json({"error": "The store has no such key."}, 404) if found is None else _json(found)
+
+        return respond
+
+    def list_stores(request: "Request") -> "Response":
+        return _json([{"name": each.name, "kind": each.kind} for each in stores().values()])
+
+    def _json(value: Any, status: int = 200) -> "Response":
+        return Response(msgspec.json.encode(value, enc_hook=_other), status, media_type="application/json")
+
+    # Not asynchronous: Starlette runs these in threads, since they read files.
+    return Starlette(
+        routes=[
+            Route("/stores", list_stores),
+            Route("/stores/{name}", answer(_describe)),
+            Route("/stores/{name}/keys", answer(_get)),
+            Route("/stores/{name}/keys/{key:path}", answer(_get)),
+            Route("/stores/{name}/range", answer(_range)),
+            Route("/stores/{name}/windows", answer(_windows)),
+            Route("/stores/{name}/windows/{key:path}", answer(_windows)),
+        ]
+    )
+
+
+def _describe(store: LocalStore, request: "Request") -> Any:
+    return {
+        "name": store.name,
+        "kind": store.kind,
+        "partitions": store.partitions,
+        "entries": store.approximate_num_entries(),
+    }
+
+
+def _get(store: LocalStore, request: "Request") -> Any:
+    key = _key(store, request)
+    found = store.get(key)
+    return None if found is None else {"key": _shown(key), **_value(found)}
+
+
+def _range(store: LocalStore, request: "Request") -> Any:
+    query = request.query_params
+    first, last = (None if name not in query else _parsed(store, query[name]) for name in ("from", "to"))
+    limit = _number(request, "limit", _DEFAULT_LIMIT)
+    if limit > _LARGEST_LIMIT:
+        raise BadRequest(f"limit must be at most {_LARGEST_LIMIT}, and {limit} is not.")
+    rows = itertools.islice(store.range(first, last), limit)
+    return [{"key": _shown(key), **_value(value)} for key, value in rows]
+
+
+def _windows(store: LocalStore, request: "Request") -> Any:
+    key = _key(store, request)
+    bounds = {}
+    for name, parameter in (("from", "time_from"), ("to", "time_to")):
+        if name in request.query_params:
+            bounds[parameter] = _number(request, name, 0)
+    return [_window(windowed) | _value(value) for windowed, value in store.fetch(key, **bounds)]
+
+
+# --- keys and values --------------------------------------------------------------------------------------------------
+
+
+def _key(store: LocalStore, request: "Request") -> Any:
+    given = request.query_params.get("key_base64")
+    if given is None:
+        if "key" not in request.path_params:
+            raise BadRequest("The key is missing: it is the last part of the path, or key_base64=.")
+        return _parsed(store, request.path_params["key"])
+    try:
+        data = base64.b64decode(given, validate=True)
+    except ValueError:
+        raise BadRequest("key_base64 is not base64.") from None
+    return _read(store, data)
+
+
+def _parsed(store: LocalStore, text: str) -> Any:
+    """A key that is given as text: what its serde accepts, as it is, or as the JSON that it is."""
+    if _is_key(store, text):
+        return text
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        value = text.encode()
+    if _is_key(store, value):
+        return value
+    raise BadRequest(f"{text!r} is not a key of the store {store.name}: give its bytes with key_base64=.")
+
+
+def _is_key(store: LocalStore, value: Any) -> bool:
+    """Whether it becomes the same again."""
+    try:
+        data = store.key_serde.serialize(store.name, value)
+        return data is not None and store.key_serde.deserialize(store.name, data) == value
+    except Exception:
+        return False
+
+
+def _read(store: LocalStore, data: bytes) -> Any:
+    try:
+        return store.key_serde.deserialize(store.name, data)
+    except Exception as problem:
+        raise BadRequest(f"key_base64 has no key of the store {store.name}: {problem}") from None
+
+
+def _value(stored: Any) -> dict[str, Any]:
+    if isinstance(stored, ValueAndTimestamp):
+        return {"value": _shown(stored.value), "timestamp": stored.timestamp}
+    return {"value": _shown(stored)}
+
+
+def _window(windowed: Windowed[Any]) -> dict[str, Any]:
+    return {"key": _shown(windowed.key), "start": windowed.window.start, "end": windowed.window.end}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    return value
+
+
+def _other(value: Any) -> Any:
+    """What JSON has no form for."""
+    return str(value)
+
+
+def _number(request: "Request", name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal():
+        raise BadRequest(f"{name} must be a whole number, and {text!r} is not.")
+    return int(text)

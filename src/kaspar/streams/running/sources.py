@@ -1,0 +1,63 @@
+"""What a sub-topology reads, as options of the data source: its topics, and where each of them begins."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from kaspar.base.ids import TopicPartition
+from kaspar.spark.offsets import SPECIAL_OFFSETS
+from kaspar.streams.running.topics import matching_topics
+from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
+
+
+class Sources:
+    """Of one sub-topology."""
+
+    def __init__(self, plan: SubTopology, application_id: str, default_reset: str) -> None:
+        self._application_id = application_id
+        self._patterns = tuple(source.pattern for source in plan.sources if source.pattern is not None)
+        self._resets: dict[str, str] = {}
+        for source in plan.sources:
+            reset = "earliest" if isinstance(source, InternalSource) else source.offset_reset or default_reset
+            for topic in source_topics(source, application_id):
+                self._resets[topic] = reset
+        self._default_reset = default_reset
+
+    @property
+    def has_patterns(self) -> bool:
+        return bool(self._patterns)
+
+    def topics(self, existing: Iterable[str]) -> tuple[str, ...]:
+        """All topics that it reads, in the order of their names."""
+        names = {*self._resets}
+        for pattern in self._patterns:
+            names |= {*matching_topics(existing, pattern, self._application_id)}
+        return tuple(sorted(names))
+
+    def options(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> dict[str, str]:
+        """`committed` are the offsets of the program's group. They are used if there is no checkpoint yet."""
+        return {**self._subscription(), "startingOffsets": self._starting(counts, committed)}
+
+    def _subscription(self) -> dict[str, str]:
+        if not self._patterns:
+            return {"subscribe": ",".join(sorted(self._resets))}
+        own = re.escape(self._application_id)
+        matching = "|".join(f"(?:{pattern})" for pattern in self._patterns)
+        choices = [re.escape(topic) for topic in sorted(self._resets)]
+        choices.append(rf"(?!__)(?!{own}-.*-(?:changelog|repartition)$)(?:{matching})")
+        return {"subscribePattern": "|".join(f"(?:{choice})" for choice in choices)}
+
+    def _starting(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> str:
+        topics = self.topics(counts)
+        resets = {topic: self._resets.get(topic, self._default_reset) for topic in topics}
+        given = {where: offset for where, offset in committed.items() if where.topic in resets}
+        if not given and len({*resets.values()}) == 1:
+            return next(iter(resets.values()))
+        starting: dict[str, object] = {}
+        for topic, reset in resets.items():
+            offsets = {
+                str(partition): given.get(TopicPartition(topic, partition), SPECIAL_OFFSETS[reset])
+                for partition in range(counts[topic])
+            }
+            starting[topic] = offsets if any(offset >= 0 for offset in offsets.values()) else reset
+        return json.dumps(starting)

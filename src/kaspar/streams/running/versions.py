@@ -1,0 +1,79 @@
+"""Which version of its state each partition of a sub-topology begins a batch with, as the driver knows it.
+
+A version is named by its ends: for each store the offset after its last changelog record (stores/disk). The ends of a
+batch are reported by its tasks, and are in force when the batch is published. At a start they are the ends of the
+changelogs themselves, once nothing of an earlier run is open in them: then everything before them is decided.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kaspar.base.ids import NO_OFFSET, TopicPartition
+from kaspar.client.cluster import LATEST_TIMESTAMP, Client
+from kaspar.client.offsets import list_offsets
+from kaspar.protocol.isolation_level import READ_COMMITTED, READ_UNCOMMITTED
+from kaspar.streams.errors import StreamsError
+from kaspar.streams.running.reports import TaskReport
+
+_PAUSE_S: Final = 0.02
+_LONGEST_WAIT_S: Final = 120.0
+
+Ends = dict[str, int]
+
+
+class Versions:
+    """Of all partitions of a sub-topology."""
+
+    def __init__(self, changelogs: Mapping[str, str], partitions: int) -> None:
+        """`changelogs` are the topics of the stores that have one, by the names of the stores."""
+        self._changelogs = changelogs
+        self._partitions = partitions
+        self.is_known = False
+        self.ends: dict[int, Ends] = {}
+        self.meta: dict[int, dict[str, int]] = {}
+        """Numbers that only grow, as far as this run knows them; the state on disk has the others."""
+
+    def forget(self) -> None:
+        self.is_known = False
+
+    def read(self, client: Client) -> None:
+        """From the changelogs. Waits until no transaction is open in them."""
+        where = {
+            TopicPartition(topic, partition): LATEST_TIMESTAMP
+            for topic in self._changelogs.values()
+            for partition in range(self._partitions)
+        }
+        found = _settled_ends(client, where) if where else {}
+        self.ends = {
+            partition: {store: found[TopicPartition(topic, partition)] for store, topic in self._changelogs.items()}
+            for partition in range(self._partitions)
+        }
+        self.is_known = True
+
+    def advance(self, reports: Iterable[TaskReport]) -> None:
+        """The batch of these reports is published."""
+        for report in reports:
+            for partition, result in report.partitions.items():
+                if NO_OFFSET in result.ends.values():
+                    self.is_known = False  # a broker did not report where it has stored a record
+                self.ends.setdefault(partition, {}).update(result.ends)
+                meta = self.meta.setdefault(partition, {})
+                for name, number in result.meta.items():
+                    meta[name] = max(number, meta.get(name, number))
+
+
+def _settled_ends(client: Client, where: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    deadline = time.monotonic() + _LONGEST_WAIT_S
+    while True:
+        stable = list_offsets(client, where, isolation_level=READ_COMMITTED)
+        written = list_offsets(client, where, isolation_level=READ_UNCOMMITTED)
+        behind = [each for each in where if stable[each].offset < written[each].offset]
+        if not behind:
+            return {each: listed.offset for each, listed in stable.items()}
+        if time.monotonic() > deadline:
+            raise StreamsError(
+                f"The changelog {min(behind)} has an open transaction that does not end, so the state cannot be read: "
+                "`kaspar spark transactions` shows it. Another program may be writing to this topic."
+            )
+        time.sleep(_PAUSE_S)

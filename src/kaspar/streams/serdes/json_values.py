@@ -1,0 +1,48 @@
+"""Any JSON value: dicts, lists, text, numbers, truth values.
+
+Written without spaces, in UTF-8, with keys in the order of the dict. Numbers are as short as they can be and still read
+back equal (1e16, not 1e+16); NaN and the infinities, which JSON does not have, are written as null.
+"""
+
+from typing import Any
+
+import msgspec
+
+from kaspar.streams.serdes.errors import reason_of, unreadable, unwritable, wrong_type
+from kaspar.streams.serdes.serde import Serde
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+class _Json:
+    __slots__ = ()
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            return _encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            if isinstance(value, (dict, list, tuple, str)):
+                raise unwritable("json", topic, value, reason_of(error)) from error
+            raise wrong_type("json", topic, value, "dicts, lists, text and numbers") from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        if data is None:
+            return None
+        try:
+            return _decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise unreadable("json", topic, data, reason_of(error)) from error
+
+    def __reduce__(self) -> str:
+        return "JSON"
+
+
+JSON = _Json()
+
+
+def json() -> Serde[Any]:
+    """Any JSON value. For instances of a class, `structured` reads them back as such."""
+    return JSON

@@ -1,0 +1,57 @@
+"""Serdes by name: the values of `default.key.serde` and `default.value.serde`."""
+
+from typing import Any
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.streams.serdes.json_values import JSON
+from kaspar.streams.serdes.numbers import DOUBLE, INTEGER, LONG, SHORT, SINGLE
+from kaspar.streams.serdes.plain import BOOLEAN, RAW, TEXT, UUID_TEXT
+from kaspar.streams.serdes.serde import Serde
+
+_BY_NAME: dict[str, Serde[Any]] = {
+    "text": TEXT,
+    "raw": RAW,
+    "short": SHORT,
+    "integer": INTEGER,
+    "long": LONG,
+    "single": SINGLE,
+    "double": DOUBLE,
+    "boolean": BOOLEAN,
+    "uuid": UUID_TEXT,
+    "json": JSON,
+}
+_JAVA_PREFIX = "org.apache.kafka.common.serialization.Serdes$"
+_BY_JAVA_CLASS: dict[str, Serde[Any]] = {  # without the prefix
+    "StringSerde": TEXT,
+    "ByteArraySerde": RAW,
+    "BytesSerde": RAW,
+    "ByteBufferSerde": RAW,
+    "ShortSerde": SHORT,
+    "IntegerSerde": INTEGER,
+    "LongSerde": LONG,
+    "FloatSerde": SINGLE,
+    "DoubleSerde": DOUBLE,
+    "BooleanSerde": BOOLEAN,
+    "UUIDSerde": UUID_TEXT,
+}
+
+
+def serde_for(name_or_serde: Serde[Any] | str) -> Serde[Any]:
+    """A serde as it is, or by its short name or the name of its class in Java."""
+    if not isinstance(name_or_serde, str):
+        if isinstance(name_or_serde, type) or not isinstance(name_or_serde, Serde):
+            raise InvalidSetting(
+                f"A serde has the methods serialize(topic, value) and deserialize(topic, data), and {name_or_serde!r} "
+                f"has not. Use one of kaspar.streams.serdes, such as serdes.text(), or its name: {', '.join(_BY_NAME)}."
+            )
+        return name_or_serde
+    if name_or_serde.startswith(_JAVA_PREFIX):
+        known = _BY_JAVA_CLASS.get(name_or_serde.removeprefix(_JAVA_PREFIX))
+    else:
+        known = _BY_NAME.get(name_or_serde)
+    if known is None:
+        raise InvalidSetting(
+            f"There is no serde {name_or_serde!r}. The names are {', '.join(_BY_NAME)}, and those of Java's classes, "
+            f"such as {_JAVA_PREFIX}StringSerde. Any other serde is passed as an object: serdes.avro(schema)."
+        )
+    return known

@@ -1,0 +1,66 @@
+"""Classes of values on their way to Spark's workers.
+
+A class in a module is pickled as its name. One in the program itself (`__main__`), or in a function, is pickled as a
+whole, with everything that is stored in it. So what msgspec stores in a class, which cannot be pickled, is removed
+again; annotations that are text are replaced by the types they mean, since a worker does not know the program's names;
+and a Struct of msgspec is refused: it would arrive without its fields.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+
+from kaspar.streams.serdes.errors import SerializationError
+
+_MSGSPEC_CACHE = "__msgspec_cache__"
+
+
+def make_picklable(cls: type) -> None:
+    """After msgspec has looked at a class, and so at those of its fields."""
+    for each in _classes_in(cls):
+        if _MSGSPEC_CACHE in vars(each):
+            delattr(each, _MSGSPEC_CACHE)
+        if not _is_importable(each):
+            _resolve_annotations(each)
+
+
+def check_picklable(cls: type) -> None:
+    """Raises SerializationError if the class, or one of its fields, would arrive without its contents."""
+    for each in _classes_in(cls):
+        if issubclass(each, msgspec.Struct) and not _is_importable(each):
+            raise SerializationError(
+                f"The msgspec Struct {each.__qualname__} is defined in the program itself, from where it cannot travel "
+                "to Spark's workers: move it to a module that the program imports, or make it a dataclass."
+            )
+
+
+def _classes_in(kind: Any, found: dict[type, None] | None = None) -> Iterator[type]:
+    """A class with the classes of its fields, and of theirs."""
+    found = {} if found is None else found
+    for argument in get_args(kind):
+        yield from _classes_in(argument, found)
+    if isinstance(kind, type) and kind not in found and hasattr(kind, "__annotations__"):
+        found[kind] = None
+        yield kind
+        for field in get_type_hints(kind, include_extras=True).values():
+            yield from _classes_in(field, found)
+
+
+def _resolve_annotations(cls: type) -> None:
+    resolved = get_type_hints(cls, include_extras=True)
+    for base in cls.__mro__:
+        own = vars(base).get("__annotations__", {})
+        if any(isinstance(annotation, str) for annotation in own.values()):
+            base.__annotations__ = {name: resolved[name] for name in own}
+
+
+def _is_importable(cls: type) -> bool:
+    """Whether it is pickled as its name: another process finds it by that in a module."""
+    if cls.__module__ == "__main__" or cls.__module__ not in sys.modules:
+        return False
+    found: Any = sys.modules[cls.__module__]
+    for name in cls.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is cls

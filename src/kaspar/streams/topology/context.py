@@ -1,0 +1,135 @@
+"""What the steps of a topology may use while they process records: the record's context, stores, clocks, outputs.
+
+A task has one TaskContext, whose fields change with every record, so that passing a record on is a function call with
+three arguments. Everything that must outlive a micro-batch is in stores, or in `meta`: numbers that only grow.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from kaspar.streams.serdes import Serde, text
+
+if TYPE_CHECKING:
+    from kaspar.streams.topology.punctuation import Punctuations
+
+T = TypeVar("T")
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+Output: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None, int | None]
+"""Key, value, timestamp, headers, and the partition; None leaves the partition to the key's hash."""
+
+NO_HEADERS: Headers = ()
+UNKNOWN_TIME = -1
+
+
+class OnError(enum.Enum):
+    """What happens to a record that cannot be read, processed or written."""
+
+    FAIL = "fail"
+    CONTINUE = "continue"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """The settings of a program that its steps depend on."""
+
+    application_id: str
+    default_key_serde: Serde[Any] = field(default_factory=text)
+    default_value_serde: Serde[Any] = field(default_factory=text)
+    on_deserialization_error: OnError = OnError.FAIL
+    on_processing_error: OnError = OnError.FAIL
+    on_production_error: OnError = OnError.FAIL
+    dead_letter_topic: str | None = None
+    late_topic: str | None = None
+    """Where records that arrive after the grace period are written, if they are."""
+
+    def key_serde(self, given: Serde[Any] | None) -> Serde[Any]:
+        return self.default_key_serde if given is None else self.resolved(given)
+
+    def value_serde(self, given: Serde[Any] | None) -> Serde[Any]:
+        return self.default_value_serde if given is None else self.resolved(given)
+
+    def resolved(self, given: T) -> T:
+        """A serde around another one may need the defaults, which are not known when a topology is built; so may the
+        partitioner of windowed keys."""
+        with_defaults = getattr(given, "with_defaults", None)
+        if with_defaults is None:
+            return given
+        resolved: T = with_defaults(self.default_key_serde, self.default_value_serde)
+        return resolved
+
+
+class Outputs(Protocol):
+    """Where a task's records go."""
+
+    def to(self, topic: str) -> Callable[[Output], object]:
+        """What writes records to that topic. Callers keep it for the life of the task."""
+
+    def partition_count(self, topic: str) -> int: ...
+
+
+class Clock:
+    """A stream time: the largest timestamp seen. It is kept from one micro-batch to the next."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: int = UNKNOWN_TIME) -> None:
+        self.now = now
+
+
+class TaskContext:
+    """`topic`, `partition`, `offset` and `headers` are those of the record that is processed."""
+
+    def __init__(
+        self,
+        settings: TaskSettings,
+        task_partition: int,
+        stores: Mapping[str, Any],
+        outputs: Outputs,
+        clocks: dict[str, Clock],
+        *,
+        wall_clock_ms: int = 0,
+    ) -> None:
+        self.settings = settings
+        self.task_partition = task_partition
+        self.stores = stores
+        self.outputs = outputs
+        self.wall_clock_ms = wall_clock_ms
+        self.topic = ""
+        self.partition = -1
+        self.offset = -1
+        self.headers: Headers | None = None
+        self.raw_key: bytes | None = None
+        self.raw_value: bytes | None = None
+        self.dropped: Counter[str] = Counter()
+        """How many records were not processed, by reason."""
+        self.closing: list[Callable[[], object]] = []
+        """What is called when the task ends."""
+        self.punctuations: Punctuations | None = None
+        """Of a task; there are none on the map side."""
+        self._clocks = clocks
+
+    @property
+    def application_id(self) -> str:
+        return self.settings.application_id
+
+    @property
+    def stream_time(self) -> Clock:
+        """The largest timestamp of all records of the task."""
+        return self.clock("task")
+
+    def clock(self, name: str) -> Clock:
+        """The stream time of one step, or another number that only grows."""
+        found = self._clocks.get(name)
+        if found is None:
+            found = self._clocks[name] = Clock()
+        return found
+
+    def store(self, name: str) -> Any:
+        return self.stores[name]
+
+    def drop(self, reason: str) -> None:
+        """Count a record that is not processed: `late`, `null-key`, `deserialization`, ..."""
+        self.dropped[reason] += 1

@@ -1,0 +1,193 @@
+"""Where records enter and leave a topology: sources, sinks, and re-partitioning between them.
+
+A source reads bytes by its serdes, and a sink writes them. A `Repartition` stands where records must be brought to the
+task of their (new) key. If nothing before it has state, that is a shuffle inside the query. Otherwise the plan replaces
+it by an internal topic: a sink that ends one sub-topology, and a source that begins another.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from kaspar.streams.errors import ProcessingError
+from kaspar.streams.serdes import Serde
+from kaspar.streams.topology.context import Headers, OnError, TaskContext
+from kaspar.streams.topology.dead_letters import dead_letter
+from kaspar.streams.topology.node import Node, PassThrough, Receiver
+
+TimestampExtractor: TypeAlias = Callable[[Any, Any, int], int]
+"""The event time of a record, from its key, its value and the timestamp that it has in its topic."""
+StreamPartitioner: TypeAlias = Callable[[str, Any, Any, int], int | None]
+"""The partition of a record, from its topic, key, value, and the number of partitions; None: by the key's hash."""
+TopicNameExtractor: TypeAlias = Callable[[Any, Any, "RecordContext"], str]
+RawReceiver: TypeAlias = Callable[[bytes | None, bytes | None, int], None]
+
+
+class RecordContext:
+    """What a function may know of the record it is called for, besides key and value."""
+
+    __slots__ = ("headers", "offset", "partition", "timestamp", "topic")
+
+    def __init__(self, context: TaskContext, timestamp: int) -> None:
+        self.topic = context.topic
+        self.partition = context.partition
+        self.offset = context.offset
+        self.headers: Headers = context.headers or ()
+        self.timestamp = timestamp
+
+
+class Source(Node):
+    """Records of one or several topics."""
+
+    def __init__(
+        self,
+        name: str,
+        topics: Sequence[str],
+        *,
+        pattern: str | None = None,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.topics = tuple(topics)
+        self.pattern = pattern
+        self.key_serde = key_serde
+        self.value_serde = value_serde
+        self.timestamp_extractor = timestamp_extractor
+        self.offset_reset = offset_reset
+
+    def matches(self, topic: str) -> bool:
+        """Whether its pattern, if it has one, matches a topic."""
+        return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        raise NotImplementedError("a source receives bytes: see bytes_receiver")
+
+    def bytes_receiver(self, context: TaskContext, forward: Receiver) -> RawReceiver:
+        """What takes the bytes of a record, and the timestamp that it has in its topic."""
+        settings = context.settings
+        read_key = settings.key_serde(self.key_serde).deserialize
+        read_value = settings.value_serde(self.value_serde).deserialize
+        extract = self.timestamp_extractor
+
+        def receive(raw_key: bytes | None, raw_value: bytes | None, timestamp: int) -> None:
+            topic = context.topic
+            try:
+                key = read_key(topic, raw_key)
+                value = read_value(topic, raw_value)
+                if extract is not None:
+                    timestamp = extract(key, value, timestamp)
+            except Exception as problem:
+                self._refused(context, raw_key, raw_value, timestamp, problem)
+                return
+            if timestamp < 0:
+                context.drop("negative-timestamp")  # as Kafka's RecordQueue
+                return
+            forward(key, value, timestamp)
+
+        return receive
+
+    def _refused(
+        self, context: TaskContext, key: bytes | None, value: bytes | None, timestamp: int, problem: Exception
+    ) -> None:
+        if context.settings.on_deserialization_error is OnError.FAIL:
+            raise ProcessingError(
+                f"A record cannot be read (topic {context.topic}, partition {context.partition}, offset "
+                f"{context.offset}): {problem} To skip such records set deserialization.exception.handler = continue, "
+                "and errors.dead.letter.queue.topic.name to keep them."
+            ) from problem
+        context.drop("deserialization")
+        dead_letter(context, key, value, timestamp, problem)
+
+
+class Sink(Node):
+    """Writes records to a topic, or to the one that a function names for each."""
+
+    def __init__(
+        self,
+        name: str,
+        topic: "str | TopicNameExtractor",
+        *,
+        key_serde: Serde[Any] | None = None,
+        value_serde: Serde[Any] | None = None,
+        partitioner: StreamPartitioner | None = None,
+        internal: bool = False,
+        partitions: int | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.topic = topic
+        self.key_serde = key_serde
+        self.value_serde = value_serde
+        self.partitioner = partitioner
+        self.internal = internal
+        """A re-partition topic, which has the name of the program in front."""
+        self.partitions = partitions
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        if isinstance(self.topic, str):
+            name = internal_topic(context.application_id, self.topic) if self.internal else self.topic
+            return self._to(context, name)
+        name_of, receivers = self.topic, dict[str, Receiver]()
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            topic = name_of(key, value, RecordContext(context, timestamp))
+            if topic not in receivers:
+                receivers[topic] = self._to(context, topic)
+            receivers[topic](key, value, timestamp)
+
+        return receive
+
+    def _to(self, context: TaskContext, topic: str) -> Receiver:
+        settings = context.settings
+        write_key = settings.key_serde(self.key_serde).serialize
+        write_value = settings.value_serde(self.value_serde).serialize
+        write = context.outputs.to(topic)
+        partitioner = settings.resolved(self.partitioner)
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            try:
+                raw_key, raw_value = write_key(topic, key), write_value(topic, value)
+            except Exception as problem:
+                self._refused(context, topic, timestamp, problem)
+                return
+            if timestamp < 0:
+                raise ProcessingError(
+                    f"A record for topic {topic} has the timestamp {timestamp}, and timestamps are not negative."
+                )
+            partition = None
+            if partitioner is not None:
+                partition = partitioner(topic, key, value, context.outputs.partition_count(topic))
+            write((raw_key, raw_value, timestamp, context.headers, partition))
+
+        return receive
+
+    def _refused(self, context: TaskContext, topic: str, timestamp: int, problem: Exception) -> None:
+        if context.settings.on_production_error is OnError.FAIL:
+            raise ProcessingError(f"A record cannot be written to topic {topic}: {problem}") from problem
+        context.drop("serialization")
+        dead_letter(context, context.raw_key, context.raw_value, timestamp, problem)
+
+
+class Repartition(PassThrough):
+    """Brings records to the task of their key."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        key_serde: Serde[Any] | None,
+        value_serde: Serde[Any] | None,
+        partitions: int | None = None,
+        partitioner: StreamPartitioner | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.key_serde = key_serde
+        self.value_serde = value_serde
+        self.partitions = partitions
+        self.partitioner = partitioner
+
+
+def internal_topic(application_id: str, name: str) -> str:
+    return f"{application_id}-{name}"

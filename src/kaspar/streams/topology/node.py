@@ -1,0 +1,80 @@
+"""Steps of a topology, and how they become closures.
+
+A node is a description: it holds the program's functions and the names of stores, is built once, and pickled to Spark's
+workers. bind() makes its receiver for one task: a function of (key, value, timestamp) that calls the receivers of its
+children. On the edges behind a table a value is the pair (new value, old value); the old value is None where no step
+needs it (as in KTableImpl.enableSendingOldValues).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from kaspar.streams.serdes import Serde
+from kaspar.streams.topology.context import TaskContext
+
+Receiver: TypeAlias = Callable[[Any, Any, int], None]
+
+
+class Node:
+    """A step with any number of parents: all of them call the same receiver."""
+
+    needs_task = False
+    """Whether it must run where its key's state is, although it has no store of its own."""
+
+    def __init__(self, name: str, *, stores: Sequence[str] = ()) -> None:
+        self.name = name
+        self.stores: list[str] = list(stores)
+        """The stores it uses."""
+        self.input_serdes: tuple[Serde[Any] | None, Serde[Any] | None] = (None, None)
+        """Those of the keys and values that it receives, where they are known."""
+        self.parents: list[Node] = []
+        self.children: list[Node] = []
+
+    @property
+    def is_stateful(self) -> bool:
+        return bool(self.stores) or self.needs_task
+
+    def bind(self, context: TaskContext, children: Sequence[Receiver]) -> Receiver:
+        """The receiver of this node in a task, given those of its children, in their order."""
+        return self.receiver(context, fan_out(children))
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        """As bind, for a node that passes every record to all of its children."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+def fan_out(receivers: Sequence[Receiver]) -> Receiver:
+    """One receiver that calls all of these, in order."""
+    if not receivers:
+        return _ignore
+    if len(receivers) == 1:
+        return receivers[0]
+    if len(receivers) == 2:
+        first, second = receivers
+
+        def both(key: Any, value: Any, timestamp: int) -> None:
+            first(key, value, timestamp)
+            second(key, value, timestamp)
+
+        return both
+    several = tuple(receivers)
+
+    def each(key: Any, value: Any, timestamp: int) -> None:
+        for receive in several:
+            receive(key, value, timestamp)
+
+    return each
+
+
+def _ignore(key: Any, value: Any, timestamp: int) -> None:
+    """The children of a node without any."""
+
+
+class PassThrough(Node):
+    """Forwards what it receives: a merge, a branch, or a name for another step."""
+
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        return forward

@@ -1,0 +1,241 @@
+"""A sub-topology at work: the map side, which reads records where they arrive, and a task, which has their keys' state.
+
+Both are built for a micro-batch (or for the life of a test driver) from a SubTopology and the program's settings. They
+take rows and call receivers; what they emit goes to the given outputs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from kaspar.streams.errors import ProcessingError
+from kaspar.streams.topology.any_value import AnyValue
+from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
+from kaspar.streams.topology.dead_letters import dead_letter
+from kaspar.streams.topology.endpoints import RawReceiver, Source
+from kaspar.streams.topology.node import Node, Receiver, fan_out
+from kaspar.streams.topology.plan import Port, SubTopology
+from kaspar.streams.topology.punctuation import Punctuations
+
+ShuffledOutput: TypeAlias = tuple[int, bytes | None, bytes | None, int, Headers | None]
+"""The number of a port, key, value, timestamp and headers."""
+
+
+class Row(NamedTuple):
+    """A record on its way to a task."""
+
+    port: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    topic: str
+    partition: int
+    offset: int
+    headers: Headers | None = None
+
+
+class MapSide:
+    """The steps before the shuffle. `shuffle` takes what goes on to tasks."""
+
+    def __init__(
+        self,
+        plan: SubTopology,
+        settings: TaskSettings,
+        outputs: Outputs,
+        shuffle: Callable[[ShuffledOutput], object],
+    ) -> None:
+        self.context = TaskContext(settings, -1, {}, outputs, {})
+        self._plan = plan
+        self._shuffle = shuffle
+        self._receivers = _bind(plan, self.context, plan.nodes, self._crossing, task_side=False)
+        self._sources: dict[str, RawReceiver] = {}
+
+    def receive(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers | None,
+    ) -> None:
+        receive = self._sources.get(topic) or self._source(topic)
+        context = self.context
+        context.topic, context.partition, context.offset, context.headers = topic, partition, offset, headers
+        context.raw_key, context.raw_value = key, value
+        try:
+            receive(key, value, timestamp)
+        except ProcessingError:
+            raise
+        except Exception as problem:
+            raise failure(context, problem) from problem
+
+    def _source(self, topic: str) -> RawReceiver:
+        """Its children receive a record in their order; those of the task side that share a row, all with the first."""
+        source = self._plan.source_of(topic, self.context.application_id)
+        port = self._plan.port(source, source)
+        if port is not None and not any(child.name in self._receivers for child in source.children):
+            self._sources[topic] = self._passing_bytes(port)
+            return self._sources[topic]
+        receivers: list[Receiver] = []
+        for child in source.children:
+            own, crossing = self._receivers.get(child.name), self._plan.port(source, child)
+            if own is not None:
+                receivers.append(own)
+            elif crossing is not None:
+                receivers.append(self._crossing(crossing))
+            elif port is not None:
+                receivers.append(self._passing_raw(port))
+                port = None
+        self._sources[topic] = source.bytes_receiver(self.context, fan_out(receivers))
+        return self._sources[topic]
+
+    def _passing_bytes(self, port: Port) -> RawReceiver:
+        shuffle, context, number = self._shuffle, self.context, port.number
+
+        def receive(key: bytes | None, value: bytes | None, timestamp: int) -> None:
+            shuffle((number, key, value, timestamp, context.headers))
+
+        return receive
+
+    def _passing_raw(self, port: Port) -> Receiver:
+        """For a record that was read here, too, and is passed on as it came."""
+        shuffle, context, number = self._shuffle, self.context, port.number
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            shuffle((number, context.raw_key, context.raw_value, timestamp, context.headers))
+
+        return receive
+
+    def _crossing(self, port: Port) -> Receiver:
+        shuffle, context, number = self._shuffle, self.context, port.number
+        write_key = context.settings.key_serde(port.key_serde).serialize
+        write_value = (port.value_serde or AnyValue()).serialize
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            topic = context.topic
+            shuffle((number, write_key(topic, key), write_value(topic, value), timestamp, context.headers))
+
+        return receive
+
+
+class Task:
+    """One partition of the steps behind the shuffle, with its stores."""
+
+    def __init__(
+        self,
+        plan: SubTopology,
+        settings: TaskSettings,
+        partition: int,
+        stores: Mapping[str, Any],
+        outputs: Outputs,
+        clocks: dict[str, Clock],
+        *,
+        wall_clock_ms: int = 0,
+    ) -> None:
+        self.context = TaskContext(settings, partition, stores, outputs, clocks, wall_clock_ms=wall_clock_ms)
+        self.punctuations = self.context.punctuations = Punctuations(self.context)
+        receivers = _bind(plan, self.context, plan.nodes, None, task_side=True)
+        self._ports = [self._receiver(port, receivers) for port in plan.ports]
+
+    def _receiver(self, port: Port, receivers: Mapping[str, Receiver]) -> RawReceiver:
+        node, context = port.node, self.context
+        if isinstance(node, Source):
+            children = [receivers[child.name] for child in node.children if child.name in receivers]
+            return node.bytes_receiver(context, fan_out(children))
+        forward = receivers[node.name]
+        read_key = context.settings.key_serde(port.key_serde).deserialize
+        read_value = (port.value_serde or AnyValue()).deserialize
+
+        def receive(key: bytes | None, value: bytes | None, timestamp: int) -> None:
+            topic = context.topic
+            forward(read_key(topic, key), read_value(topic, value), timestamp)
+
+        return receive
+
+    def process(self, rows: Iterable[Row]) -> None:
+        """Process rows in this order. Raises ProcessingError if the program fails for one of them."""
+        context, ports, punctuations = self.context, self._ports, self.punctuations
+        time = context.stream_time
+        try:
+            for port, key, value, timestamp, topic, partition, offset, headers in rows:
+                context.topic, context.partition, context.offset, context.headers = topic, partition, offset, headers
+                context.raw_key, context.raw_value = key, value
+                if timestamp > time.now:
+                    time.now = timestamp
+                ports[port](key, value, timestamp)
+                if punctuations.next_stream_time <= time.now:
+                    punctuations.stream_time_advanced(time.now)
+        except ProcessingError:
+            raise
+        except Exception as problem:
+            raise failure(context, problem) from problem
+
+    def close(self) -> None:
+        """No further record comes: let processors end, and write what stores have not written yet."""
+        for close in self.context.closing:
+            close()
+        for store in self.context.stores.values():
+            if hasattr(store, "flush"):
+                store.flush()
+
+    def punctuate(self) -> None:
+        """Call what the program has scheduled by the wall clock, as far as it is due."""
+        try:
+            self.punctuations.wall_clock_advanced(self.context.wall_clock_ms)
+        except ProcessingError:
+            raise
+        except Exception as problem:
+            raise ProcessingError(f"A punctuation of the program raised {_named(problem)}") from problem
+
+
+def failure(context: TaskContext, problem: Exception) -> ProcessingError:
+    """What stops a program whose function raised an exception."""
+    return ProcessingError(
+        f"A function of the program raised {_named(problem)} (topic {context.topic}, partition {context.partition}, "
+        f"offset {context.offset}). To skip such records set processing.exception.handler = continue."
+    )
+
+
+def _named(problem: Exception) -> str:
+    return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+
+
+def _bind(
+    plan: SubTopology,
+    context: TaskContext,
+    nodes: tuple[Node, ...],
+    crossing: Callable[[Port], Receiver] | None,
+    *,
+    task_side: bool,
+) -> dict[str, Receiver]:
+    """The receivers of all steps of one side but its sources, by name. `crossing` passes records to the other side."""
+    receivers: dict[str, Receiver] = {}
+    for node in reversed(nodes):
+        if (node.name in plan.task_side) is not task_side or isinstance(node, Source):
+            continue
+        children = []
+        for child in node.children:
+            port = None if task_side else plan.port(node, child)
+            children.append(receivers[child.name] if port is None or crossing is None else crossing(port))
+        receiver = node.bind(context, children)
+        if context.settings.on_processing_error is OnError.CONTINUE:
+            receiver = _guarded(context, receiver)
+        receivers[node.name] = receiver
+    return receivers
+
+
+def _guarded(context: TaskContext, receive: Receiver) -> Receiver:
+    """Skips the records for which a step raises. Steps behind it have guards of their own, so that what they raise does
+    not reach it (KIP-1033)."""
+
+    def guarded(key: Any, value: Any, timestamp: int) -> None:
+        try:
+            receive(key, value, timestamp)
+        except ProcessingError:
+            raise
+        except Exception as problem:
+            context.drop("processing")
+            dead_letter(context, context.raw_key, context.raw_value, timestamp, problem)
+
+    return guarded

@@ -1,0 +1,1 @@
+"""kaspar.streams: programs run by the test driver and on Spark, and compared with Kafka Streams."""

@@ -1,0 +1,104 @@
+"""Records that cannot be read, processed or written: the program stops, or skips them and keeps them (KIP-1034)."""
+
+import pytest
+
+from kaspar.streams import KStream, ProcessingError, StreamsBuilder, TopologyTestDriver, serdes
+
+CONTINUE = {
+    "deserialization.exception.handler": "continue",
+    "processing.exception.handler": "continue",
+    "production.exception.handler": "continue",
+    "errors.dead.letter.queue.topic.name": "dead",
+}
+
+
+def doubled(value_serde: object = None) -> StreamsBuilder:
+    builder = StreamsBuilder()
+    stream: KStream = builder.stream("in", value_serde=serdes.integer())
+    stream.map_values(lambda value: 100 // value).to("out", value_serde=serdes.integer())
+    return builder
+
+
+def headers_of(driver: TopologyTestDriver) -> list[dict[str, str]]:
+    dead = driver.create_output_topic("dead", serdes.raw(), serdes.raw())
+    return [
+        {name.removeprefix("__streams.errors."): (value or b"").decode() for name, value in record.headers}
+        for record in dead.read_records_to_list()
+    ]
+
+
+def test_a_record_that_cannot_be_read_stops_the_program_by_default() -> None:
+    with (
+        TopologyTestDriver(doubled().build()) as driver,
+        pytest.raises(ProcessingError, match="topic in, partition 0, offset 0"),
+    ):
+        driver.pipe("in", b"a", b"not a number")
+
+
+def test_a_record_that_cannot_be_read_is_kept_as_it_was() -> None:
+    with TopologyTestDriver(doubled().build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"not a number", 7)
+        driver.pipe("in", b"a", b"\0\0\0\5", 8)
+        assert driver.dropped == {"deserialization": 1}
+        dead = [output for topic, output in driver.produced if topic == "dead"]
+        assert [output[:3] for output in dead] == [(b"a", b"not a number", 7)]
+        (headers,) = headers_of(driver)
+        assert (headers["topic"], headers["partition"], headers["offset"]) == ("in", "0", "0")
+        assert headers["exception"] == "SerializationError"
+        assert driver.create_output_topic("out", value_serde=serdes.integer()).read_values_to_list() == [20]
+
+
+def test_an_exception_of_the_program_stops_it_by_default_and_names_the_record() -> None:
+    with (
+        TopologyTestDriver(doubled().build()) as driver,
+        pytest.raises(ProcessingError, match=r"ZeroDivisionError.*offset 0"),
+    ):
+        driver.pipe("in", b"a", b"\0\0\0\0")
+
+
+def test_a_record_that_cannot_be_processed_is_skipped_and_kept() -> None:
+    with TopologyTestDriver(doubled().build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"\0\0\0\0", 7)
+        assert driver.dropped == {"processing": 1}
+        (headers,) = headers_of(driver)
+        assert headers["exception"] == "ZeroDivisionError"
+        assert "stacktrace" in headers
+
+
+def test_only_the_step_that_raises_skips_a_record() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in")
+    stream.map_values(int).to("numbers", value_serde=serdes.integer())
+    stream.to("copies")
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.create_input_topic("in").pipe_input("a", "x")
+        assert [topic for topic, _ in driver.produced] == ["dead", "copies"]
+
+
+def test_a_record_that_cannot_be_written_is_skipped_if_the_settings_say_so() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").map_values(len).to("out")
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(ProcessingError, match="cannot write an int"):
+        driver.create_input_topic("in").pipe_input("a", "x")
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.create_input_topic("in").pipe_input("a", "x")
+        assert driver.dropped == {"serialization": 1}
+        assert [topic for topic, _ in driver.produced] == ["dead"]
+
+
+def test_state_that_cannot_be_written_is_an_error_of_the_step() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").group_by_key().aggregate(list, lambda key, value, seen: [*seen, value], "seen")
+    with TopologyTestDriver(builder.build()) as driver, pytest.raises(ProcessingError, match="cannot write a list"):
+        driver.create_input_topic("in").pipe_input("a", "x")
+
+
+def test_a_record_for_both_sides_of_the_shuffle_is_refused_once() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", value_serde=serdes.integer())
+    stream.group_by_key().count().to_stream().to("counts")
+    stream.map_values(str).to("out")
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"not a number")
+        assert driver.dropped == {"deserialization": 1}
+        assert [topic for topic, _ in driver.produced] == ["dead"]
