@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.pipelines.looking import statuses_of
+from kaspar.pipelines.statuses import State
 from tests.spark.pipelines.supervised import COUNTING, Counts, Supervised, wait_until
 
 
@@ -89,7 +91,10 @@ def test_kill_of_the_jvm(supervised: Supervised, left: Counts) -> None:
 
 def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
     supervised.kill_host()
-    wait_until(lambda: supervised.state("left") == "restarting", "the folder says so meanwhile")
+    wait_until(
+        lambda: State.RESTARTING in {status.state for status in statuses_of(supervised.folder)},
+        "the folder says so meanwhile",
+    )
     left.wait_for_more(supervised.text)
     assert "the host was ended by SIGKILL" in supervised.wait_for("left", "running")["reason"]
 

@@ -33,7 +33,8 @@ def long_chains(operator: str) -> list[Job]:
     """Random chains of three to five operators that begin with this one, each with a random input."""
     rng = random.Random(operator)
     chains = [chain([operator, *rng.choices(list(OPERATORS), k=rng.randint(2, 4))]) for _ in range(LONG_CHAINS)]
-    return [_random_job(each, rng.randrange(1_000_000)) for each in chains]
+    jobs = [_random_job(each, rng.randrange(1_000_000)) for each in chains]
+    return [replace(job, stores="RocksDB") for job in jobs]
 
 
 def _random_job(definition: Definition, seed: int) -> Job:

@@ -1,6 +1,6 @@
 """The same topologies on the same inputs, in kaspar.streams and in Kafka Streams: all that they write is equal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import pytest
@@ -25,12 +25,16 @@ def groups(jobs_of: Callable[[str], list[Job]], names: Iterable[str]) -> pytest.
 def expected(request: pytest.FixtureRequest) -> Expected:
     """What Kafka Streams gives for the jobs of all tests of this session: it runs them in one process."""
     unless_missing(platform_jars)
-    tests = [
-        item for item in request.session.items if isinstance(item, pytest.Function) and "group" in item.fixturenames
-    ]
-    jobs = {test.callspec.params["group"]: test.callspec.params["group"]() for test in tests}
+    jobs = {group: group() for item in request.session.items for group in _groups_of(item)}
     results = iter(kafka_streams.run([job for each in jobs.values() for job in each]))
     return {group: [(job, next(results)) for job in each] for group, each in jobs.items()}
+
+
+def _groups_of(item: pytest.Item) -> Iterator[Group]:
+    if isinstance(item, pytest.Function) and "expected" in item.fixturenames:
+        group = item.callspec.params["group"]
+        assert callable(group)
+        yield group
 
 
 @groups(all_inputs, DEFINITIONS)

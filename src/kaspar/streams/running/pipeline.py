@@ -47,7 +47,7 @@ class StreamsPipeline:
         config = self._config
         topics = prepare_topics(self._topology, config)
         plans = self._topology.sub_topologies
-        offsets = self._open_folder(topics)
+        offsets = self.open_folder(topics)
         own = session.newSession()
         for name, value in {**_SESSION, **config.spark}.items():
             if own.conf.isModifiable(name):
@@ -58,7 +58,7 @@ class StreamsPipeline:
         for each in self.sub_topologies:
             self.queries = (*self.queries, each.start(own))
 
-    def _open_folder(self, topics: TopicPlan) -> dict[TopicPartition, int]:
+    def open_folder(self, topics: TopicPlan) -> dict[TopicPartition, int]:
         """Returns where queries without a checkpoint begin.
 
         Offsets of somebody else are committed again with this program's metadata before anything is processed:

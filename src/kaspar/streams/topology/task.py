@@ -172,9 +172,12 @@ class Task:
             raise failure(context, problem) from problem
 
     def close(self) -> None:
-        """No further record comes: let processors end."""
+        """No further record comes: let processors end, and write what stores have not written yet."""
         for close in self.context.closing:
             close()
+        for store in self.context.stores.values():
+            if hasattr(store, "flush"):
+                store.flush()
 
     def punctuate(self) -> None:
         """Call what the program has scheduled by the wall clock, as far as it is due."""

@@ -62,7 +62,7 @@ final class ChainTopologies {
             .toStream().to("out"));
         topologies.add("session-table-group-by-key", builder -> WindowTopologies.grouped(builder)
             .windowedBy(WindowTopologies.SESSIONS_WITH_GRACE)
-            .count(Topologies.sessionStore("sessions"))
+            .count(Topologies.<Long>sessionStore("sessions").withRetention(WindowTopologies.LONG_RETENTION))
             .groupBy((window, count) -> KeyValue.pair(window.key(), count), Topologies.LONGS)
             .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
                 Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))

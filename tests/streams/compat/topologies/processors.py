@@ -1,10 +1,12 @@
 """The Processor API inside the DSL, with stores and punctuation: java/ProcessorTopologies.java."""
 
+from collections.abc import Callable
+
 from kaspar.streams import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, serdes
 from kaspar.streams.stores.kinds import KEY_VALUE
 from kaspar.streams.stores.spec import StoreSpec
 from tests.streams.compat.functions import plus, text
-from tests.streams.compat.topologies.registry import define
+from tests.streams.compat.topologies.registry import Build, define
 from tests.streams.compat.topologies.stateless import stream
 
 
@@ -89,17 +91,14 @@ def with_store(builder: StreamsBuilder) -> StreamsBuilder:
     return builder
 
 
-for name, processor in {
-    "process-store": Previous,
-    "punctuate-stream-time": Collecting,
-    "punctuate-wall-clock": CollectingByWallClock,
-    "punctuate-once": PunctuatedOnce,
-}.items():
-    define(
-        name,
-        "in",
-        lambda builder, processor=processor: stream(with_store(builder)).process(processor, ["previous"]).to("out"),
-    )
+def process(processor: Callable[[], Processor]) -> Build:
+    return lambda builder: stream(with_store(builder)).process(processor, ["previous"]).to("out")
+
+
+define("process-store", "in", process(Previous))
+define("punctuate-stream-time", "in", process(Collecting))
+define("punctuate-wall-clock", "in", process(CollectingByWallClock))
+define("punctuate-once", "in", process(PunctuatedOnce))
 define(
     "process-values-store",
     "in",

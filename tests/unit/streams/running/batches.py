@@ -75,7 +75,7 @@ class Cluster:
         by_key = key_partitions(rows.column("key").fill_null(b""), self.partitions).to_pylist()
         for row, hashed in zip(rows.to_pylist(), by_key, strict=True):
             where = TopicPartition(row["topic"], hashed if row["partition"] is None else row["partition"])
-            headers = [(each["key"], each["value"]) for each in row["headers"] or ()]
+            headers = tuple((each["key"], each["value"]) for each in row["headers"] or ())
             time = int(row["timestamp"].timestamp() * 1000)
             self.logs[where].append(
                 Record(
