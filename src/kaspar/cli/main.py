@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "demo",
         help="start a broker, events and two streams programs, with a live view",
         description="Start a broker, produce trades and clicks, process them with two streams programs on Spark, and "
-        "show it live. All data is temporary. Needs kaspar[tools]; without kaspar[streams] or Java a consumer reads the "
-        "events.",
+        "show it live. All data is temporary. Needs kaspar[tools]; without kaspar[streams] or Java a consumer reads "
+        "the events.",
         epilog="Example: kaspar demo --seconds 30 --rate 5000",
     )
     demo.add_argument(

@@ -3,13 +3,10 @@
 The results are read from their topics by a read_committed consumer, so what is shown is what others would see.
 """
 
-import contextlib
-import os
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -35,8 +32,8 @@ def show_programs(bootstrap: str, stored: Counter[str], stop: threading.Event, s
     """Returns what was done, in a sentence. `stored` has the number of events in each topic."""
     create_topics(bootstrap, [STOCKS_TOPIC, VIEWS_TOPIC])
     stocks, views = Stocks(), Views()
-    with tempfile.TemporaryDirectory(prefix="kaspar-demo-") as folder, _stderr_into(Path(folder, "spark.log")):
-        programs = Programs(bootstrap, Path(folder, "state"))
+    with tempfile.TemporaryDirectory(prefix="kaspar-demo-") as folder:
+        programs = Programs(bootstrap, Path(folder))
         try:
             with Worker(stop, _read, bootstrap, stop, stocks, views):
                 _show_start(programs, stocks, views, stored, stop, screen)
@@ -58,7 +55,7 @@ def _show_start(
         programs.check()
         waiting_for = programs.waiting_for or "the first results"
         waiting = f"Waiting for {waiting_for}"
-        spent = f"{waiting}: {time.monotonic() - started:.0f} s (all of it takes 10 to 20 s on a quiet machine)."
+        spent = f"{waiting}: {time.monotonic() - started:.0f} s (10 to 20 s in all on a quiet machine)."
         screen.draw([Heading(spent), *(f"  {count:>9,} {topic}" for topic, count in sorted(stored.items()))], waiting)
         if stop.wait(_REDRAW_S):
             return
@@ -71,13 +68,14 @@ def _show(programs: Programs, stocks: Stocks, views: Views, stored: Counter[str]
         rate, before = stored.total() - before, stored.total()
         events = f"{rate:,} events/s into {', '.join(sorted(stored))}; {before:,} so far"
         of_stocks, of_clicks = _figures(programs.stocks, stocks.delays), _figures(programs.clicks, views.delays)
-        upper = [events, "", Heading(of_stocks), *_table_of_stocks(stocks), "", Heading(of_clicks)]
+        columns = _columns("user", "name", "city", "page", "searched for")
+        upper = [events, "", Heading(of_stocks), *_table_of_stocks(stocks), "", Heading(of_clicks), columns]
         lower = ["", _NEXT]
         fitting = max(1, min(_MOST_VIEWS, screen.rows - len(upper) - len(lower)))
         last = list(views.last)[-fitting:]
         screen.draw(
             [*upper, *map(_line_of_view, last), *lower],
-            f"{rate:,} events/s   {of_stocks}   {_stocks_in_a_line(stocks)}   {of_clicks}   {_line_of_view(last[-1])}",
+            f"{of_stocks}   {_busiest_stock(stocks)}\n{of_clicks} {_line_of_view(last[-1])}",
         )
 
 
@@ -86,9 +84,10 @@ def _figures(program: KafkaStreams, delays: Delays) -> str:
     if program.state is State.RESTARTING:
         return f"{name}   is started again: {program.problem}"
     progress = program.metrics()
+    rate = progress.input_rows_per_second or progress.processed_rows_per_second or 0
     age_ms = delays.middle_ms
     return (
-        f"{name}   {progress.input_rows_per_second or 0:>5,.0f} rows/s   lag {progress.lag or 0:>5,}   "
+        f"{name}   {rate:>5,.0f} rows/s   lag {progress.lag or 0:>5,}   "
         f"batch {progress.batch_ms or 0:>5,} ms   latency {(age_ms or 0) / 1000:.1f} s"
     )
 
@@ -109,13 +108,13 @@ def _table_of_stocks(stocks: Stocks) -> list[str]:
     return rows
 
 
-def _stocks_in_a_line(stocks: Stocks) -> str:
+def _busiest_stock(stocks: Stocks) -> str:
     window = stocks.last_window()
-    if window is None:
+    found = {symbol: each for symbol in stocks.symbols if window is not None and (each := stocks.at(window, symbol))}
+    if window is None or not found:
         return ""
-    found = [(symbol, statistics) for symbol in stocks.symbols if (statistics := stocks.at(window, symbol))]
-    parts = [f"{symbol} {each.trades} from {each.lowest_ask:.2f} avg {each.average_ask:.2f}" for symbol, each in found]
-    return f"{_times(window)}: {', '.join(parts)}"
+    symbol, most = max(found.items(), key=lambda entry: entry[1].trades)
+    return f"{_times(window)}: {symbol} {most.trades} trades from {most.lowest_ask:.2f}, average {most.average_ask:.2f}"
 
 
 def _times(window: Window) -> str:
@@ -124,8 +123,11 @@ def _times(window: Window) -> str:
 
 
 def _line_of_view(view: View) -> str:
-    after = f"after searching {view.searched_for}" if view.searched_for else ""
-    return f"  {view.user:<11}{view.name or '-':<9}{view.city or '-':<10}{view.page:<15}{after}".rstrip()
+    return _columns(view.user, view.name or "-", view.city or "-", view.page, view.searched_for or "-")
+
+
+def _columns(user: str, name: str, city: str, page: str, searched_for: str) -> str:
+    return f"  {user:<11}{name:<9}{city:<10}{page:<15}{searched_for}"
 
 
 # --- around it --------------------------------------------------------------------------------------------------------
@@ -155,16 +157,3 @@ def _read(bootstrap: str, stop: threading.Event, stocks: Stocks, views: Views) -
             result.apply(key, value)
             result.delays.add(time.time() * 1000 - message.timestamp()[1])
     consumer.close()
-
-
-@contextlib.contextmanager
-def _stderr_into(file: Path) -> Iterator[None]:
-    """Also redirects the standard error of processes started meanwhile, for good: the JVM warns about itself."""
-    saved = os.dup(2)
-    with file.open("wb") as target:
-        os.dup2(target.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)

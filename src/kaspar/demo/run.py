@@ -10,11 +10,11 @@ import socket
 import sys
 import threading
 import time
-
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.demo.events import clicks, trades
+from kaspar.demo.quiet import quiet_stderr
 from kaspar.demo.screen import Screen
 from kaspar.demo.threads import Worker, listen_to_signals
 from kaspar.spark.running.java import find_java
@@ -42,27 +42,28 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
         from kaspar.demo.producing import Producing, create_topics
 
         obstacle = _obstacle_to_spark() if with_spark else None
-        with Broker(process=True, port=PORT if _is_free(PORT) else 0) as broker:
+        with quiet_stderr(), Broker(process=True, port=PORT if _is_free(PORT) else 0) as broker:
             bootstrap = broker.bootstrap_servers
             print(f"The broker is up on {bootstrap} after {time.perf_counter() - started:.2f} s.")
             print(f"Its data is in {broker.data_dir} and is removed when the demo ends.")
-            print(f"Connect with any Kafka client, for example: kcat -b {bootstrap} -t trades -C -o -5\n")
+            print(f"Connect with any Kafka client: kcat -b {bootstrap} -t trades -C -o -5\n")
             create_topics(bootstrap, TOPICS)
-            print(f"{rate:,} events a second go to {', '.join(TOPICS)}. Ctrl-C ends the demo.")
+            print(f"About {rate:,} events a second go to {', '.join(TOPICS)}.")
             producing = Producing(bootstrap)
             with Worker(stop, _produce, producing, rate, stop):
                 if obstacle is not None:
                     print(f"Without Spark for now: {obstacle}.")
-                print(flush=True)
                 screen = Screen(stop, seconds)
                 if obstacle is not None or not with_spark:
                     from kaspar.demo.plain import show_consumer
 
+                    print("A consumer reads them. Ctrl-C ends the demo.\n", flush=True)
                     done = show_consumer(bootstrap, TOPICS, producing.stored, stop, screen)
                 else:
                     from kaspar.demo.live import show_programs
 
-                    print("Two streams programs start on Spark: stock-statistics and click-enrichment.\n", flush=True)
+                    print("Two streams programs read them: stock-statistics and click-enrichment.")
+                    print("Ctrl-C ends the demo.\n", flush=True)
                     done = show_programs(bootstrap, producing.stored, stop, screen)
             print(f"\n{producing.stored.total():,} events produced, {done}. Goodbye.")
     except KasparError as problem:
