@@ -41,7 +41,7 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
             raise KasparError("the demo needs confluent-kafka as its Kafka client: pip install 'kaspar[tools]'")
         from kaspar.demo.producing import Producing, create_topics
 
-        obstacle = _obstacle_to_spark() if with_spark else None
+        obstacle = obstacle_to_spark() if with_spark else None
         with quiet_stderr(), Broker(process=True, port=PORT if _is_free(PORT) else 0) as broker:
             bootstrap = broker.bootstrap_servers
             print(f"The broker is up on {bootstrap} after {time.perf_counter() - started:.2f} s.")
@@ -80,7 +80,7 @@ def _produce(producing: "Producing", rate: int, stop: threading.Event) -> None:
     producing.flush()
 
 
-def _obstacle_to_spark() -> str | None:
+def obstacle_to_spark() -> str | None:
     """What the programs need and is missing."""
     for package in ("pyspark", "lmdb", "sortedcontainers"):
         if importlib.util.find_spec(package) is None:
