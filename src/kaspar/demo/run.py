@@ -53,7 +53,7 @@ def run_demo(*, seconds: float | None, rate: int, with_spark: bool = True) -> in
             with Worker(stop, _produce, producing, rate, stop):
                 if obstacle is not None:
                     print(f"Without Spark for now: {obstacle}.")
-                screen = Screen(stop, seconds)
+                screen = Screen(stop, seconds, sys.stdout)
                 if obstacle is not None or not with_spark:
                     from kaspar.demo.plain import show_consumer
 

@@ -1,10 +1,10 @@
 """The demo's screen: redrawn in place on a terminal; elsewhere one line at a time."""
 
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 
 class Heading(str):
@@ -12,8 +12,9 @@ class Heading(str):
 
 
 class Screen:
-    def __init__(self, stop: threading.Event, seconds: float | None) -> None:
+    def __init__(self, stop: threading.Event, seconds: float | None, out: TextIO) -> None:
         self._stop = stop
+        self._out = out
         self._seconds = seconds
         self._drawn = 0
         self._last_line = ""
@@ -33,15 +34,15 @@ class Screen:
 
     def draw(self, lines: Sequence[str], in_a_line: str) -> None:
         """On a terminal the lines, in place of those drawn before; elsewhere `in_a_line`, if it has changed."""
-        if not sys.stdout.isatty():
+        if not self._out.isatty():
             if in_a_line != self._last_line:
-                print(in_a_line, flush=True)
+                print(in_a_line, file=self._out, flush=True)
             self._last_line = in_a_line
             return
         width = shutil.get_terminal_size().columns - 1  # a line that wraps would be two
         shown = [*lines, *[""] * (self._drawn - len(lines))][: self.rows]
         up = f"\x1b[{min(self._drawn, self.rows)}A" if self._drawn else ""
-        print(up + "\n".join(f"{_styled(line, width)}\x1b[K" for line in shown), flush=True)
+        print(up + "\n".join(f"{_styled(line, width)}\x1b[K" for line in shown), file=self._out, flush=True)
         self._drawn = len(shown)
 
 
