@@ -38,8 +38,11 @@ class Stocks:
 
     def apply(self, key: bytes, value: bytes) -> None:
         """Raises KasparError if a trade was counted twice, or is missing."""
-        symbol, window = WINDOWED_SYMBOLS.deserialize(STOCKS_TOPIC, key)
+        windowed = WINDOWED_SYMBOLS.deserialize(STOCKS_TOPIC, key)
         statistics = STATISTICS.deserialize(STOCKS_TOPIC, value)
+        assert windowed is not None
+        assert statistics is not None
+        symbol, window = windowed
         windows = self._windows[symbol]
         before = windows.get(window.start, Statistics()).trades
         if statistics.trades != before + 1:
@@ -83,6 +86,6 @@ class Views:
         self.last: deque[View] = deque(maxlen=_KEPT_VIEWS)
 
     def apply(self, key: bytes, value: bytes) -> None:
-        fields: dict[str, Any] = _JSON.deserialize(VIEWS_TOPIC, value)
+        fields: Any = _JSON.deserialize(VIEWS_TOPIC, value)
         self.last.append(View(key.decode(), **fields))
         self.results += 1

@@ -14,8 +14,8 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client.delivery_terms import TopicPartitions
 from kaspar.records import iter_records
 from kaspar.records.identity import batch_count, identify
-from kaspar.spark.writing.at_least_once import RowsWritten
 from kaspar.spark.writing.arrow_columns import UnwritableRow
+from kaspar.spark.writing.at_least_once import RowsWritten
 from kaspar.spark.writing.encoding import write_rows
 from kaspar.spark.writing.options import WriteOptions
 

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from examples.streams import (
-    click_enrichment,
-    generators,
-    log_filter,
-    sensors,
-    stock_statistics,
-    top_ten,
-    word_count,
-)
+from examples.streams import generators, log_filter, sensors, top_ten, word_count
+from kaspar.demo import click_enrichment, stock_statistics
 from kaspar.demo import events as demo_events
 from kaspar.demo.events import Event, Generator
 from kaspar.streams import Topology, TopologyTestDriver, serdes
