@@ -27,11 +27,14 @@ WITH_ROCKSDB: Mapping[str, str] = {
 }
 """Topologies for which Kafka Streams has its default stores, and why. For the others its stores in memory do, which are
 created much faster."""
-OPERATORS_WITH_ROCKSDB: Mapping[str, str] = {
-    "self-join": "A record without value leaves the stream time of a window store as it is. In Kafka's store in memory "
-    "it advances, and records that are late then are not found by the join.",
-}
-"""The same for all chains with one of these operators."""
+STREAM_TIME_OF_NULL_VALUES = (
+    "A record without value leaves the stream time of a window store as it is. In Kafka's store in memory it advances, "
+    "and records that are late then are not found by the join."
+)
+OPERATORS_WITH_ROCKSDB: Mapping[str, str] = dict.fromkeys(
+    ("self-join", "self-outer-join", "stream-join", "stream-left-join", "stream-outer-join"), STREAM_TIME_OF_NULL_VALUES
+)
+"""The same for all topologies with one of these operators in their names."""
 LAST_VALUES_ONLY: Mapping[str, str] = {
     "session-table-group-by-key": "A cache merges the removal of a session and its new value; without one the first "
     "difference of WITH_CACHE shows.",
