@@ -90,7 +90,7 @@ JOBS = (
     Job("interpreted core", 2.0, INTERPRETED_TESTS, INTERPRETED),
     Job("spark", 16.0, ("tests/spark",)),
     Job("compat", 11.0, ("tests/compat",)),
-    Job("streams on Spark", 5.0, ("tests/spark/streams", "tests/spark/pipelines")),
+    Job("streams on Spark", 5.0, ("tests/spark/programs", "tests/spark/pipelines")),
     Job("integration", 14.0, ("tests/integration",)),
     Job("chaos", 8.0, ("tests/chaos",)),
     Job("compat/responses", 6.0, ("tests/compat/responses",)),

@@ -26,7 +26,7 @@ class Case:
 
     def __init__(self, sides: tuple[Side, Side], row: Row, program: str, guarantee: str) -> None:
         self.name = row.name
-        self.rows = (row,)
+        self.rows: tuple[Row, ...] = (row,)
         self.sides = sides
         self.program = program
         self.guarantee = guarantee
@@ -39,12 +39,13 @@ class Case:
             self.prepare(load)
             own = folder / f"program{number}"
             with running(side, self.program, bootstrap, application, self.guarantee, own) as check:
-                return {self.name: self.value(load, application, scale, check)}
+                load.check = check
+                return {self.name: self.value(load, application, scale)}
 
     def prepare(self, load: Load) -> None:
         """What the topics have before the program starts."""
 
-    def value(self, load: Load, application: str, scale: float, check: object) -> float:
+    def value(self, load: Load, application: str, scale: float) -> float:
         raise NotImplementedError
 
 
@@ -60,7 +61,7 @@ class Throughput(Case):
         if self.program == "table_join":
             load.produce("names", ((f"key{number}", f"name{number}") for number in range(_NAMES)))
 
-    def value(self, load: Load, application: str, scale: float, check: object) -> float:
+    def value(self, load: Load, application: str, scale: float) -> float:
         count = max(100, int(self.records * scale))
         self._process(load, application, count // 2)
         began = time.monotonic()
@@ -77,7 +78,7 @@ class Throughput(Case):
 class Latency(Case):
     """The median time until the result of a record can be read, at a low rate, after a minute."""
 
-    def value(self, load: Load, application: str, scale: float, check: object) -> float:
+    def value(self, load: Load, application: str, scale: float) -> float:
         load.produce("lines", load.events(100))
         load.wait_until_processed(application, {"lines"}, _MOST_SECONDS)
         return load.latencies(_RATE, _WARM_UP_SECONDS * min(1.0, 2 * scale), _MEASURED_SECONDS)

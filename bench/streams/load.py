@@ -4,7 +4,7 @@ import itertools
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -17,6 +17,7 @@ KEYS = 1_000
 _MARKERS = 2  # control records at the end of a partition, behind which a group need not commit
 _POLL_SECONDS = 0.05
 _QUIET = {"log_level": 0}
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # comes without types
 
 
 class Load:
@@ -28,6 +29,8 @@ class Load:
         )
         self._admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
         self._time_ms = 1_700_000_000_000
+        self.check: Callable[[], None] = lambda: None
+        """Raises LoadError if the program has ended."""
 
     def lines(self, count: int, distinct_words: int) -> Iterator[tuple[str, str]]:
         """Lines of ten words, each of which is as likely as any other."""
@@ -62,6 +65,7 @@ class Load:
         """Until the group has committed the end of every partition it reads, those of these topics among them."""
         deadline = time.monotonic() + timeout_s
         while not self._is_processed(group, topics):
+            self.check()
             if time.monotonic() > deadline:
                 raise LoadError(f"the program had not processed everything after {timeout_s:.0f} s")
             time.sleep(_POLL_SECONDS)
@@ -72,7 +76,7 @@ class Load:
         if not topics <= {each.topic for each in committed}:
             return False
         ends = self._admin.list_offsets(
-            {TopicPartition(each.topic, each.partition): OffsetSpec.latest() for each in committed},
+            {TopicPartition(each.topic, each.partition): LATEST for each in committed},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
         )
         latest = {(where.topic, where.partition): future.result().offset for where, future in ends.items()}

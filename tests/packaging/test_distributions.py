@@ -153,7 +153,12 @@ def test_installed_commands_are_there_and_the_core_is_compiled(programs: Path, t
     assert modules == [f"  {module}: compiled" for module in COMPILED_MODULES]
     for command in ("kafka-server-start", "kafka-server-stop", "kafka-storage", "zookeeper-security-migration"):
         assert "usage" in run(programs / command, "--help", cwd=tmp_path)
-    for command in ("kafka-leader-election", "kafka-reassign-partitions", "kafka-replica-verification"):
+    for command in (
+        "kafka-leader-election",
+        "kafka-reassign-partitions",
+        "kafka-replica-verification",
+        "kafka-streams-application-reset",
+    ):
         assert run(programs / command, "--version", cwd=tmp_path) == f"{__version__}\n"
 
 

@@ -75,6 +75,8 @@ class OnDisk:
         self.typed = self._spec.open(self.bytes, self._task)
 
     def end_batch(self, ending: str) -> None:
+        if hasattr(self.typed, "flush"):
+            self.typed.flush()
         stores, meta, parent = {self._spec.name: self.bytes}, self._task.meta(), self._version()
         self._changelog.write([self._spec], stores, meta)
         self._batch += 1

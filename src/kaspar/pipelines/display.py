@@ -1,5 +1,5 @@
 """What the supervisor, or a program that runs by itself, shows of its pipelines: a line for each, updated in place on a
-terminal; elsewhere a line for each change.
+terminal; elsewhere a line for each change. The reason of every failure stays.
 """
 
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from kaspar.pipelines.lines import status_line
-from kaspar.pipelines.statuses import PipelineStatus
+from kaspar.pipelines.statuses import PipelineStatus, State
 from kaspar.spark.watching.lines import LiveLines
 
 
@@ -17,7 +17,8 @@ class Display:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._live = LiveLines(out) if out.isatty() else None
-        self._shown: dict[str, tuple[str, int]] = {}
+        self._states: dict[str, State] = {}
+        self._restarts: dict[str, int] = {}
 
     def say(self, line: str) -> None:
         with contextlib.suppress(OSError):
@@ -27,12 +28,22 @@ class Display:
                 print(line, file=self._out, flush=True)
 
     def show(self, statuses: Sequence[PipelineStatus]) -> None:
+        for status in statuses:
+            if status.restarts > self._restarts.get(status.name, 0) and status.reason is not None:
+                self.say(f"{status.name}: failed: {status.reason}")  # it may run again by now
         if self._live is not None:
             with contextlib.suppress(OSError):
                 self._live.show([status_line(status) for status in statuses])
-            return
+        else:
+            self._say_changes(statuses)
+        self._states = {status.name: status.state for status in statuses}
+        self._restarts = {status.name: status.restarts for status in statuses}
+
+    def _say_changes(self, statuses: Sequence[PipelineStatus]) -> None:
         for status in statuses:
-            now = (status.state, status.restarts)
-            if self._shown.get(status.name) != now:
+            changed = (status.state, status.restarts) != (
+                self._states.get(status.name),
+                self._restarts.get(status.name),
+            )
+            if changed and status.state not in (State.RESTARTING, State.FAILED):  # which was said
                 self.say(status_line(status))
-        self._shown = {status.name: (status.state, status.restarts) for status in statuses}

@@ -80,7 +80,7 @@ class HostedProgram:
     # -- what it reports -----------------------------------------------------------------------------------------------
 
     def sample(self) -> None:
-        """Ask the pipeline for its progress. Not for every request: it takes a connection to the JVM, which may hang."""
+        """Ask the pipeline for its progress. Not for every request: it takes a connection to the JVM, and may hang."""
         pipeline = self._pipeline
         if pipeline is not None:
             self._progress = _known(pipeline.progress, PipelineProgress())

@@ -1,13 +1,17 @@
 """The JVM behind a Spark session of this process: whether it, and the session, are still there."""
 
+import contextlib
 import signal
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kaspar.base.processes import ProcessId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_TRIES: Final = 3
+_END_S: Final = 1.0
 
 
 class Jvm:
@@ -25,15 +29,22 @@ class Jvm:
 
     def problem(self) -> str | None:
         """Why the session cannot be used any more."""
-        code = None if self._process is None else self._process.poll()
-        if code is not None:
-            return f"Spark's JVM {how_it_ended(code)}"
-        try:
-            stopped = self._context._jsc is None or self._context._jsc.sc().isStopped()
-        except Exception:  # of the connection to a JVM that is just ending
+        for _ in range(_TRIES):
             code = None if self._process is None else self._process.poll()
-            return "Spark's JVM does not respond" if code is None else f"Spark's JVM {how_it_ended(code)}"
-        return "the Spark session was stopped" if stopped else None
+            if code is not None:
+                return f"Spark's JVM {how_it_ended(code)}"
+            try:
+                stopped = self._context._jsc is None or self._context._jsc.sc().isStopped()
+            except Exception:  # a JVM that is killed closes its connections first
+                self._wait_for_end()
+            else:
+                return "the Spark session was stopped" if stopped else None
+        return "Spark's JVM does not respond"
+
+    def _wait_for_end(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
 
 
 def how_it_ended(exit_code: int) -> str:

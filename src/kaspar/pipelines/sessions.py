@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER_VARIABLE: Final = "KASPAR_SPARK_MASTER"
-_SETTINGS: Final = {
-    # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
-    "spark.scheduler.mode": "FAIR",
-}
 
 
 def let_workers_import_from(folder: Path) -> None:
@@ -30,7 +26,7 @@ def new_session(app_name: str, plan: SessionPlan) -> "SparkSession":
         import kaspar.spark
 
         master = plan.master or os.environ.get(MASTER_VARIABLE) or None
-        return kaspar.spark.session(app_name, master, {**_SETTINGS, **plan.config})
+        return kaspar.spark.session(app_name, master, plan.config)
     except KasparError:
         raise
     except ImportError as problem:

@@ -44,6 +44,7 @@ from kaspar.records import Record, build_batch
 from kaspar.tools import leader_election
 from kaspar.tools.reassign_partitions import command as reassign_partitions
 from kaspar.tools.replica_verification import command as replica_verification
+from kaspar.tools.streams_reset import command as streams_reset
 from tests.peers.kafka_cluster import KafkaCluster
 from tests.peers.kafka_tools import Done, KafkaTools
 from tests.peers.observed import wait_until
@@ -51,7 +52,8 @@ from tests.peers.observed import wait_until
 _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsimple)\.[\w.$]+: )*")
 _STACK = re.compile(r"^(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)")
 _OURS_ONLY = re.compile(r"^(Try '\S+ --help' for the options\.|No connection to .* yet )")
-_HELP_TABLE = re.compile(r"^Option +Description", re.MULTILINE)
+_HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)
+_ERROR = re.compile(r"^ERROR: ((java|com|org|joptsimple)\.[\w.$]+: )+")
 _LIST = re.compile(r"\b(topics|brokers|partitions|partition:) ([^\s,]+(?:, ?[^\s,]+)*)")
 DYNAMIC = (1, 2)  # the sources of settings that a topic, or a broker, was given
 _LOG_DIR = re.compile(r"/[^\s\"]*/(node-\d)/data(-2)?")
@@ -64,6 +66,7 @@ class Command(NamedTuple):
 
 LEADER_ELECTION = Command("org.apache.kafka.tools.LeaderElectionCommand", leader_election.main)
 REASSIGN = Command("org.apache.kafka.tools.reassign.ReassignPartitionsCommand", reassign_partitions.main)
+STREAMS_RESET = Command("org.apache.kafka.tools.StreamsResetter", streams_reset.main)
 VERIFICATION = Command("org.apache.kafka.tools.ReplicaVerificationTool", replica_verification.main)
 
 
@@ -255,7 +258,7 @@ def sentences(text: str) -> str:
     for line in (text[: table.start()] if table else text).splitlines():
         if _STACK.match(line) or _OURS_ONLY.match(line):
             continue
-        sentence = _EXCEPTION.sub("", line)
+        sentence = _EXCEPTION.sub("", _ERROR.sub("ERROR: ", line))
         if sentence == line or not any(earlier.endswith(sentence) for earlier in kept):
             kept.append(sentence)
     return "\n".join(kept).strip("\n")

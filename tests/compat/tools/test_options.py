@@ -7,6 +7,7 @@ import pytest
 from tests.compat.tools.comparing import (
     LEADER_ELECTION,
     REASSIGN,
+    STREAMS_RESET,
     VERIFICATION,
     Command,
     Side,
@@ -15,7 +16,12 @@ from tests.compat.tools.comparing import (
 )
 from tests.peers.kafka_tools import KafkaTools
 
-COMMANDS = {"leader-election": LEADER_ELECTION, "reassign-partitions": REASSIGN, "replica-verification": VERIFICATION}
+COMMANDS = {
+    "leader-election": LEADER_ELECTION,
+    "reassign-partitions": REASSIGN,
+    "replica-verification": VERIFICATION,
+    "streams-application-reset": STREAMS_RESET,
+}
 ADDRESS = ("--bootstrap-server", "127.0.0.1:1")
 
 
@@ -27,7 +33,7 @@ def test_help_lists_the_same_options(command: Command, kafka_tools: KafkaTools) 
 
 
 def _options(text: str) -> set[str]:
-    return set(re.findall(r"^(?:  )?(--[a-z][\w.-]+)", text, re.MULTILINE))
+    return set(re.findall(r"^(?:  |\* )?(--[a-z][\w.-]+)", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)

@@ -83,6 +83,10 @@ class Program:
     def wait(self, seconds: float) -> int:
         return self._process.wait(seconds)
 
+    def terminate(self) -> None:
+        """SIGTERM, to the program alone."""
+        self._process.terminate()
+
     def processes(self) -> list[Process]:
         return processes_of(self._process.pid)
 

@@ -8,6 +8,11 @@ def text(value: Any) -> str:
     return "-" if value is None else str(value)
 
 
+def optional(value: Any) -> str | None:
+    """The text of a value, and None for None."""
+    return None if value is None else str(value)
+
+
 def plus(left: Any, right: Any) -> str:
     return f"{text(left)}+{text(right)}"
 

@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from kaspar.streams import StreamsBuilder, TopologyTestDriver, Windowed
+from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.stores.time_ordered import TIME_ORDERED
 from kaspar.streams.stores.typed import SessionStore
 from tests.streams.compat.generators import AdvanceWallClock, Step
 from tests.streams.compat.kafka_streams import APPLICATION_ID, Job
 from tests.streams.compat.results import Result, Row, StoreRow
-from tests.streams.compat.topologies import DEFINITIONS
+from tests.streams.compat.topologies import definition_of
 
 
 def run(job: Job) -> Result:
     builder = StreamsBuilder()
-    DEFINITIONS[job.topology].build(builder)
+    definition_of(job.topology).build(builder)
     topology = builder.build()
     topics: dict[str, list[Row]] = {}
     with TopologyTestDriver(topology, {"application.id": APPLICATION_ID}) as driver:
@@ -25,11 +26,7 @@ def run(job: Job) -> Result:
                 topics.setdefault(topic, []).append(Row(number, key, value, timestamp, tuple(headers or ())))
             seen = len(driver.produced)
         specs = [*topology.stores, *(table.store for table in topology.global_tables)]
-        named = [
-            spec.name
-            for spec in specs
-            if not spec.name.startswith(("KSTREAM-", "KTABLE-")) and spec.kind != TIME_ORDERED  # Kafka has none
-        ]
+        named = [spec.name for spec in specs if _is_readable(spec)]
         stores = {name: [_store_row(*entry) for entry in _all(driver.store(name))] for name in named}
     return Result(topics, stores, topology.describe())
 
@@ -44,6 +41,12 @@ def _play(driver: TopologyTestDriver, step: Step) -> None:
 
 def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
+
+
+def _is_readable(store: StoreSpec) -> bool:
+    """Whether the program has named it, and can read it."""
+    is_named = not store.name.startswith("KSTREAM-") and "STATE-STORE-" not in store.name
+    return is_named and store.kind != TIME_ORDERED
 
 
 def _all(store: Any) -> Iterator[tuple[Any, Any]]:

@@ -58,6 +58,20 @@ def test_program_is_given_to_the_supervisor_that_runs(
     assert running.folder.definitions()["app"].arguments == ("--region", "eu")
 
 
+def test_pipelines_of_a_supervisor_are_followed_until_it_ends(
+    running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definitions.add(running.folder, [program(tmp_path), program(tmp_path, "run(PIPELINES['other'])", "other")], [])
+    running.apply("app", "other")
+    looks = iter([running.folder.supervisor(), running.folder.supervisor(), None])
+    monkeypatch.setattr(Folder, "supervisor", lambda folder: next(looks))
+    monkeypatch.setattr("kaspar.cli.pipeline_run._FOLLOW_EVERY_S", 0.0)
+    assert main(["pipeline", "run", "--follow"]) == 1
+    said = words(capsys)
+    assert [line.partition(":")[0] for line in said[:-1]] == ["app", "other"]
+    assert said[-1] == f"The supervisor of {running.folder.path} has ended."
+
+
 def test_settings_of_the_session_are_refused_for_a_supervisor_that_runs(
     running: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

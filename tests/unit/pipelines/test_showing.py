@@ -2,6 +2,7 @@
 
 import io
 import urllib.request
+from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -74,6 +75,7 @@ def test_lines_are_updated_in_place_on_a_terminal() -> None:
     display.say("The host starts again.")
     display.show([RUNNING])
     text = out.getvalue()
+    assert text.startswith("orders: failed: ValueError: boom\x1b[K\n")  # which stays
     assert text.count("counts: running") == 3  # drawn, drawn again below the sentence, and once more
     assert text.count("\x1b[2A") == 2
     assert text.endswith("\x1b[J")
@@ -84,7 +86,18 @@ def test_changes_are_printed_elsewhere() -> None:
     display = Display(out)
     for statuses in ([RUNNING], [RUNNING], [RUNNING, FAILING], [RUNNING, FAILING], [RUNNING]):
         display.show(statuses)
-    assert [line.partition(":")[0] for line in out.getvalue().splitlines()] == ["counts", "orders"]
+    assert [words(line)[:22] for line in out.getvalue().splitlines()] == [
+        "counts: running in 1,2",
+        "orders: failed: ValueE",
+    ]
+
+
+def test_reason_of_a_failure_is_said_also_if_it_is_over() -> None:
+    out = io.StringIO()
+    display = Display(out)
+    display.show([RUNNING])
+    display.show([replace(RUNNING, restarts=1, reason="boom", progress=PipelineProgress())])
+    assert out.getvalue().splitlines()[1:] == ["counts: failed: boom", "counts: running   1 restart"]
 
 
 def test_output_that_nobody_reads_disturbs_nothing() -> None:

@@ -1,8 +1,5 @@
 """What a program that runs its pipeline by itself knows of it."""
 
-import signal
-
-from kaspar.pipelines.jvm import how_it_ended
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.runner import Change
 from kaspar.pipelines.standalone import Figures
@@ -34,9 +31,3 @@ def test_pipeline_that_is_just_ending_has_no_progress() -> None:
     figures = Figures(pipeline)
     figures.change(Change(State.RUNNING))
     assert figures.status().progress == PipelineProgress()
-
-
-def test_end_of_a_jvm_is_described() -> None:
-    assert how_it_ended(3) == "ended with exit code 3"
-    assert how_it_ended(-signal.SIGKILL) == "was ended by SIGKILL"
-    assert how_it_ended(-200) == "was ended by signal 200"

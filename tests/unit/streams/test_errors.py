@@ -91,3 +91,14 @@ def test_state_that_cannot_be_written_is_an_error_of_the_step() -> None:
     builder.stream("in").group_by_key().aggregate(list, lambda key, value, seen: [*seen, value], "seen")
     with TopologyTestDriver(builder.build()) as driver, pytest.raises(ProcessingError, match="cannot write a list"):
         driver.create_input_topic("in").pipe_input("a", "x")
+
+
+def test_a_record_for_both_sides_of_the_shuffle_is_refused_once() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", value_serde=serdes.integer())
+    stream.group_by_key().count().to_stream().to("counts")
+    stream.map_values(str).to("out")
+    with TopologyTestDriver(builder.build(), CONTINUE) as driver:
+        driver.pipe("in", b"a", b"not a number")
+        assert driver.dropped == {"deserialization": 1}
+        assert [topic for topic, _ in driver.produced] == ["dead"]

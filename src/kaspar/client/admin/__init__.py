@@ -1,4 +1,5 @@
-"""Administration of a cluster over the wire client: topics, configs, log directories, elections, reassignments.
+"""Administration of a cluster over the wire client: topics, configs, log directories, elections, reassignments, and the
+members of groups.
 
     with Admin("localhost:9092") as admin:
         for name, topic in describe_topics(admin, ["orders"]).items():
@@ -18,7 +19,9 @@ from kaspar.client.admin.configs import (
     incremental_alter_configs,
 )
 from kaspar.client.admin.creation import NewTopic, create_topics
+from kaspar.client.admin.deletion import delete_topics
 from kaspar.client.admin.elections import ElectionType, elect_leaders
+from kaspar.client.admin.groups import GroupMember, describe_group_members, remove_group_members
 from kaspar.client.admin.log_dirs import (
     LogDir,
     Replica,
@@ -45,6 +48,7 @@ __all__ = [
     "ConfigOperation",
     "ConfigResource",
     "ElectionType",
+    "GroupMember",
     "LogDir",
     "NewTopic",
     "PartitionDescription",
@@ -56,8 +60,10 @@ __all__ = [
     "alter_reassignments",
     "alter_replica_log_dirs",
     "create_topics",
+    "delete_topics",
     "describe_cluster",
     "describe_configs",
+    "describe_group_members",
     "describe_log_dirs",
     "describe_replica_log_dirs",
     "describe_topics",
@@ -65,4 +71,5 @@ __all__ = [
     "incremental_alter_configs",
     "list_reassignments",
     "list_topics",
+    "remove_group_members",
 ]

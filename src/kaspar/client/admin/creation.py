@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.admin.session import Admin, refusal
@@ -24,8 +25,9 @@ class NewTopic:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, Refused | None]:
-    """Why each topic was not created, or None. A topic that was there already is refused with TOPIC_ALREADY_EXISTS."""
+def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, UUID | Refused]:
+    """The id of each topic, or why it was not created. A topic that was there already is refused with
+    TOPIC_ALREADY_EXISTS."""
     if not topics:
         return {}
     response = admin.ask_controller(
@@ -34,7 +36,7 @@ def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, Refus
         CreateTopicsResponse,
         code_of=_not_controller,
     )
-    return {topic.name: refusal(topic.error_code, topic.error_message) for topic in response.topics}
+    return {topic.name: refusal(topic.error_code, topic.error_message) or topic.topic_id for topic in response.topics}
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

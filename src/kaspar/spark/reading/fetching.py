@@ -13,7 +13,7 @@ from kaspar.records.column_reading import ColumnReader, Columns
 from kaspar.spark.formats.decoding import decoded, raw_columns
 from kaspar.spark.reading import data_loss
 from kaspar.spark.reading.arrow_columns import ArrowColumns
-from kaspar.spark.reading.options import ReadOptions
+from kaspar.spark.reading.options import HEADER_BYTES, ReadOptions
 from kaspar.spark.reading.planning import OffsetRange
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _columns(client: "Client", offsets: OffsetRange, options: ReadOptions, wante
     while start is not None:
         reader = ColumnReader(
             offsets.topic_partition,
-            wanted,
+            ["headers" if column == HEADER_BYTES else column for column in wanted],
             start,
             offsets.end,
             max_rows=min(options.max_batch_rows, max(offsets.end - start, 1)),

@@ -36,6 +36,8 @@ __all__ = ["COLUMNS", "InvalidOption", "OffsetLimit", "ReadOptions", "Subscripti
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 """In the order of Spark's own source; `headers` only on request."""
+HEADER_BYTES = "headerBytes"
+"""Headers as one binary column, instead of `headers`: Spark is slow at passing arrays to Python (arrow_columns.py)."""
 
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
@@ -271,7 +273,7 @@ def _columns(given: Mapping[str, str]) -> tuple[str, ...]:
     text = given.get("columns")
     if text is None:
         return COLUMNS if include_headers else COLUMNS[:-1]
-    named = {column.lower(): column for column in COLUMNS}
+    named = {column.lower(): column for column in (*COLUMNS, HEADER_BYTES)}
     wanted = [column.strip() for column in text.split(",") if column.strip()]
     for column in wanted:
         if column.lower() not in named:

@@ -7,6 +7,7 @@ records'.
 from collections.abc import Callable
 from typing import Any, Final
 
+from kaspar.base.named_tuples import new_tuple
 from kaspar.streams.operators.tables import StoreTable
 from kaspar.streams.stores.typed import ValueAndTimestamp
 from kaspar.streams.topology.context import TaskContext
@@ -44,7 +45,7 @@ class StreamAggregate(StoreTable):
                 if found[1] > timestamp:
                     timestamp = found[1]
             new = aggregator(key, value, aggregate)
-            put(key, None if new is None else ValueAndTimestamp(new, timestamp))
+            put(key, None if new is None else new_tuple(ValueAndTimestamp, (new, timestamp)))
             forward(key, (new, old if sends_old else None), timestamp)
 
         return receive
@@ -72,7 +73,7 @@ class StreamReduce(StoreTable):
                 new = reducer(old, value)
                 if found[1] > timestamp:
                     timestamp = found[1]
-            put(key, None if new is None else ValueAndTimestamp(new, timestamp))
+            put(key, None if new is None else new_tuple(ValueAndTimestamp, (new, timestamp)))
             forward(key, (new, old if sends_old else None), timestamp)
 
         return receive

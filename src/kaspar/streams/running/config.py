@@ -217,7 +217,11 @@ def _text(value: Any) -> str:
 def _check_name(name: str) -> None:
     if (reason := _DECIDED_HERE.get(name)) is not None:
         raise InvalidSetting(f"The setting {name} cannot be given: {reason}.")
-    if name in _NAMES or name in _WITHOUT_EFFECT or name.startswith((_SPARK_PREFIX, "consumer.", "producer.", "admin.", *_CLIENT_PREFIXES)):
+    if (
+        name in _NAMES
+        or name in _WITHOUT_EFFECT
+        or name.startswith((_SPARK_PREFIX, "consumer.", "producer.", "admin.", *_CLIENT_PREFIXES))
+    ):
         return
     close = difflib.get_close_matches(name, _NAMES, n=1)
     meant = f" Did you mean {close[0]}?" if close else " Settings of clients begin with consumer. or producer."

@@ -1,17 +1,18 @@
 """The folder of a program under `state.dir`: what it needs to go on where it was.
 
-run.json         the id of this history of the program, which is committed to its group with every offset
+run.json         the id of this history of the program, which is committed to its group with every offset; the ids of
+                 the topics that the rest of the folder depends on; the names of the state of each sub-topology
 checkpoints/N    Spark's checkpoint of sub-topology N
 batches/N.json   what the driver has fixed for a batch before it runs, so that a repeated one sees the same
-state/N/P        the state of partition P, a cache of the changelogs
+state/N/NAME/P   the state of partition P, a cache of the changelogs
 
-Offsets of the group that were committed with another id, or with none, are from somebody else: the application was
-reset, or ran in another folder. Then this history is over, and the program starts anew at those offsets.
+What is outdated is found when the folder is opened (outdated.py), and discarded. State that is discarded gets another
+name as well: machines of a Spark cluster may still have files of the old name, and processes may have them open.
 """
 
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +22,18 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client.offsets import CommittedOffset
 from kaspar.pipelines.json_files import read_json, write_json
+from kaspar.streams.running.outdated import Outdated, SubTopologyTopics, is_of_somebody_else, recreated_topics
 
 log = get_log(__name__)
 
 _METADATA = "kaspar-streams:"
 
 
-class RunId(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True):
     id: str
+    topic_ids: Mapping[str, str] = {}
+    state_names: Mapping[str, str] = {}
+    """By the numbers of the sub-topologies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +49,63 @@ class BatchFacts:
 class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._id = ""
+        self._run = Run("")
 
-    def open(self, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """`committed` are the offsets of the program's group for its source topics."""
+    def open(
+        self,
+        committed: Mapping[TopicPartition, CommittedOffset],
+        topics: Collection[SubTopologyTopics],
+        topic_ids: Mapping[str, str],
+    ) -> dict[TopicPartition, int]:
+        """Discard what is outdated. Returns where sub-topologies without a checkpoint begin.
+
+        `committed` are the offsets of the program's group for its source topics. `topic_ids` are those of the topics
+        in `topics`, as far as they are known.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
-        found = read_json(self._file, RunId)
-        if found is not None:
-            self._id = found.id
-            if all(each.metadata == self.metadata for each in committed.values()):
-                return
-            log.warning(
-                "The offsets of the group were changed by somebody else: the program starts anew at them.",
-                folder=self.path,
-            )
-        self._begin()
+        run = read_json(self._file, Run)
+        recreated = frozenset() if run is None else recreated_topics(run.topic_ids, topic_ids)
+        if run is None or self._is_over(run, committed):
+            for inner in ("checkpoints", "batches", "state"):
+                _remove(self.path / inner)
+            run = Run(str(uuid.uuid4()))
+        else:
+            run = self._without(run, Outdated.of(topics, recreated), recreated)
+        names = {str(each.number): uuid.uuid4().hex for each in topics} | dict(run.state_names)
+        self._run = Run(run.id, {**run.topic_ids, **topic_ids}, names)
+        write_json(self._file, self._run)
+        return {where: each.offset for where, each in committed.items() if where.topic not in recreated}
 
-    def _begin(self) -> None:
-        for inner in ("checkpoints", "batches", "state"):
-            shutil.rmtree(self.path / inner, ignore_errors=True)
-        self._id = str(uuid.uuid4())
-        write_json(self._file, RunId(self._id))
+    def _is_over(self, run: Run, committed: Mapping[TopicPartition, CommittedOffset]) -> bool:
+        if not is_of_somebody_else(committed, _METADATA + run.id):
+            return False
+        log.warning(
+            "The offsets of the group were changed by somebody else, such as kafka-streams-application-reset: the "
+            "program discards its checkpoints and its local state, and starts at these offsets.",
+            folder=self.path,
+        )
+        return True
+
+    def _without(self, run: Run, outdated: Outdated, recreated: Collection[str]) -> Run:
+        if not outdated.states:
+            return run
+        log.warning(
+            "Topics of the program were deleted and recreated: what was read from them is discarded.",
+            topics=", ".join(sorted(recreated)),
+            folder=self.path,
+        )
+        for number in outdated.checkpoints:
+            _remove(self.checkpoint(number))
+            self._batch_file(number).unlink(missing_ok=True)
+        for number in outdated.states:
+            _remove(self.path / "state" / str(number))
+        kept = {number: name for number, name in run.state_names.items() if int(number) not in outdated.states}
+        return Run(run.id, run.topic_ids, kept)
 
     @property
     def metadata(self) -> str:
         """What is committed with every offset."""
-        return _METADATA + self._id
+        return _METADATA + self._run.id
 
     @property
     def _file(self) -> Path:
@@ -79,7 +115,8 @@ class RunFolder:
         return self.path / "checkpoints" / str(sub_topology)
 
     def state(self, sub_topology: int) -> Path:
-        return self.path / "state" / str(sub_topology)
+        number = str(sub_topology)
+        return self.path / "state" / number / self._run.state_names[number]
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
@@ -94,3 +131,9 @@ class RunFolder:
 
     def _batch_file(self, sub_topology: int) -> Path:
         return self.path / "batches" / f"{sub_topology}.json"
+
+
+def _remove(folder: Path) -> None:
+    """Raises OSError: what is outdated must not be used again."""
+    if folder.exists():
+        shutil.rmtree(folder)

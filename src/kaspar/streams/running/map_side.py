@@ -5,7 +5,6 @@ the steps without state run here, record by record.
 """
 
 import gc
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +12,21 @@ from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kaspar.spark.errors import without_traceback
 from kaspar.spark.writing.arrow_columns import key_partitions
 from kaspar.streams.errors import StreamsError
-from kaspar.streams.running.rows import COUNTS, HEADERS, OUTPUT, SCHEMA, packed, read_headers, written_headers
+from kaspar.streams.running.rows import (
+    COUNTS,
+    OUTPUT,
+    SCHEMA,
+    OutputExtra,
+    encode_extra,
+    header_bytes,
+    packed,
+    read_headers,
+)
 from kaspar.streams.running.shipped import Program, ShippedProgram
 from kaspar.streams.topology.context import Output
 from kaspar.streams.topology.plan import SubTopology
@@ -27,7 +34,7 @@ from kaspar.streams.topology.task import MapSide, ShuffledOutput
 
 ArrowFunction: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headers"
+SOURCE_COLUMNS = "key,value,topic,partition,offset,timestamp,headerBytes"
 """The columns that are read from topics. Where `topic` is null, a row is only a tick of the clock."""
 
 _CHUNK = 4_096
@@ -86,7 +93,6 @@ class Columnar:
         encoded = rows.column("topic").dictionary_encode()
         places = np.array([self._place(name) for name in encoded.dictionary.to_pylist()], np.int64)
         partitions = rows.column("partition").to_numpy()
-        nothing = rows.num_rows
         return pa.RecordBatch.from_arrays(
             [
                 logical_partitions(rows.column("key"), partitions, self._plan.partitions),
@@ -95,9 +101,7 @@ class Columnar:
                 times_of(rows),
                 rows.column("key"),
                 rows.column("value"),
-                rows.column("headers"),
-                pa.nulls(nothing, pa.string()),
-                pa.nulls(nothing, pa.int32()),
+                rows.column("headerBytes"),
             ],
             schema=SCHEMA,
         )
@@ -168,7 +172,7 @@ class RecordByRecord:
             rows.column("key").to_pylist(),
             rows.column("value").to_pylist(),
             times_of(rows).to_pylist(),
-            read_headers(rows.column("headers")),
+            read_headers(rows.column("headerBytes")),
             strict=True,
         ):
             receive(*record)
@@ -194,9 +198,7 @@ class RecordByRecord:
                 pa.array([row[3] for row in rows], pa.int64()),
                 keys,
                 pa.array([row[2] for row in rows], pa.binary()),
-                written_headers([row[4] for row in rows]),
-                pa.nulls(len(rows), pa.string()),
-                pa.nulls(len(rows), pa.int32()),
+                header_bytes([row[4] for row in rows]),
             ],
             schema=SCHEMA,
         )
@@ -215,12 +217,15 @@ class RecordByRecord:
                 pa.array([output[2] for output in outputs], pa.int64()),
                 pa.array([output[0] for output in outputs], pa.binary()),
                 pa.array([output[1] for output in outputs], pa.binary()),
-                written_headers([output[3] for output in outputs]),
-                pa.array([topic for topic, _ in rows], pa.string()),
-                pa.array([output[4] for output in outputs], pa.int32()),
+                pa.array([_extra(topic, output) for topic, output in rows], pa.binary()),
             ],
             schema=SCHEMA,
         )
+
+
+def _extra(topic: str, output: Output) -> bytes:
+    headers, partition = output[3], output[4]
+    return encode_extra(OutputExtra(topic, partition, None if headers is None else list(headers)))
 
 
 def without_ticks(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -256,14 +261,12 @@ def _number(numbers: Mapping[str, int], topic: str) -> int:
 
 def _repeated(ends: list[int], *columns: Any) -> list[Any]:
     """Each element as often as its record has rows. `ends` counts the rows up to and with each record."""
-    times: npt.NDArray[np.int64] = np.diff(np.array(ends, np.int64), prepend=np.int64(0))
+    first = np.zeros(1, np.int64)
+    times: Any = np.diff(np.array(ends, np.int64), prepend=first)
     return [np.repeat(column, times) for column in columns]
 
 
 def _counts(dropped: Counter[str]) -> pa.RecordBatch:
-    columns = itertools.chain(
-        ([0], [packed(COUNTS, 0, 0)], [0], [0], [None], [msgspec.msgpack.encode(dict(dropped))]),
-        (pa.nulls(1, HEADERS), pa.nulls(1, pa.string()), pa.nulls(1, pa.int32())),
-    )
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    row = (0, packed(COUNTS, 0, 0), 0, 0, None, msgspec.msgpack.encode(dict(dropped)), None)
+    arrays = [pa.array([value], field.type) for value, field in zip(row, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kaspar.streams.errors import StreamsError
-from kaspar.streams.running.rows import HEADERS, written_headers
+from kaspar.streams.running.rows import HEADERS, decode_extra, written_headers
 from kaspar.streams.topology.context import Output
 
 if TYPE_CHECKING:
@@ -70,13 +70,14 @@ def sink_rows(topic: str, rows: Sequence[Output]) -> pa.RecordBatch:
 
 def from_map_side(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The OUTPUT rows of the map side."""
+    extras = [decode_extra(each) for each in rows.column("extra").to_pylist()]
     columns = [
-        rows.column("sink"),
+        pa.array([each.topic for each in extras], pa.string()),
         rows.column("key"),
         rows.column("value"),
         rows.column("time").view(TIMESTAMP),
-        rows.column("headers"),
-        rows.column("sink_partition"),
+        written_headers([each.headers for each in extras]),
+        pa.array([each.partition for each in extras], pa.int32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 

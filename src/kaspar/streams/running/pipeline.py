@@ -5,15 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kaspar.client.offsets import fetch_committed
+from kaspar.base.ids import TopicPartition
+from kaspar.client.offsets import commit_offsets, fetch_committed
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.queries import progress_of, wait_for
+from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.folder import RunFolder
 from kaspar.streams.running.local_stores import LocalStore
+from kaspar.streams.running.outdated import SubTopologyTopics, is_of_somebody_else
 from kaspar.streams.running.query import SubTopologyQuery
 from kaspar.streams.running.sources import Sources
-from kaspar.streams.running.topics import prepare_topics
+from kaspar.streams.running.topics import TopicPlan, prepare_topics
 from kaspar.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -44,20 +47,38 @@ class StreamsPipeline:
         config = self._config
         topics = prepare_topics(self._topology, config)
         plans = self._topology.sub_topologies
-        with config.connection.client() as client:
-            committed = fetch_committed(client, config.application_id)
-        sources = [Sources(plan, config.application_id, config.offset_reset) for plan in plans]
-        read = {topic for each in sources for topic in each.topics(topics.counts)}
-        self.folder.open({where: offset for where, offset in committed.items() if where.topic in read})
+        offsets = self.open_folder(topics)
         own = session.newSession()
         for name, value in {**_SESSION, **config.spark}.items():
             if own.conf.isModifiable(name):
                 own.conf.set(name, value)
         register(own)
-        self.sub_topologies = [SubTopologyQuery(plan, config, topics, self.folder, committed) for plan in plans]
+        self.sub_topologies = [SubTopologyQuery(plan, config, topics, self.folder, offsets) for plan in plans]
         self.queries = ()
         for each in self.sub_topologies:
             self.queries = (*self.queries, each.start(own))
+
+    def open_folder(self, topics: TopicPlan) -> dict[TopicPartition, int]:
+        """Returns where queries without a checkpoint begin.
+
+        Offsets of somebody else are committed again with this program's metadata before anything is processed:
+        otherwise a start after a crash would take them for another reset.
+        """
+        config, plans = self._config, self._topology.sub_topologies
+        sources = [Sources(plan, config.application_id, config.offset_reset) for plan in plans]
+        read = {topic for each in sources for topic in each.topics(topics.counts)}
+        own = [SubTopologyTopics.of(plan, config.application_id) for plan in plans]
+        watched = {topic for each in own for topic in each.sources | each.of_state}
+        ids = {topic: topic_id for topic, topic_id in topics.ids.items() if topic in watched}
+        with config.connection.client() as client:
+            committed = fetch_committed(client, config.application_id)
+            committed = {where: offset for where, offset in committed.items() if where.topic in read}
+            offsets = self.folder.open(committed, own, ids)
+            if is_of_somebody_else(committed, self.folder.metadata):
+                refused = commit_offsets(client, config.application_id, offsets, metadata=self.folder.metadata)
+                for where, code in refused.items():
+                    raise StreamsError(f"The offset of {where} cannot be committed: {code.name}")
+        return offsets
 
     def stores(self) -> dict[str, LocalStore]:
         """The stores of the program as the last published batches have left them; none before it was started."""

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.ids import TopicPartition
-from kaspar.client.offsets import CommittedOffset
 from kaspar.spark.exactly_once.foreach_batch import batch
 from kaspar.spark.writing.in_tasks import TaskProgram, run_at_least_once
 from kaspar.streams.errors import StreamsError
@@ -47,7 +46,7 @@ class SubTopologyQuery:
         config: StreamsConfig,
         topics: TopicPlan,
         folder: RunFolder,
-        committed: Mapping[TopicPartition, CommittedOffset],
+        committed: Mapping[TopicPartition, int],
     ) -> None:
         """`committed` are the offsets of the program's group, which are used if the query has no checkpoint yet."""
         self.plan = plan

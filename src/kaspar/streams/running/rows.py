@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 from kaspar.streams.running.order import processing_order
@@ -22,10 +23,7 @@ _SOURCE_MASK: Final = (1 << _PORT_SHIFT) - 1
 _PARTITION_MASK: Final = (1 << _TOPIC_SHIFT) - 1
 _TOPIC_MASK: Final = (1 << (_PORT_SHIFT - _TOPIC_SHIFT)) - 1
 
-SPARK_SCHEMA: Final = (
-    "logical int, place long, offset long, time long, key binary, value binary, "
-    "headers array<struct<key: string, value: binary>>, sink string, sink_partition int"
-)
+SPARK_SCHEMA: Final = "logical int, place long, offset long, time long, key binary, value binary, extra binary"
 HEADERS: Final = pa.list_(
     pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 )
@@ -37,12 +35,11 @@ SCHEMA: Final = pa.schema(
         pa.field("time", pa.int64()),
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS),
-        pa.field("sink", pa.string()),
-        pa.field("sink_partition", pa.int32()),
+        pa.field("extra", pa.binary()),
     ]
 )
-"""`sink` and `sink_partition` are those of OUTPUT rows, and null in all others."""
+"""`extra` has the headers of a record, as bytes (the column `headerBytes` of the data source); of an OUTPUT row also
+its topic and partition."""
 
 _FIRST_SPECIAL: Final = COUNTS << _PORT_SHIFT
 _FIRST_OUTPUT: Final = OUTPUT << _PORT_SHIFT
@@ -73,7 +70,7 @@ def _read(columns: pa.RecordBatch, topics: Sequence[str]) -> Iterator[Any]:
     places = columns.column("place").to_numpy()
     keys, values = columns.column("key").to_pylist(), columns.column("value").to_pylist()
     times, offsets = columns.column("time").to_pylist(), columns.column("offset").to_pylist()
-    headers = read_headers(columns.column("headers"))
+    headers = read_headers(columns.column("extra"))
     first = int(places[0])
     if (places == first).all():
         port, topic, partition = (
@@ -127,10 +124,30 @@ def _by_partition(table: pa.Table) -> list[PartitionRows]:
     ]
 
 
+class OutputExtra(msgspec.Struct, frozen=True, array_like=True):
+    """The extra of an OUTPUT row."""
+
+    topic: str
+    partition: int | None
+    headers: list[tuple[str, bytes | None]] | None
+
+
+encode_extra: Final = msgspec.msgpack.encode
+decode_extra: Final = msgspec.msgpack.Decoder(OutputExtra).decode
+_decode_headers: Final = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]]).decode
+
+
 def read_headers(column: pa.Array) -> Iterable[Headers | None]:
+    """From bytes."""
     if column.null_count == len(column):
         return itertools.repeat(None, len(column))
-    return [None if each is None else [(pair["key"], pair["value"]) for pair in each] for each in column.to_pylist()]
+    return [None if each is None else _decode_headers(each) for each in column.to_pylist()]
+
+
+def header_bytes(headers: Sequence[Headers | None]) -> pa.Array:
+    if not any(headers):
+        return pa.nulls(len(headers), pa.binary())
+    return pa.array([encode_extra(each) if each else None for each in headers], pa.binary())
 
 
 def written_headers(headers: Sequence[Headers | None]) -> pa.Array:

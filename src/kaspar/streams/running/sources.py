@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kaspar.base.ids import TopicPartition
-from kaspar.client.offsets import CommittedOffset
 from kaspar.spark.offsets import SPECIAL_OFFSETS
 from kaspar.streams.running.topics import matching_topics
 from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
@@ -35,7 +34,7 @@ class Sources:
             names |= {*matching_topics(existing, pattern, self._application_id)}
         return tuple(sorted(names))
 
-    def options(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, CommittedOffset]) -> dict[str, str]:
+    def options(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> dict[str, str]:
         """`committed` are the offsets of the program's group. They are used if there is no checkpoint yet."""
         return {**self._subscription(), "startingOffsets": self._starting(counts, committed)}
 
@@ -48,10 +47,10 @@ class Sources:
         choices.append(rf"(?!__)(?!{own}-.*-(?:changelog|repartition)$)(?:{matching})")
         return {"subscribePattern": "|".join(f"(?:{choice})" for choice in choices)}
 
-    def _starting(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, CommittedOffset]) -> str:
+    def _starting(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> str:
         topics = self.topics(counts)
         resets = {topic: self._resets.get(topic, self._default_reset) for topic in topics}
-        given = {where: each.offset for where, each in committed.items() if where.topic in resets}
+        given = {where: offset for where, offset in committed.items() if where.topic in resets}
         if not given and len({*resets.values()}) == 1:
             return next(iter(resets.values()))
         starting: dict[str, object] = {}

@@ -59,7 +59,7 @@ class StatelessProgram:
 def _records(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     names = ("topic", "partition", "offset", "key", "value")
     columns = [rows.column(name).to_pylist() for name in names]
-    return zip(*columns, times_of(rows).to_pylist(), read_headers(rows.column("headers")), strict=True)
+    return zip(*columns, times_of(rows).to_pylist(), read_headers(rows.column("headerBytes")), strict=True)
 
 
 def _no_shuffle(output: ShuffledOutput) -> None:

@@ -9,8 +9,10 @@ shuffle, not by their topic.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ZERO_UUID
 from kaspar.client.admin import Admin, NewTopic, TopicDescription, create_topics, describe_topics, list_topics
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.config import StreamsConfig
@@ -35,13 +37,18 @@ class TopicPlan:
     counts: dict[str, int] = field(default_factory=dict)
     """The number of partitions of each topic, of those to be created as well."""
     new: dict[str, NewTopic] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    """As far as they are known: brokers before Kafka 2.8 have none."""
 
 
 def prepare_topics(topology: Topology, config: StreamsConfig) -> TopicPlan:
     """Check the topics of a program, and create those that are missing. Raises StreamsError."""
     connection = config.connection
     with Admin(connection.bootstrap_servers, security=connection.security.load()) as admin:
-        plan = planned(topology, config, _partition_counts(admin, topology, config))
+        existing = _existing(admin, topology, config)
+        plan = planned(topology, config, {name: len(each.partitions) for name, each in existing.items()})
+        for name, each in existing.items():
+            _add_id(plan, name, each.topic_id)
         _create(admin, plan)
     return plan
 
@@ -58,20 +65,20 @@ def matching_topics(names: Iterable[str], pattern: str, application_id: str) -> 
     )
 
 
-def _partition_counts(admin: Admin, topology: Topology, config: StreamsConfig) -> dict[str, int]:
-    """Of all topics that the program names and that exist."""
+def _existing(admin: Admin, topology: Topology, config: StreamsConfig) -> dict[str, TopicDescription]:
+    """All topics that the program names and that exist."""
     names = {*topology.source_topics, *_outputs(topology, config), *_internal(topology, config.application_id)}
     for sub_topology in topology.sub_topologies:
         for source in sub_topology.sources:
             if source.pattern is not None:
                 names |= {*matching_topics(list_topics(admin), source.pattern, config.application_id)}
-    counts = {}
+    existing = {}
     for name, found in describe_topics(admin, names).items():
         if isinstance(found, TopicDescription):
-            counts[name] = len(found.partitions)
+            existing[name] = found
         elif found.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise StreamsError(f"The topic {name} cannot be used: {found}")
-    return counts
+    return existing
 
 
 def planned(topology: Topology, config: StreamsConfig, existing: Mapping[str, int]) -> TopicPlan:
@@ -162,10 +169,17 @@ def _internal(topology: Topology, application_id: str) -> Iterable[str]:
 
 
 def _create(admin: Admin, plan: TopicPlan) -> None:
-    for name, problem in create_topics(admin, list(plan.new.values())).items():
-        if problem is not None and problem.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise StreamsError(f"The topic {name} cannot be created: {problem}") from problem
+    for name, created in create_topics(admin, list(plan.new.values())).items():
+        if not isinstance(created, Refused):
+            _add_id(plan, name, created)
+        elif created.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise StreamsError(f"The topic {name} cannot be created: {created}") from created
     unknown = [name for name in plan.new if plan.new[name].partitions < 0]
     for name, found in describe_topics(admin, unknown).items():
         if not isinstance(found, Refused):
             plan.counts[name] = len(found.partitions)
+
+
+def _add_id(plan: TopicPlan, name: str, topic_id: UUID) -> None:
+    if topic_id != ZERO_UUID:
+        plan.ids[name] = str(topic_id)

@@ -71,24 +71,39 @@ class MapSide:
             raise failure(context, problem) from problem
 
     def _source(self, topic: str) -> RawReceiver:
+        """Its children receive a record in their order; those of the task side that share a row, all with the first."""
         source = self._plan.source_of(topic, self.context.application_id)
         port = self._plan.port(source, source)
-        receivers = []
-        if port is not None:
-            receivers.append(self._bytes_shuffler(port))
-        on_this_side = [self._receivers[child.name] for child in source.children if child.name in self._receivers] + [
-            self._crossing(found) for child in source.children if (found := self._plan.port(source, child))
-        ]
-        if on_this_side:
-            receivers.append(source.bytes_receiver(self.context, fan_out(on_this_side)))
-        self._sources[topic] = fan_out(receivers)
+        if port is not None and not any(child.name in self._receivers for child in source.children):
+            self._sources[topic] = self._passing_bytes(port)
+            return self._sources[topic]
+        receivers: list[Receiver] = []
+        for child in source.children:
+            own, crossing = self._receivers.get(child.name), self._plan.port(source, child)
+            if own is not None:
+                receivers.append(own)
+            elif crossing is not None:
+                receivers.append(self._crossing(crossing))
+            elif port is not None:
+                receivers.append(self._passing_raw(port))
+                port = None
+        self._sources[topic] = source.bytes_receiver(self.context, fan_out(receivers))
         return self._sources[topic]
 
-    def _bytes_shuffler(self, port: Port) -> RawReceiver:
+    def _passing_bytes(self, port: Port) -> RawReceiver:
         shuffle, context, number = self._shuffle, self.context, port.number
 
         def receive(key: bytes | None, value: bytes | None, timestamp: int) -> None:
             shuffle((number, key, value, timestamp, context.headers))
+
+        return receive
+
+    def _passing_raw(self, port: Port) -> Receiver:
+        """For a record that was read here, too, and is passed on as it came."""
+        shuffle, context, number = self._shuffle, self.context, port.number
+
+        def receive(key: Any, value: Any, timestamp: int) -> None:
+            shuffle((number, context.raw_key, context.raw_value, timestamp, context.headers))
 
         return receive
 
@@ -157,9 +172,12 @@ class Task:
             raise failure(context, problem) from problem
 
     def close(self) -> None:
-        """No further record comes: let processors end."""
+        """No further record comes: let processors end, and write what stores have not written yet."""
         for close in self.context.closing:
             close()
+        for store in self.context.stores.values():
+            if hasattr(store, "flush"):
+                store.flush()
 
     def punctuate(self) -> None:
         """Call what the program has scheduled by the wall clock, as far as it is due."""

@@ -53,6 +53,20 @@ final class ChainTopologies {
             .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
                 Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
             .toStream().to("out"));
+        topologies.add("sliding-table-group-by-key", builder -> WindowTopologies.grouped(builder)
+            .windowedBy(WindowTopologies.SLIDING_WITH_GRACE)
+            .count(Topologies.windowStore("windowed"))
+            .groupBy((window, count) -> KeyValue.pair(window.key(), count), Topologies.LONGS)
+            .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
+                Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
+            .toStream().to("out"));
+        topologies.add("session-table-group-by-key", builder -> WindowTopologies.grouped(builder)
+            .windowedBy(WindowTopologies.SESSIONS_WITH_GRACE)
+            .count(Topologies.<Long>sessionStore("sessions").withRetention(WindowTopologies.LONG_RETENTION))
+            .groupBy((window, count) -> KeyValue.pair(window.key(), count), Topologies.LONGS)
+            .aggregate(() -> 0L, (key, count, sum) -> sum + count, (key, count, sum) -> sum - count,
+                Topologies.<Long>store("sums").withValueSerde(Serdes.Long()))
+            .toStream().to("out"));
         topologies.add("window-in-window", builder -> WindowTopologies.grouped(builder)
             .windowedBy(TimeWindows.ofSizeAndGrace(Topologies.ms(20), Topologies.ms(50)))
             .count(Topologies.windowStore("small"))

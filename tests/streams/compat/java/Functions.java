@@ -11,6 +11,11 @@ final class Functions {
         return value == null ? "-" : value.toString();
     }
 
+    /** The text of a value, and null for null. */
+    static String optional(Object value) {
+        return value == null ? null : value.toString();
+    }
+
     static String plus(Object left, Object right) {
         return text(left) + "+" + text(right);
     }

@@ -4,6 +4,8 @@ import java.util.List;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.processor.Cancellable;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessor;
 import org.apache.kafka.streams.processor.api.FixedKeyProcessorContext;
@@ -22,14 +24,14 @@ final class ProcessorTopologies {
 
     static void define(Topologies topologies) {
         topologies.add("process-store", builder -> withStore(builder)
-            .stream("in").process(Previous::new, "previous").to("out"));
+            .stream("in").process(() -> new Previous("previous"), "previous").to("out"));
         topologies.add("process-values-store", builder -> withStore(builder)
-            .stream("in").processValues(PreviousValue::new, "previous").to("out"));
+            .stream("in").processValues(() -> new PreviousValue("previous"), "previous").to("out"));
         topologies.add("process-values-then-group", builder -> withStore(builder)
-            .stream("in").processValues(PreviousValue::new, "previous")
+            .stream("in").processValues(() -> new PreviousValue("previous"), "previous")
             .groupByKey().count(Topologies.store("counts")).toStream().to("out"));
         topologies.add("process-then-group", builder -> withStore(builder)
-            .stream("in").process(Previous::new, "previous")
+            .stream("in").process(() -> new Previous("previous"), "previous")
             .groupByKey().count(Topologies.store("counts")).toStream().to("out"));
         topologies.add("punctuate-stream-time", builder -> withStore(builder)
             .stream("in").process(() -> new Collecting(PunctuationType.STREAM_TIME, 50), "previous").to("out"));
@@ -47,20 +49,25 @@ final class ProcessorTopologies {
 
     /** Gives streams their types, so that a chain can start with one. */
     private record TypedBuilder(StreamsBuilder builder) {
-        org.apache.kafka.streams.kstream.KStream<String, String> stream(String topic) {
+        KStream<String, String> stream(String topic) {
             return builder.stream(topic);
         }
     }
 
     /** Forwards the previous value of the key with the new one, 5 ms later than the record. Null deletes. */
-    private static final class Previous implements Processor<String, String, String, String> {
+    static final class Previous implements Processor<String, String, String, String> {
+        private final String storeName;
         private ProcessorContext<String, String> context;
         private KeyValueStore<String, String> store;
+
+        Previous(String storeName) {
+            this.storeName = storeName;
+        }
 
         @Override
         public void init(ProcessorContext<String, String> context) {
             this.context = context;
-            store = context.getStateStore("previous");
+            store = context.getStateStore(storeName);
         }
 
         @Override
@@ -73,14 +80,19 @@ final class ProcessorTopologies {
     }
 
     /** The same without a change of key and time. */
-    private static final class PreviousValue implements FixedKeyProcessor<String, String, String> {
+    static final class PreviousValue implements FixedKeyProcessor<String, String, String> {
+        private final String storeName;
         private FixedKeyProcessorContext<String, String> context;
         private KeyValueStore<String, String> store;
+
+        PreviousValue(String storeName) {
+            this.storeName = storeName;
+        }
 
         @Override
         public void init(FixedKeyProcessorContext<String, String> context) {
             this.context = context;
-            store = context.getStateStore("previous");
+            store = context.getStateStore(storeName);
         }
 
         @Override
@@ -133,7 +145,7 @@ final class ProcessorTopologies {
     /** A punctuation that cancels itself, and one of another interval beside it; both show the stream time. */
     private static final class PunctuatedOnce implements Processor<String, String, String, String> {
         private ProcessorContext<String, String> context;
-        private org.apache.kafka.streams.processor.Cancellable once;
+        private Cancellable once;
 
         @Override
         public void init(ProcessorContext<String, String> context) {

@@ -23,7 +23,7 @@ final class StoreContents {
         ObjectNode contents = JsonNodeFactory.instance.objectNode();
         Map<String, StateStore> stores = new TreeMap<>(driver.getAllStateStores());
         stores.forEach((name, store) -> {
-            if (!name.startsWith("KSTREAM-") && !name.startsWith("KTABLE-")) {
+            if (!name.startsWith("KSTREAM-") && !name.contains("STATE-STORE-")) {
                 try (KeyValueIterator<?, ?> entries = all(name, store)) {
                     ArrayNode rows = contents.putArray(name);
                     entries.forEachRemaining(entry -> addRow(rows.addArray(), entry));

@@ -132,7 +132,7 @@ final class TableTopologies {
         return builder.table("right", Topologies.store("right-store"));
     }
 
-    private static final class WithKey implements ValueTransformerWithKey<String, String, String> {
+    static final class WithKey implements ValueTransformerWithKey<String, String, String> {
         @Override
         public void init(ProcessorContext context) {
         }

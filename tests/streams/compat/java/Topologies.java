@@ -28,6 +28,7 @@ final class Topologies {
         SuppressTopologies.define(this);
         TableTopologies.define(this);
         JoinTopologies.define(this);
+        JoinCornerTopologies.define(this);
         ProcessorTopologies.define(this);
         ChainTopologies.define(this);
     }
@@ -39,17 +40,17 @@ final class Topologies {
     }
 
     Topology build(String name) {
-        Consumer<StreamsBuilder> definition = definitions.get(name);
-        if (definition == null) {
+        StreamsBuilder builder = new StreamsBuilder();
+        if (name.startsWith(Operators.PREFIX)) {
+            Operators.build(name, builder);
+        } else if (name.startsWith(TableOperators.PREFIX)) {
+            TableOperators.build(name, builder);
+        } else if (definitions.containsKey(name)) {
+            definitions.get(name).accept(builder);
+        } else {
             throw new IllegalArgumentException("there is no topology " + name + "; there are " + definitions.keySet());
         }
-        StreamsBuilder builder = new StreamsBuilder();
-        definition.accept(builder);
         return builder.build();
-    }
-
-    Iterable<String> names() {
-        return definitions.keySet();
     }
 
     static Duration ms(long milliseconds) {

@@ -22,7 +22,7 @@ final class WindowTopologies {
         SessionWindows.ofInactivityGapAndGrace(Topologies.ms(50), Topologies.ms(100));
 
     /** On window close, Kafka Streams loses windows that expire when stream time jumps; with this, none expires. */
-    private static final Duration LONG_RETENTION = Duration.ofDays(1);
+    static final Duration LONG_RETENTION = Duration.ofDays(1);
 
     private WindowTopologies() {
     }

@@ -11,6 +11,7 @@ from tests.streams.compat.topologies.stateless import stream
 from tests.streams.compat.topologies.suppress import UNTIL_WINDOW_CLOSES
 from tests.streams.compat.topologies.windows import (
     HOPPING_WITH_GRACE,
+    LONG_RETENTION,
     SESSIONS_WITH_GRACE,
     SLIDING_WITH_GRACE,
     TUMBLING_WITH_GRACE,
@@ -110,6 +111,32 @@ define(
         .windowed_by(TUMBLING_WITH_GRACE)
         .count("windowed")
         .group_by(lambda key, count: (text(key.window.start), count), **LONGS)
+        .aggregate(lambda: 0, add, subtract, "sums", **LONG_VALUES)
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "sliding-table-group-by-key",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SLIDING_WITH_GRACE)
+        .count("windowed")
+        .group_by(lambda key, count: (key.key, count), **LONGS)
+        .aggregate(lambda: 0, add, subtract, "sums", **LONG_VALUES)
+        .to_stream()
+        .to("out")
+    ),
+)
+define(
+    "session-table-group-by-key",
+    "in",
+    lambda builder: (
+        grouped(builder)
+        .windowed_by(SESSIONS_WITH_GRACE)
+        .count("sessions", retention=LONG_RETENTION)
+        .group_by(lambda key, count: (key.key, count), **LONGS)
         .aggregate(lambda: 0, add, subtract, "sums", **LONG_VALUES)
         .to_stream()
         .to("out")

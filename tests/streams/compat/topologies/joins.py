@@ -2,7 +2,7 @@
 
 from kaspar.streams import GlobalKTable, JoinWindows, KStream, KTable, StreamsBuilder
 from tests.streams.compat.functions import first, is_long, plus, reference
-from tests.streams.compat.topologies.registry import define
+from tests.streams.compat.topologies.registry import Build, define
 from tests.streams.compat.topologies.stateless import stream
 
 WINDOWS = JoinWindows.of_time_difference(50)
@@ -25,36 +25,27 @@ def global_table(builder: StreamsBuilder) -> GlobalKTable:
     return builder.global_table("right", "global")
 
 
-for name, windows in {
-    "stream-join": WINDOWS,
-    "stream-join-grace": WINDOWS_WITH_GRACE,
-    "stream-join-after": WINDOWS_WITH_GRACE.before(0),
-}.items():
-    define(
-        name,
-        "left right",
-        lambda builder, windows=windows: left(builder).join(right(builder), plus, windows).to("out"),
-    )
-for name, windows in {
-    "stream-left-join": WINDOWS,
-    "stream-left-join-grace": WINDOWS_WITH_GRACE,
-    "stream-left-join-after": WINDOWS_WITH_GRACE.before(10),
-}.items():
-    define(
-        name,
-        "left right",
-        lambda builder, windows=windows: left(builder).left_join(right(builder), plus, windows).to("out"),
-    )
-for name, windows in {
-    "stream-outer-join": WINDOWS,
-    "stream-outer-join-grace": WINDOWS_WITH_GRACE,
-    "stream-outer-join-before": WINDOWS_WITH_GRACE.after(0),
-}.items():
-    define(
-        name,
-        "left right",
-        lambda builder, windows=windows: left(builder).outer_join(right(builder), plus, windows).to("out"),
-    )
+def inner(windows: JoinWindows) -> Build:
+    return lambda builder: left(builder).join(right(builder), plus, windows).to("out")
+
+
+def left_outer(windows: JoinWindows) -> Build:
+    return lambda builder: left(builder).left_join(right(builder), plus, windows).to("out")
+
+
+def full_outer(windows: JoinWindows) -> Build:
+    return lambda builder: left(builder).outer_join(right(builder), plus, windows).to("out")
+
+
+define("stream-join", "left right", inner(WINDOWS))
+define("stream-join-grace", "left right", inner(WINDOWS_WITH_GRACE))
+define("stream-join-after", "left right", inner(WINDOWS_WITH_GRACE.before(0)))
+define("stream-left-join", "left right", left_outer(WINDOWS))
+define("stream-left-join-grace", "left right", left_outer(WINDOWS_WITH_GRACE))
+define("stream-left-join-after", "left right", left_outer(WINDOWS_WITH_GRACE.before(10)))
+define("stream-outer-join", "left right", full_outer(WINDOWS))
+define("stream-outer-join-grace", "left right", full_outer(WINDOWS_WITH_GRACE))
+define("stream-outer-join-before", "left right", full_outer(WINDOWS_WITH_GRACE.after(0)))
 define(
     "stream-join-new-key",
     "left right",

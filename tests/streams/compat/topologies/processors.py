@@ -1,18 +1,23 @@
 """The Processor API inside the DSL, with stores and punctuation: java/ProcessorTopologies.java."""
 
+from collections.abc import Callable
+
 from kaspar.streams import Processor, ProcessorContext, PunctuationType, Record, StreamsBuilder, serdes
 from kaspar.streams.stores.kinds import KEY_VALUE
 from kaspar.streams.stores.spec import StoreSpec
 from tests.streams.compat.functions import plus, text
-from tests.streams.compat.topologies.registry import define
+from tests.streams.compat.topologies.registry import Build, define
 from tests.streams.compat.topologies.stateless import stream
 
 
 class Previous(Processor):
     """Forwards the previous value of the key with the new one, 5 ms later than the record. None deletes."""
 
+    def __init__(self, store: str = "previous") -> None:
+        self.store_name = store
+
     def process(self, record: Record) -> None:
-        store = self.context.store("previous")
+        store = self.context.store(self.store_name)
         key = text(record.key)
         joined = plus(store.get(key), record.value)
         store.put(key, record.value)
@@ -22,8 +27,11 @@ class Previous(Processor):
 class PreviousValue(Processor):
     """The same without a change of key and time."""
 
+    def __init__(self, store: str = "previous") -> None:
+        self.store_name = store
+
     def process(self, record: Record) -> None:
-        store = self.context.store("previous")
+        store = self.context.store(self.store_name)
         key = text(record.key)
         joined = plus(store.get(key), record.value)
         store.put(key, record.value)
@@ -83,17 +91,14 @@ def with_store(builder: StreamsBuilder) -> StreamsBuilder:
     return builder
 
 
-for name, processor in {
-    "process-store": Previous,
-    "punctuate-stream-time": Collecting,
-    "punctuate-wall-clock": CollectingByWallClock,
-    "punctuate-once": PunctuatedOnce,
-}.items():
-    define(
-        name,
-        "in",
-        lambda builder, processor=processor: stream(with_store(builder)).process(processor, ["previous"]).to("out"),
-    )
+def process(processor: Callable[[], Processor]) -> Build:
+    return lambda builder: stream(with_store(builder)).process(processor, ["previous"]).to("out")
+
+
+define("process-store", "in", process(Previous))
+define("punctuate-stream-time", "in", process(Collecting))
+define("punctuate-wall-clock", "in", process(CollectingByWallClock))
+define("punctuate-once", "in", process(PunctuatedOnce))
 define(
     "process-values-store",
     "in",

@@ -7,7 +7,7 @@ from kaspar.streams.dsl.grouped import KGroupedStream
 from kaspar.streams.dsl.windowed import WindowedKStream
 from tests.streams.compat.functions import appended, first, plus
 from tests.streams.compat.topologies.aggregations import append
-from tests.streams.compat.topologies.registry import define
+from tests.streams.compat.topologies.registry import Build, define
 from tests.streams.compat.topologies.stateless import stream
 
 TUMBLING = TimeWindows.of_size(100)
@@ -25,29 +25,23 @@ def grouped(builder: StreamsBuilder) -> KGroupedStream:
     return stream(builder).group_by_key()
 
 
-for name, windows in {
-    "tumbling-count": TUMBLING,
-    "tumbling-count-grace": TUMBLING_WITH_GRACE,
-    "hopping-count": HOPPING,
-    "sliding-count": SLIDING,
-}.items():
-    define(
-        name,
-        "in",
-        lambda builder, windows=windows: grouped(builder).windowed_by(windows).count("windowed").to_stream().to("out"),
+def count(windows: TimeWindows | SlidingWindows) -> Build:
+    return lambda builder: grouped(builder).windowed_by(windows).count("windowed").to_stream().to("out")
+
+
+def aggregate(windows: TimeWindows | SlidingWindows) -> Build:
+    return lambda builder: (
+        grouped(builder).windowed_by(windows).aggregate(lambda: "", append, "windowed").to_stream().to("out")
     )
-for name, windows in {
-    "tumbling-aggregate": TUMBLING_WITH_GRACE,
-    "hopping-aggregate-grace": HOPPING_WITH_GRACE,
-    "sliding-aggregate-grace": SLIDING_WITH_GRACE,
-}.items():
-    define(
-        name,
-        "in",
-        lambda builder, windows=windows: (
-            grouped(builder).windowed_by(windows).aggregate(lambda: "", append, "windowed").to_stream().to("out")
-        ),
-    )
+
+
+define("tumbling-count", "in", count(TUMBLING))
+define("tumbling-count-grace", "in", count(TUMBLING_WITH_GRACE))
+define("hopping-count", "in", count(HOPPING))
+define("sliding-count", "in", count(SLIDING))
+define("tumbling-aggregate", "in", aggregate(TUMBLING_WITH_GRACE))
+define("hopping-aggregate-grace", "in", aggregate(HOPPING_WITH_GRACE))
+define("sliding-aggregate-grace", "in", aggregate(SLIDING_WITH_GRACE))
 define(
     "tumbling-reduce",
     "in",

@@ -94,6 +94,17 @@ def test_a_stream_may_be_joined_with_itself() -> None:
     ]
 
 
+def test_a_record_that_is_both_sides_arrives_in_the_order_in_which_the_sides_were_made() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("left")
+    stream.join(stream.filter(lambda key, value: True), plus, WITHIN_5).to("out")  # the filter is the first child
+    assert run(builder.build(), [("left", "a", "1", 1), ("left", "a", "2", 1)]).steps[1] == [
+        ("a", "1+2", 1),
+        ("a", "2+1", 1),
+        ("a", "2+2", 1),
+    ]
+
+
 def test_joined_records_have_the_headers_of_the_record_that_came_last() -> None:
     with TopologyTestDriver(joined("join")) as driver:
         driver.create_input_topic("left").pipe_input("a", "l1", 1, [("of", b"left")])

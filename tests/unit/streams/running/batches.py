@@ -16,7 +16,6 @@ from kaspar.spark.writing.at_least_once import RowsWritten
 from kaspar.streams.running import task_program
 from kaspar.streams.running.map_side import MapPlan, map_function
 from kaspar.streams.running.reports import TaskReport
-from kaspar.streams.running.rows import HEADERS
 from kaspar.streams.running.shipped import ShippedProgram
 from kaspar.streams.running.task_program import BatchPlan, StatefulProgram
 from kaspar.streams.running.versions import Versions
@@ -31,7 +30,7 @@ SOURCE = pa.schema(
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),
         pa.field("timestamp", pa.timestamp("us", tz="UTC")),
-        pa.field("headers", HEADERS),
+        pa.field("headerBytes", pa.binary()),
     ]
 )
 Written = tuple[bytes | None, bytes | None, int]
@@ -50,7 +49,7 @@ def source_rows(
             "partition": partition,
             "offset": first + number,
             "timestamp": time * 1000,
-            "headers": None,
+            "headerBytes": None,
         }
         for number, (key, value, time) in enumerate(records)
     ]
@@ -76,7 +75,7 @@ class Cluster:
         by_key = key_partitions(rows.column("key").fill_null(b""), self.partitions).to_pylist()
         for row, hashed in zip(rows.to_pylist(), by_key, strict=True):
             where = TopicPartition(row["topic"], hashed if row["partition"] is None else row["partition"])
-            headers = [(each["key"], each["value"]) for each in row["headers"] or ()]
+            headers = tuple((each["key"], each["value"]) for each in row["headers"] or ())
             time = int(row["timestamp"].timestamp() * 1000)
             self.logs[where].append(
                 Record(

@@ -105,6 +105,7 @@ def test_a_timestamped_value_is_kept_behind_its_timestamp() -> None:
     store: TimestampedKeyValueStore[str, str]
     store = TimestampedKeyValueStore("s", inner, "topic", serdes.text(), serdes.text())
     store.put("a", ("value", 258))
+    store.flush()
     assert inner.changes == {b"a": bytes.fromhex("0000000000000102") + b"value"}
     found = store.get("a")
     assert found == ValueAndTimestamp("value", 258)
@@ -134,6 +135,7 @@ def test_a_read_only_view_has_no_way_to_write() -> None:
     store: TimestampedKeyValueStore[str, str]
     store = TimestampedKeyValueStore("s", inner, "topic", serdes.text(), serdes.text())
     store.put("a", ("v", 1))
+    store.flush()
     view: ReadOnlyTimestampedKeyValueStore[str, str]
     view = ReadOnlyTimestampedKeyValueStore("s", inner, "topic", serdes.text(), serdes.text())
     assert view.get("a") == ("v", 1)

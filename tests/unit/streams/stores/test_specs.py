@@ -80,7 +80,9 @@ def test_the_programs_settings_of_a_changelog_win() -> None:
 def test_a_timestamped_value_has_its_timestamp_in_the_record() -> None:
     declared = spec(kinds.TIMESTAMPED_KEY_VALUE)
     inner = OverlayStore(None)
-    declared.open(inner, StoreTask()).put("a", ("v", 12))
+    store = declared.open(inner, StoreTask())
+    store.put("a", ("v", 12))
+    store.flush()
     [(key, value)] = inner.changes.items()
     assert declared.to_changelog(key, value) == (b"a", b"v", 12)
     assert declared.from_changelog(b"a", b"v", 12) == (key, value)

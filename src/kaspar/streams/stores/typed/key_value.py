@@ -1,10 +1,12 @@
 """Key-value stores, plain and with timestamps, and their read-only views."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from kaspar.base.named_tuples import new_tuple
 from kaspar.streams.serdes import Serde
+from kaspar.streams.serdes.numbers import DOUBLE, LONG
+from kaspar.streams.serdes.plain import TEXT
 from kaspar.streams.stores.byte_store import ByteStore, Snapshot
 from kaspar.streams.stores.typed.values import (
     TIMESTAMP_SIZE,
@@ -142,10 +144,52 @@ class KeyValueStore(_Writing[K, V], ReadOnlyKeyValueStore[K, V]):
 
 
 class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimestampedKeyValueStore[K, V]):
-    """Kafka's TimestampedKeyValueStore: the store of a table."""
+    """Kafka's TimestampedKeyValueStore: the store of a table.
+
+    Numbers and texts of text keys, which an aggregate reads and writes for every record, are kept as they are until
+    flush(), which writes each of them once. Every scan flushes first.
+    """
+
+    def __init__(self, name: str, store: ByteStore, topic: str, key_serde: Serde[K], value_serde: Serde[Any]) -> None:
+        super().__init__(name, store, topic, key_serde, value_serde)
+        self._unwritten: dict[Any, ValueAndTimestamp[V]] = {}
+        keys: object = key_serde
+        self._is_kept = KEPT_VALUES.get(value_serde) if keys is TEXT else None
+
+    def get(self, key: K) -> ValueAndTimestamp[V] | None:
+        if key.__class__ is str:  # others need not have a hash
+            found = self._unwritten.get(key)
+            if found is not None:
+                return found
+        return super().get(key)
 
     def put(self, key: K, value: tuple[V | None, int] | None) -> None:
         """Any pair of value and timestamp. None deletes, and so does the value None (ValueAndTimestamp.make)."""
+        is_kept, text = self._is_kept, key.__class__ is str
+        if is_kept is not None and text:
+            if value is not None and is_kept(value[0]) and str.isascii(key):  # type: ignore[arg-type]  # it is a str
+                self._unwritten[key] = new_tuple(ValueAndTimestamp, value)
+                return
+            self._unwritten.pop(key, None)
+        self._write(key, value)
+
+    def flush(self) -> None:
+        """Write everything to the store of bytes."""
+        unwritten, self._unwritten = self._unwritten, {}
+        for key, value in unwritten.items():
+            self._write(key, value)
+
+    def approximate_num_entries(self) -> int:
+        self.flush()
+        return super().approximate_num_entries()
+
+    def _rows(
+        self, first: bytes | None, last: bytes | None, *, reverse: bool = False
+    ) -> Iterator[tuple[K, ValueAndTimestamp[V]]]:
+        self.flush()
+        return super()._rows(first, last, reverse=reverse)
+
+    def _write(self, key: K, value: tuple[V | None, int] | None) -> None:
         topic = self._topic
         raw_key = self._write_key(topic, key)
         if raw_key is None:
@@ -156,6 +200,25 @@ class TimestampedKeyValueStore(_Writing[K, ValueAndTimestamp[V]], ReadOnlyTimest
                 self._put(raw_key, write_timestamp(value[1]) + raw_value)
                 return
         self._put(raw_key, None)
+
+
+_LOWEST: Final = -(1 << 63)
+
+
+def _is_long(value: object) -> bool:
+    return type(value) is int and _LOWEST <= value < -_LOWEST
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
+
+
+def _is_double(value: object) -> bool:
+    return type(value) is float
+
+
+KEPT_VALUES: Final[Mapping[object, Callable[[object], bool]]] = {LONG: _is_long, TEXT: _is_text, DOUBLE: _is_double}
+"""The serdes whose values cannot change and can always be written, with what such a value is."""
 
 
 def _behind_prefix(prefix: bytes) -> bytes | None:

@@ -47,6 +47,7 @@ class Partition:
             typed = {spec.name: spec.open(stores[spec.name], task) for spec in self.specs}
             for key, count in counts.items():
                 typed[self.specs[0].name].put(key, (count, count))
+            typed[self.specs[0].name].flush()
             meta, parent = {**task.meta(), "task": max(counts.values())}, self.changelog.ends(self.specs)
             self.changelog.write(self.specs, stores, meta)
             delta = delta_of(parent, self.changelog.ends(self.specs), meta, stores)

@@ -1,0 +1,28 @@
+"""Deleting topics."""
+
+from collections.abc import Collection
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import ZERO_UUID
+from kaspar.client.admin.session import Admin, refusal
+from kaspar.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+
+
+def delete_topics(admin: Admin, names: Collection[str]) -> dict[str, Refused | None]:
+    """Why each topic was not deleted, or None. If a response is lost and the request is sent again, a topic may be
+    refused with UNKNOWN_TOPIC_OR_PARTITION although this call has deleted it."""
+    if not names:
+        return {}
+    request = DeleteTopicsRequest(
+        topic_names=tuple(names),
+        topics=tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names),
+        timeout_ms=admin.timeout_ms,
+    )
+    response = admin.ask_controller("deleteTopics", request, DeleteTopicsResponse, code_of=_not_controller)
+    return {topic.name or "": refusal(topic.error_code, topic.error_message) for topic in response.responses}
+
+
+def _not_controller(response: DeleteTopicsResponse) -> int:
+    """A broker that is not the controller refuses every topic."""
+    codes = {topic.error_code for topic in response.responses}
+    return ErrorCode.NOT_CONTROLLER if codes == {int(ErrorCode.NOT_CONTROLLER)} else ErrorCode.NONE

@@ -1,0 +1,39 @@
+"""Which topics an application has created for itself, by their names (StreamsResetter.matchesInternalTopicFormat)."""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from kaspar.tools.command_line import CommandFailed
+
+_SUFFIXES: Final = (
+    "-changelog",
+    "-repartition",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+)
+_FOREIGN_KEY_JOIN: Final = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic")
+
+
+def inferred(application_id: str, existing: Iterable[str], own: Collection[str]) -> list[str]:
+    """The internal topics of the application. `own` are topics that the user names as input, whatever their names."""
+    return [
+        topic
+        for topic in existing
+        if topic not in own and topic.startswith(f"{application_id}-") and _has_internal_name(topic)
+    ]
+
+
+def chosen(specified: Sequence[str], found: Sequence[str]) -> Sequence[str]:
+    """Those to delete: the specified ones, which must be among those found; all if none is specified."""
+    if not {*specified} <= {*found}:
+        raise CommandFailed(
+            "Invalid topic specified in the --internal-topics option. Ensure that the topics specified are all "
+            "internal topics. Do a dry run without the --internal-topics option to see the list of all internal topics "
+            "that can be deleted."
+        )
+    return specified or found
+
+
+def _has_internal_name(topic: str) -> bool:
+    return topic.endswith(_SUFFIXES) or _FOREIGN_KEY_JOIN.fullmatch(topic) is not None

@@ -1,0 +1,57 @@
+"""Times in options, in the forms that Kafka's commands take."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from kaspar.tools.command_line import CommandFailed
+
+_DATETIME: Final = re.compile(
+    r"(\d{1,4})-(\d{1,2})-(\d{1,2})T(\d{1,2}):(\d{1,2}):(\d{1,2})\.(\d{1,3})(?:Z|([+-])(\d\d)(?::?(\d\d))?)?",
+    re.ASCII,
+)
+_DURATION: Final = re.compile(
+    r"([-+]?)P(?:([-+]?\d+)D)?(?:(T)(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?)(\d+)(?:[.,](\d{0,9}))?S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class UnreadableTime(CommandFailed):
+    """What Kafka's Utils.getDateTime raises as a ParseException."""
+
+
+def parse_datetime(text: str) -> int:
+    """Milliseconds since 1970 of YYYY-MM-DDThh:mm:ss.sss, in UTC if no time zone follows. Of the digits behind the
+    point the number counts: .5 are 5 ms, as for Java's SimpleDateFormat."""
+    if "T" not in text:
+        raise UnreadableTime("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
+    found = _DATETIME.fullmatch(text)
+    if found is None:
+        raise UnreadableTime(f'Unparseable date: "{text}"')
+    year, month, day, hour, minute, second, millisecond = map(int, found.groups()[:7])
+    try:
+        moment = datetime(year, month, day, hour, minute, second, millisecond * 1000, UTC)
+    except ValueError:
+        raise UnreadableTime(f'Unparseable date: "{text}"') from None
+    sign, hours, minutes = found.groups()[7:]
+    if sign is not None:
+        east = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        moment = moment - east if sign == "+" else moment + east
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of PnDTnHnMnS, as Java's Duration reads it; a part of a millisecond counts as a whole one less."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise CommandFailed("Text cannot be parsed to a Duration")
+    sign, days, in_day, hours, minutes, seconds_sign, seconds, fraction = found.groups()
+    if (days is None and in_day is None) or (in_day is not None and (hours, minutes, seconds) == (None, None, None)):
+        raise CommandFailed("Text cannot be parsed to a Duration")
+    of_seconds = int(seconds or 0) * 10**9 + int((fraction or "").ljust(9, "0"))
+    if seconds_sign == "-":
+        of_seconds = -of_seconds
+    whole = int(days or 0) * 86_400 + int(hours or 0) * 3_600 + int(minutes or 0) * 60
+    nanoseconds = whole * 10**9 + of_seconds
+    return (-nanoseconds if sign == "-" else nanoseconds) // 10**6

@@ -1,0 +1,73 @@
+"""A streams program as a process of its own: stopped by SIGTERM, and killed in the middle of its batches."""
+
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.peers.kaspar import KasparProcess
+from tests.spark.chaos.processes import Program
+from tests.spark.programs.apps import TIMEOUT_SECONDS, counts
+from tests.spark.topics import Message, Topics, wait_until
+
+WORDS = [f"word-{number}" for number in range(50)]
+MODULE = "tests.spark.programs.word_count_program"
+
+
+def program(broker: KasparProcess, folder: Path, lines: str, *more: str) -> Program:
+    arguments = [broker.bootstrap, str(folder), lines, f"{lines}-counts", f"app-{lines}", *more]
+    return Program([sys.executable, "-m", MODULE, *arguments], folder / "program.log")
+
+
+def produce(topics: Topics, lines: str, rng: random.Random, count: int) -> Counter[str]:
+    """Random lines, and how often each word is among them."""
+    texts = [rng.choices(WORDS, k=10) for _ in range(count)]
+    topics.produce(lines, [Message(" ".join(text).encode(), partition=rng.randrange(2)) for text in texts])
+    return Counter(word for text in texts for word in text)
+
+
+def test_the_program_goes_on_until_sigterm_and_then_ends_its_batch(
+    broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    lines = topics.create(partitions=2)
+    topics.create(name=f"{lines}-counts")
+    topics.produce(lines, [b"to be or not to be"])
+    with program(broker, tmp_path, lines) as running:
+        wanted = {"to": 2, "be": 2, "or": 1, "not": 1}
+        wait_until(lambda: _counted(topics, lines, wanted), "the words are counted", seconds=TIMEOUT_SECONDS)
+        running.terminate()
+        assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
+
+
+def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
+    broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    rng = random.Random(1)
+    lines = topics.create(partitions=2)
+    wanted = produce(topics, lines, rng, 2000)
+    topics.create(name=f"{lines}-counts", partitions=2)
+    for _ in range(2):
+        before = len(topics.read(f"{lines}-counts"))
+        with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
+            _wait_for_more(topics, lines, before)
+            time.sleep(rng.random() / 2)  # into the middle of a batch, most likely
+            running.kill()
+        wanted += produce(topics, lines, rng, 200)
+    with program(broker, tmp_path, lines) as running:
+        wait_until(lambda: _counted(topics, lines, wanted), "all words are counted", seconds=TIMEOUT_SECONDS)
+        running.terminate()
+        assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
+    written = Counter((record.key, record.value) for record in topics.read(f"{lines}-counts"))
+    expected = {(word.encode(), number.to_bytes(8)) for word, count in wanted.items() for number in range(1, count + 1)}
+    assert written.keys() == expected
+    assert set(written.values()) == {1}, "every update is written once"
+
+
+def _counted(topics: Topics, lines: str, wanted: Mapping[str, int]) -> bool:
+    return counts(topics, f"{lines}-counts") == wanted
+
+
+def _wait_for_more(topics: Topics, lines: str, before: int) -> None:
+    wait_until(lambda: len(topics.read(f"{lines}-counts")) > before, "it writes results", seconds=TIMEOUT_SECONDS)
