@@ -41,7 +41,7 @@ def show_programs(bootstrap: str, stored: Counter[str], stop: threading.Event, s
                 live.show()
         finally:
             programs.stop()
-    return f"{stocks.trades:,} trades summarised and {views.results:,} views enriched, each exactly once"
+    return f"{stocks.trades:,} trades summarised and {views.results:,} views enriched, with exactly_once_v2"
 
 
 # --- the screen -------------------------------------------------------------------------------------------------------
