@@ -14,7 +14,7 @@ name as well: machines of a Spark cluster may still have files of the old name, 
 import shutil
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -65,8 +65,8 @@ class RunFolder:
         """Discard what is outdated. Returns where sub-topologies without a checkpoint begin.
 
         `committed` are the offsets of the program's group for its source topics. `topic_ids` are those of the topics
-        in `topics`, as far as they are known. `sources` are the topics that each sub-topology reads. Raises StreamsError
-        if a changed program reads a topic in another sub-topology than before.
+        in `topics`, as far as they are known. `sources` are the topics that each sub-topology reads. Raises
+        StreamsError if a changed program reads a topic in another sub-topology than before.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         run = read_json(self._file, Run)
@@ -122,8 +122,16 @@ class RunFolder:
             self._batch_file(number).unlink(missing_ok=True)
         for number in outdated.states:
             _remove(self.path / "state" / str(number))
+            self._forget_ends(number, recreated)
         kept = {number: name for number, name in run.state_names.items() if int(number) not in outdated.states}
         return Run(run.id, run.topic_ids, kept, run.sources)
+
+    def _forget_ends(self, number: int, recreated: Collection[str]) -> None:
+        """The offsets that were fixed for a batch are of the old topics; the new ones may never reach them."""
+        facts = self.batch_facts(number)
+        if facts is not None and not facts.global_ends.keys().isdisjoint(recreated):
+            ends = {topic: ends for topic, ends in facts.global_ends.items() if topic not in recreated}
+            self.write_batch_facts(number, replace(facts, global_ends=ends))
 
     @property
     def metadata(self) -> str:

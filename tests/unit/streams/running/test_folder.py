@@ -150,3 +150,13 @@ def test_new_topics_and_sub_topologies_behind_the_old_ones_are_accepted(tmp_path
         {0: ["lines", "more"], 1: [REPARTITION.topic], 2: ["orders"]},
     )
     assert kept(after) == ([0, 1], [0, 1], [0, 1])
+
+
+def test_recreated_topic_of_a_global_table_has_no_fixed_end(tmp_path: Path) -> None:
+    topics = [SubTopologyTopics(0, frozenset(), frozenset({"rates", "names"}))]
+    before = RunFolder(tmp_path)
+    before.open({}, topics, {"rates": "A", "names": "B"}, {})
+    before.write_batch_facts(0, BatchFacts(7, 1, {"rates": [1000], "names": [5]}))
+    after = RunFolder(tmp_path)
+    after.open({}, topics, {"rates": "X", "names": "B"}, {})
+    assert after.batch_facts(0) == BatchFacts(7, 1, {"names": [5]})
