@@ -53,6 +53,24 @@ def test_a_processor_may_not_use_a_store_that_it_was_not_given() -> None:
         TopologyTestDriver(builder.build())
 
 
+class Naming(Processor):
+    """Puts the name that a global table has for the key in front of each value."""
+
+    def process(self, record: Record) -> None:
+        found = self.context.store("names").get(record.key)
+        self.context.forward(record.with_value(f"{found and found.value} {record.value}"))
+
+
+def test_a_processor_may_use_the_store_of_every_global_table() -> None:
+    builder = StreamsBuilder()
+    builder.global_table("people", "names")
+    builder.stream("in").process(Naming).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("people").pipe_key_values([("a", "Ada")])
+        driver.create_input_topic("in").pipe_key_values([("a", "x"), ("b", "y")])
+        assert driver.create_output_topic("out").read_values_to_list() == ["Ada x", "None y"]
+
+
 def test_a_store_that_does_not_exist_is_refused_when_the_topology_is_built() -> None:
     with pytest.raises(TopologyError, match="There is no store numbers"):
         StreamsBuilder().stream("in").process(Numbering, ["numbers"])

@@ -82,8 +82,9 @@ class ProcessorContext:
         return self._context.offset
 
     def store(self, name: str) -> Any:
+        """One that it was given, or that of a global table."""
         stores = self._context.stores
-        if name not in stores or name not in self._node.usable_stores(stores):
+        if name not in stores or (name not in self._node.stores and name not in self._context.global_stores):
             raise StreamsError(
                 f"The processor {self._node.name} uses the store {name}, and was not given it: name it in process()."
             )
@@ -127,11 +128,6 @@ class ProcessorNode(Node):
         super().__init__(name)
         self.supplier = supplier
         self.keeps_key = keeps_key
-        self.global_stores: list[str] = []
-
-    def usable_stores(self, stores: Any) -> set[str]:
-        """Its own, and those of global tables."""
-        return {*self.stores, *getattr(stores, "global_names", ())}
 
     def bind(self, context: TaskContext, children: Sequence[Receiver]) -> Receiver:
         processor = self.supplier()

@@ -1,7 +1,8 @@
 """The folder of a program under `state.dir`: what it needs to go on where it was.
 
 run.json         the id of this history of the program, which is committed to its group with every offset; the ids of
-                 the topics that the rest of the folder depends on; the names of the state of each sub-topology
+                 the topics that the rest of the folder depends on; the names of the state of each sub-topology, and
+                 the topics that it reads
 checkpoints/N    Spark's checkpoint of sub-topology N
 batches/N.json   what the driver has fixed for a batch before it runs, so that a repeated one sees the same
 state/N/NAME/P   the state of partition P, a cache of the changelogs
@@ -13,7 +14,7 @@ name as well: machines of a Spark cluster may still have files of the old name, 
 import shutil
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client.offsets import CommittedOffset
 from kaspar.pipelines.json_files import read_json, write_json
+from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.outdated import Outdated, SubTopologyTopics, is_of_somebody_else, recreated_topics
 
 log = get_log(__name__)
@@ -34,6 +36,8 @@ class Run(msgspec.Struct, frozen=True):
     topic_ids: Mapping[str, str] = {}
     state_names: Mapping[str, str] = {}
     """By the numbers of the sub-topologies."""
+    sources: Mapping[str, Sequence[str]] = {}
+    """What each of them reads, by their numbers: its checkpoint has the offsets of these topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +60,13 @@ class RunFolder:
         committed: Mapping[TopicPartition, CommittedOffset],
         topics: Collection[SubTopologyTopics],
         topic_ids: Mapping[str, str],
+        sources: Mapping[int, Sequence[str]],
     ) -> dict[TopicPartition, int]:
         """Discard what is outdated. Returns where sub-topologies without a checkpoint begin.
 
         `committed` are the offsets of the program's group for its source topics. `topic_ids` are those of the topics
-        in `topics`, as far as they are known.
+        in `topics`, as far as they are known. `sources` are the topics that each sub-topology reads. Raises
+        StreamsError if a changed program reads a topic in another sub-topology than before.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         run = read_json(self._file, Run)
@@ -70,9 +76,11 @@ class RunFolder:
                 _remove(self.path / inner)
             run = Run(str(uuid.uuid4()))
         else:
+            self._refuse_moved(run, sources)
             run = self._without(run, Outdated.of(topics, recreated), recreated)
         names = {str(each.number): uuid.uuid4().hex for each in topics} | dict(run.state_names)
-        self._run = Run(run.id, {**run.topic_ids, **topic_ids}, names)
+        read = {**run.sources, **{str(number): sorted(names) for number, names in sources.items()}}
+        self._run = Run(run.id, {**run.topic_ids, **topic_ids}, names, read)
         write_json(self._file, self._run)
         return {where: each.offset for where, each in committed.items() if where.topic not in recreated}
 
@@ -85,6 +93,21 @@ class RunFolder:
             folder=self.path,
         )
         return True
+
+    def _refuse_moved(self, run: Run, sources: Mapping[int, Sequence[str]]) -> None:
+        """A topic's offsets are in the checkpoint of the sub-topology that reads it. Another sub-topology would take it
+        for a new topic, and process all of its records again."""
+        before = {int(number): read for number, read in run.sources.items() if self.checkpoint(int(number)).exists()}
+        for number, read in sources.items():
+            for earlier, topics in before.items():
+                moved = sorted({*topics} & {*read} - {*before.get(number, ())} - {*sources.get(earlier, ())})
+                if moved:
+                    raise StreamsError(
+                        f"The topic {moved[0]} was read by sub-topology {earlier} and is now read by sub-topology "
+                        f"{number}, which would process records of it again. Declare new streams behind those that the "
+                        "program had; otherwise give it a new application.id, or reset the application "
+                        "(kafka-streams-application-reset)."
+                    )
 
     def _without(self, run: Run, outdated: Outdated, recreated: Collection[str]) -> Run:
         if not outdated.states:
@@ -99,8 +122,16 @@ class RunFolder:
             self._batch_file(number).unlink(missing_ok=True)
         for number in outdated.states:
             _remove(self.path / "state" / str(number))
+            self._forget_ends(number, recreated)
         kept = {number: name for number, name in run.state_names.items() if int(number) not in outdated.states}
-        return Run(run.id, run.topic_ids, kept)
+        return Run(run.id, run.topic_ids, kept, run.sources)
+
+    def _forget_ends(self, number: int, recreated: Collection[str]) -> None:
+        """The offsets that were fixed for a batch are of the old topics; the new ones may never reach them."""
+        facts = self.batch_facts(number)
+        if facts is not None and not facts.global_ends.keys().isdisjoint(recreated):
+            ends = {topic: ends for topic, ends in facts.global_ends.items() if topic not in recreated}
+            self.write_batch_facts(number, replace(facts, global_ends=ends))
 
     @property
     def metadata(self) -> str:

@@ -73,8 +73,8 @@ def from_map_side(rows: pa.RecordBatch) -> pa.RecordBatch:
     extras = [decode_extra(each) for each in rows.column("extra").to_pylist()]
     columns = [
         pa.array([each.topic for each in extras], pa.string()),
-        rows.column("key"),
-        rows.column("value"),
+        rows.column("key").cast(pa.binary()),
+        rows.column("value").cast(pa.binary()),
         rows.column("time").view(TIMESTAMP),
         written_headers([each.headers for each in extras]),
         pa.array([each.partition for each in extras], pa.int32()),

@@ -66,14 +66,15 @@ class StreamsPipeline:
         """
         config, plans = self._config, self._topology.sub_topologies
         sources = [Sources(plan, config.application_id, config.offset_reset) for plan in plans]
-        read = {topic for each in sources for topic in each.topics(topics.counts)}
+        read_by = {plan.number: each.topics(topics.counts) for plan, each in zip(plans, sources, strict=True)}
+        read = {topic for each in read_by.values() for topic in each}
         own = [SubTopologyTopics.of(plan, config.application_id) for plan in plans]
         watched = {topic for each in own for topic in each.sources | each.of_state}
         ids = {topic: topic_id for topic, topic_id in topics.ids.items() if topic in watched}
         with config.connection.client() as client:
             committed = fetch_committed(client, config.application_id)
             committed = {where: offset for where, offset in committed.items() if where.topic in read}
-            offsets = self.folder.open(committed, own, ids)
+            offsets = self.folder.open(committed, own, ids, read_by)
             if is_of_somebody_else(committed, self.folder.metadata):
                 refused = commit_offsets(client, config.application_id, offsets, metadata=self.folder.metadata)
                 for where, code in refused.items():

@@ -10,6 +10,7 @@ done nothing.
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.ids import TopicPartition
@@ -200,13 +201,25 @@ class SubTopologyQuery:
         if not tables and not self._ticks:
             return BatchFacts(batch_id, _now_ms(), {})
         known = self._folder.batch_facts(self.plan.number)
-        if known is not None and known.batch_id == batch_id:
-            return known
-        with self._config.connection.client() as client:
-            ends = fixed_ends(client, tables, self._topics.counts) if tables else {}
-        facts = BatchFacts(batch_id, _now_ms(), ends)
+        if known is None or known.batch_id != batch_id:
+            known = BatchFacts(batch_id, _now_ms(), {})
+        facts = self._with_ends(known)
         self._folder.write_batch_facts(self.plan.number, facts)
         return facts
+
+    def _with_ends(self, facts: BatchFacts) -> BatchFacts:
+        """Fixes those that are not fixed yet. Of a repeated batch these are the global tables that the program did not
+        have, and topics that were recreated."""
+        missing = [
+            table
+            for table in self.plan.global_tables
+            if any(topic not in facts.global_ends for topic in table.source.topics)
+        ]
+        if not missing:
+            return facts
+        with self._config.connection.client() as client:
+            ends = fixed_ends(client, missing, self._topics.counts)
+        return replace(facts, global_ends={**facts.global_ends, **ends})
 
     def _make_sure_of_versions(self) -> None:
         if not self.versions.is_known:

@@ -44,6 +44,7 @@ its topic and partition."""
 _FIRST_SPECIAL: Final = COUNTS << _PORT_SHIFT
 _FIRST_OUTPUT: Final = OUTPUT << _PORT_SHIFT
 _CHUNK: Final = 8_192
+_MAX_COLUMN_BYTES: Final = (1 << 31) - 1
 
 
 def packed(port: int, topic: int, partition: int) -> int:
@@ -91,6 +92,11 @@ class TaskRows(NamedTuple):
     """What the map side writes to topics."""
     counts: tuple[bytes, ...] = ()
 
+    def output_chunks(self) -> Iterator[pa.RecordBatch]:
+        if self.outputs is not None:
+            for first in range(0, self.outputs.num_rows, _CHUNK):
+                yield self.outputs.slice(first, _CHUNK)
+
     @classmethod
     def of(cls, batches: Iterable[pa.RecordBatch]) -> "TaskRows":
         table = pa.Table.from_batches(list(batches), SCHEMA)
@@ -105,17 +111,28 @@ class TaskRows(NamedTuple):
         rest = table.filter(pa.array(~is_special))
         return cls(
             _by_partition(rest) if rest.num_rows else [],
-            outputs.sort_by([("place", "ascending"), ("offset", "ascending")]).combine_chunks().to_batches()[0]
+            _one_batch(outputs).sort_by([("place", "ascending"), ("offset", "ascending")])
             if outputs.num_rows
             else None,
             tuple(counts.column("value").to_pylist()),
         )
 
 
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """All rows of a table that has some. Arrow divides a column with more bytes than 32-bit offsets can address into
+    several chunks, so such a column gets larger offsets."""
+    for number, field in enumerate(table.schema):
+        column = table.column(number)
+        if pa.types.is_binary(field.type) and column.nbytes > _MAX_COLUMN_BYTES:
+            table = table.set_column(number, field.name, column.cast(pa.large_binary()))
+    (batch,) = table.combine_chunks().to_batches()
+    return batch
+
+
 def _by_partition(table: pa.Table) -> list[PartitionRows]:
     logical, places, offsets, times = (table.column(name).to_numpy() for name in ("logical", "place", "offset", "time"))
     order, borders = processing_order(logical, places & _SOURCE_MASK, offsets, times)
-    columns = table.combine_chunks().to_batches()[0]
+    columns = _one_batch(table)
     if order is not None:
         columns, logical = columns.take(pa.array(order)), logical[order]
     return [

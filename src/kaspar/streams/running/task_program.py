@@ -90,9 +90,9 @@ class StatefulProgram:
             received = TaskRows.of(batches)
             for counts in received.counts:
                 self._dropped.update(msgspec.msgpack.decode(counts))
-            if received.outputs is not None:
-                self._written += received.outputs.num_rows
-                yield from_map_side(received.outputs)
+            for outputs in received.output_chunks():
+                self._written += outputs.num_rows
+                yield from_map_side(outputs)
             tables = GlobalStores(
                 program.plan.global_tables,
                 program.settings,

@@ -107,6 +107,8 @@ class TaskContext:
         """How many records were not processed, by reason."""
         self.closing: list[Callable[[], object]] = []
         """What is called when the task ends."""
+        self.global_stores: frozenset[str] = frozenset()
+        """The names of the stores of global tables, which every processor may use."""
         self.punctuations: Punctuations | None = None
         """Of a task; there are none on the map side."""
         self._clocks = clocks

@@ -134,6 +134,7 @@ class Task:
         wall_clock_ms: int = 0,
     ) -> None:
         self.context = TaskContext(settings, partition, stores, outputs, clocks, wall_clock_ms=wall_clock_ms)
+        self.context.global_stores = frozenset(table.store.name for table in plan.global_tables)
         self.punctuations = self.context.punctuations = Punctuations(self.context)
         receivers = _bind(plan, self.context, plan.nodes, None, task_side=True)
         self._ports = [self._receiver(port, receivers) for port in plan.ports]

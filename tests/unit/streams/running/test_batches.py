@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaspar.streams import StreamsBuilder
+from kaspar.streams.running import rows
 from kaspar.streams.topology.context import OnError
 from kaspar.streams.topology.topology import Topology
 from tests.unit.streams.running.batches import READER, Runtime, read_from, source_rows
@@ -130,3 +131,20 @@ def test_records_that_the_map_side_drops_are_counted(tmp_path: Path) -> None:
     runtime.run(source_rows("events", [(b"k", b"1", 5), (b"k", b"x", 6)]))
     assert runtime.dropped == {"processing": 1}
     assert runtime.cluster.topic("dead") == [(b"k", b"x", 6)]
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_columns_may_have_more_bytes_than_arrow_puts_into_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    """With 2 GiB of values, the limit of a column with 32-bit offsets, all records are processed in their order."""
+    if is_large:
+        monkeypatch.setattr(rows, "_MAX_COLUMN_BYTES", 0)
+    builder = StreamsBuilder()
+    stream = builder.stream("lines")
+    stream.map_values(lambda line: line.upper()).to("upper")
+    stream.group_by(lambda key, line: line[0]).count("counts").to_stream().to("counts")
+    runtime = Runtime(builder.build(), tmp_path)
+    runtime.run(lines(*LINES), lines(*LINES, partition=1))
+    assert last_counts(runtime, "counts") == {"a": 2, "b": 2, "c": 2, "d": 2}
+    assert [value for _, value, _ in runtime.cluster.topic("upper")][:4] == [line.upper() for line in LINES]

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from kaspar.base.ids import TopicPartition
 from kaspar.client.offsets import CommittedOffset
+from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.folder import BatchFacts, RunFolder
 from kaspar.streams.running.outdated import SubTopologyTopics
 
@@ -14,11 +17,14 @@ TOPICS = [
     SubTopologyTopics(1, frozenset({REPARTITION.topic}), frozenset({"app-second-changelog"})),
 ]
 IDS = {"app-first-changelog": "A", "app-second-changelog": "B", REPARTITION.topic: "C"}
+READ = {0: ["lines"], 1: [REPARTITION.topic]}
 
 
 def opened(path: Path, committed: dict[TopicPartition, CommittedOffset], **ids: str) -> RunFolder:
     folder = RunFolder(path)
-    folder.open(committed, TOPICS, {**IDS, **{name.replace("_", "-"): topic_id for name, topic_id in ids.items()}})
+    folder.open(
+        committed, TOPICS, {**IDS, **{name.replace("_", "-"): topic_id for name, topic_id in ids.items()}}, READ
+    )
     return folder
 
 
@@ -61,7 +67,7 @@ def test_offsets_without_metadata_end_the_history(tmp_path: Path) -> None:
     before = used(tmp_path)
     committed = {INPUT: CommittedOffset(3, ""), TopicPartition("other", 0): CommittedOffset(9, before.metadata)}
     after = RunFolder(tmp_path)
-    assert after.open(committed, TOPICS, IDS) == {INPUT: 3, TopicPartition("other", 0): 9}
+    assert after.open(committed, TOPICS, IDS, READ) == {INPUT: 3, TopicPartition("other", 0): 9}
     assert after.metadata != before.metadata
     assert kept(after) == ([], [], [])
     assert after.state(0) != before.state(0), "another machine may still have the old files"
@@ -77,8 +83,10 @@ def test_offsets_of_another_folder_end_the_history(tmp_path: Path) -> None:
 
 def test_new_folder_begins_at_the_offsets_of_the_group(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "new")
-    assert folder.open({INPUT: CommittedOffset(3, "somebody")}, TOPICS, IDS) == {INPUT: 3}
-    assert RunFolder(tmp_path / "new").open({INPUT: CommittedOffset(3, folder.metadata)}, TOPICS, IDS) == {INPUT: 3}
+    assert folder.open({INPUT: CommittedOffset(3, "somebody")}, TOPICS, IDS, READ) == {INPUT: 3}
+    assert RunFolder(tmp_path / "new").open({INPUT: CommittedOffset(3, folder.metadata)}, TOPICS, IDS, READ) == {
+        INPUT: 3
+    }
 
 
 def test_recreated_changelog_ends_the_local_state_of_its_sub_topology(tmp_path: Path) -> None:
@@ -96,7 +104,7 @@ def test_recreated_repartition_topic_ends_the_checkpoint_that_reads_it(tmp_path:
     before = used(tmp_path)
     committed = {INPUT: CommittedOffset(5, before.metadata), REPARTITION: CommittedOffset(8, before.metadata)}
     after = RunFolder(tmp_path)
-    begin = after.open(committed, TOPICS, {**IDS, REPARTITION.topic: "X"})
+    begin = after.open(committed, TOPICS, {**IDS, REPARTITION.topic: "X"}, READ)
     assert begin == {INPUT: 5}, "the offset is one of the old topic"
     assert kept(after) == ([0], [0], [0])
 
@@ -104,7 +112,51 @@ def test_recreated_repartition_topic_ends_the_checkpoint_that_reads_it(tmp_path:
 def test_topic_without_a_known_id_is_taken_to_be_the_same(tmp_path: Path) -> None:
     before = used(tmp_path)
     after = RunFolder(tmp_path)
-    after.open({}, TOPICS, {})
+    after.open({}, TOPICS, {}, READ)
     assert kept(after) == ([0, 1], [0, 1], [0, 1])
     assert opened(tmp_path, {}).state(0) == before.state(0)
     assert opened(tmp_path, {}, app_first_changelog="X").state(0) != before.state(0), "the old id was not forgotten"
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {0: ["orders"], 1: ["lines"], 2: [REPARTITION.topic]},
+        {0: ["lines", REPARTITION.topic]},
+        {0: [REPARTITION.topic]},
+    ],
+    ids=["a stream before the others", "two that are joined", "the first one removed"],
+)
+def test_a_topic_whose_offsets_are_in_another_checkpoint_is_refused(
+    tmp_path: Path, sources: dict[int, list[str]]
+) -> None:
+    """The sub-topology that reads it now would begin at its first record, with the state of the last."""
+    before = used(tmp_path)
+    own = {INPUT: CommittedOffset(5, before.metadata)}
+    for _ in range(2):
+        with pytest.raises(StreamsError, match="was read by sub-topology"):
+            RunFolder(tmp_path).open(own, TOPICS, IDS, sources)
+    assert kept(opened(tmp_path, own)) == ([0, 1], [0, 1], [0, 1]), "the old program goes on"
+    RunFolder(tmp_path).open({INPUT: CommittedOffset(0, "")}, TOPICS, IDS, sources)  # it was reset
+
+
+def test_new_topics_and_sub_topologies_behind_the_old_ones_are_accepted(tmp_path: Path) -> None:
+    before = used(tmp_path)
+    after = RunFolder(tmp_path)
+    after.open(
+        {INPUT: CommittedOffset(5, before.metadata)},
+        [*TOPICS, SubTopologyTopics(2, frozenset(), frozenset())],
+        IDS,
+        {0: ["lines", "more"], 1: [REPARTITION.topic], 2: ["orders"]},
+    )
+    assert kept(after) == ([0, 1], [0, 1], [0, 1])
+
+
+def test_recreated_topic_of_a_global_table_has_no_fixed_end(tmp_path: Path) -> None:
+    topics = [SubTopologyTopics(0, frozenset(), frozenset({"rates", "names"}))]
+    before = RunFolder(tmp_path)
+    before.open({}, topics, {"rates": "A", "names": "B"}, {})
+    before.write_batch_facts(0, BatchFacts(7, 1, {"rates": [1000], "names": [5]}))
+    after = RunFolder(tmp_path)
+    after.open({}, topics, {"rates": "X", "names": "B"}, {})
+    assert after.batch_facts(0) == BatchFacts(7, 1, {"names": [5]})

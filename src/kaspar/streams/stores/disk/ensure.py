@@ -78,6 +78,8 @@ def _brought_to(
     if state.is_at(wanted, specs, or_later=or_later):
         return state
     state.close()
+    # A store without a changelog whose version is not given stays as it is. Deltas are named by its version, too.
+    wanted = {**{spec.name: state.ends.get(spec.name, 0) for spec in specs if not spec.is_logged}, **wanted}
     _apply_deltas(environment, specs, wanted)
     if not _is_at(environment, wanted, specs):
         catch_up(environment, partition, specs, wanted, reader)

@@ -281,6 +281,32 @@ def test_a_store_without_a_changelog_and_without_a_version_is_taken_as_it_is(tmp
             assert state.snapshot("cache").get(b"c") == b"1"
 
 
+def test_a_store_without_a_changelog_and_without_a_version_stays_while_others_change(tmp_path: Path) -> None:
+    """A driver that was just started knows no version of it until a batch changes it."""
+    cache = StoreSpec("cache", kinds.KEY_VALUE, serdes.text(), serdes.text(), is_logged=False)
+    specs = (NAMES, cache)
+    changelog = ChangelogInMemory()
+    with ensure(tmp_path, 0, specs, {}, changelog) as state:
+        stores = {spec.name: OverlayStore(state.snapshot(spec.name)) for spec in specs}
+    stores["cache"].put(b"c", b"1")
+    write_delta(tmp_path, delta_of({"names": 0, "cache": 0}, {"names": 0, "cache": 5}, {}, stores))
+    ensure(tmp_path, 0, specs, {"cache": 5}, changelog).close()
+
+    names = OverlayStore(None)
+    names.put(b"n", b"1")
+    changelog.append("names", b"n", b"1")
+    write_delta(tmp_path, delta_of({"names": 0, "cache": 5}, {"names": 1, "cache": 5}, {}, {"names": names}))
+    with ensure(tmp_path, 0, specs, {"names": 1}, changelog) as state:
+        assert state.snapshot("cache").get(b"c") == b"1"
+        assert state.snapshot("names").get(b"n") == b"1"
+    assert changelog.read_from == [], "the delta was found"
+
+    changelog.append("names", b"n", b"2")
+    with ensure(tmp_path, 0, specs, {"names": 2}, changelog) as state:
+        assert state.snapshot("cache").get(b"c") == b"1"
+        assert state.ends == {"names": 2, "cache": 5}
+
+
 def test_a_logged_store_without_a_version_is_wanted_empty(partition: Partition) -> None:
     partition.batch(a=1)
     assert partition.contents() == {"a": 1}
