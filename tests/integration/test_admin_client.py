@@ -14,6 +14,7 @@ from kaspar.client.admin import (
     Replica,
     ResourceType,
     TopicDescription,
+    delete_records,
     describe_cluster,
     describe_configs,
     describe_log_dirs,
@@ -22,6 +23,8 @@ from kaspar.client.admin import (
     incremental_alter_configs,
     list_topics,
 )
+from kaspar.client.cluster import EARLIEST_TIMESTAMP
+from kaspar.client.offsets import list_offsets
 from tests.peers.kaspar import KasparProcess
 from tests.peers.raw_client import RawClient
 
@@ -83,3 +86,15 @@ def test_log_directories_are_described(admin: Admin, broker: KasparProcess) -> N
     found = describe_replica_log_dirs(admin, [there, missing])
     assert (found[there].current, found[there].future) == (str(broker.data_dir), None)
     assert found[missing].current is None
+
+
+def test_the_first_records_are_deleted(admin: Admin, broker: KasparProcess) -> None:
+    with RawClient(broker.port) as client:
+        assert client.create_topic("events", partitions=1) == 0
+        client.produce("events", [b"one", b"two", b"three"])
+    first = TopicPartition("events", 0)
+    assert delete_records(admin, {first: 2}) == {first: None}
+    assert list_offsets(admin.client, {first: EARLIEST_TIMESTAMP})[first].offset == 2
+    refused = delete_records(admin, {first: 9})[first]
+    assert refused is not None
+    assert refused.code is ErrorCode.OFFSET_OUT_OF_RANGE

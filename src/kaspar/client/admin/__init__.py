@@ -31,6 +31,7 @@ from kaspar.client.admin.log_dirs import (
     describe_replica_log_dirs,
 )
 from kaspar.client.admin.reassignments import Reassignment, alter_reassignments, list_reassignments
+from kaspar.client.admin.records import delete_records
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import (
     Broker,
@@ -60,6 +61,7 @@ __all__ = [
     "alter_reassignments",
     "alter_replica_log_dirs",
     "create_topics",
+    "delete_records",
     "delete_topics",
     "describe_cluster",
     "describe_configs",

@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin import Admin, delete_records
+from kaspar.client.offsets import fetch_committed
 from kaspar.spark.exactly_once.foreach_batch import batch
 from kaspar.spark.writing.in_tasks import TaskProgram, run_at_least_once
 from kaspar.streams.errors import StreamsError
@@ -23,6 +26,7 @@ from kaspar.streams.running.figures import Figures
 from kaspar.streams.running.folder import BatchFacts, RunFolder
 from kaspar.streams.running.global_tables import fixed_ends
 from kaspar.streams.running.map_side import SOURCE_COLUMNS, MapPlan, map_function
+from kaspar.streams.running.purging import RepartitionPurge
 from kaspar.streams.running.reports import TaskReport
 from kaspar.streams.running.rows import SPARK_SCHEMA
 from kaspar.streams.running.shipped import ShippedProgram
@@ -31,7 +35,7 @@ from kaspar.streams.running.stateless import StatelessProgram
 from kaspar.streams.running.task_program import BatchPlan, StatefulProgram
 from kaspar.streams.running.topics import TopicPlan
 from kaspar.streams.running.versions import Versions
-from kaspar.streams.topology.plan import SubTopology
+from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,6 +70,12 @@ class SubTopologyQuery:
         self._ticks = any(isinstance(node, ProcessorNode) for node in plan.nodes)
         self._starting = self._sources.options(topics.counts, committed)
         self.figures = Figures()
+        internal = [source for source in plan.sources if isinstance(source, InternalSource)]
+        self._purge = RepartitionPurge(
+            [topic for source in internal for topic in source_topics(source, config.application_id)],
+            self._committed_offsets,
+            self._delete_records,
+        )
         self._is_running = self._is_stopping = self._is_parked = False
         self._last_batch: int | None = None
         self._tasks = 1
@@ -168,6 +178,7 @@ class SubTopologyQuery:
         self.reports = [TaskReport.decode(result) for result in results if result]
         self.versions.advance(self.reports)
         self.figures.add(self.reports)
+        self._purge.after_batch()
 
     def _job(self, rows: "DataFrame", batch_id: int) -> "tuple[DataFrame, TaskProgram]":
         config, counts = self._config, self._topics.counts
@@ -194,6 +205,16 @@ class SubTopologyQuery:
             global_ends=facts.global_ends,
         )
         return mapped.repartitionById(self._tasks, "logical"), StatefulProgram(plan)
+
+    def _committed_offsets(self) -> dict[TopicPartition, int]:
+        with self._config.connection.client() as client:
+            found = fetch_committed(client, self._config.application_id)
+        return {where: each.offset for where, each in found.items()}
+
+    def _delete_records(self, before: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Refused | None]:
+        connection = self._config.connection
+        with Admin(connection.bootstrap_servers, security=connection.security.load()) as admin:
+            return delete_records(admin, before)
 
     def _facts(self, batch_id: int) -> BatchFacts:
         """What a repeated batch must see again. It is written down if the result may depend on it."""
