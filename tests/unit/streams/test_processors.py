@@ -114,6 +114,27 @@ def test_stream_time_punctuation_is_aligned_and_skips_what_it_missed() -> None:
         assert ticks(driver) == ["3", "10", "45", "50"]
 
 
+def test_punctuations_are_called_in_the_order_in_which_they_are_due() -> None:
+    class Both(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            for interval in (10, 7):
+                context.schedule(interval, PunctuationType.STREAM_TIME, lambda now, name=str(interval): self.tick(name))
+
+        def tick(self, name: str) -> None:
+            self.context.forward(Record("tick", name, 0))
+
+        def process(self, record: Record) -> None:
+            pass
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Both).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        for timestamp in (0, 30):
+            driver.create_input_topic("in").pipe_input("a", "x", timestamp)
+        assert ticks(driver) == ["10", "7", "7", "10"]
+
+
 def test_wall_clock_punctuation_needs_no_records() -> None:
     with TopologyTestDriver(ticking(PunctuationType.WALL_CLOCK_TIME), wall_clock_ms=100) as driver:
         for _ in range(3):
