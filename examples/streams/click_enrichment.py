@@ -2,47 +2,20 @@
 
     python examples/streams/click_enrichment.py --bootstrap-server localhost:9092 --generate
 
-Reads `page-views`, `searches` and the table `profiles`, whose keys are users; writes to `enriched-views`. A view gets
-the profile that its user has at that time, and the search of the five seconds before it. Without a search it is
-written when the five seconds are over.
+Reads `page-views`, `searches` and the table `profiles`, whose keys are users; writes to `enriched-views`. The topology
+is in kaspar.demo.click_enrichment: `kaspar demo` shows it at work.
 """
 
 import sys
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from kaspar.streams import JoinWindows, KafkaStreams, StreamsBuilder, Topology, serdes
-
-Json = dict[str, Any]
-
-BEFORE_A_VIEW = JoinWindows.of_time_difference(timedelta(seconds=5)).after(0)
-
-
-def with_profile(view: Json, profile: Json | None) -> Json:
-    known = profile or {}
-    return {"page": view["page"], "name": known.get("name"), "city": known.get("city")}
-
-
-def with_search(view: Json, search: Json | None) -> Json:
-    return {**view, "searched_for": search["terms"] if search else None}
-
-
-def topology() -> Topology:
-    builder = StreamsBuilder()
-    json = serdes.json()
-    views = builder.stream("page-views", value_serde=json)
-    searches = builder.stream("searches", value_serde=json)
-    profiles = builder.table("profiles", "profiles", value_serde=json)
-    views_of_users = views.left_join(profiles, with_profile)
-    enriched = views_of_users.left_join(searches, with_search, BEFORE_A_VIEW, value_serde=json, other_value_serde=json)
-    enriched.to("enriched-views", value_serde=json)
-    return builder.build()
+from kaspar.demo.click_enrichment import topology
+from kaspar.streams import KafkaStreams
 
 
 def main() -> None:
     from examples.streams.command_line import generating, parse_arguments
-    from examples.streams.generators import clicks
+    from kaspar.demo.events import clicks
 
     arguments = parse_arguments(__doc__)
     settings = {

@@ -152,7 +152,7 @@ def test_demo_ends_by_itself() -> None:
     """Without Spark; tests/spark has the one with it."""
     done = run("kaspar", "demo", "--seconds", "3", "--without-spark")
     assert done.returncode == 0, done.stderr
-    match = re.search(r"([\d,]+) records produced, ([\d,]+) consumed", done.stdout)
+    match = re.search(r"([\d,]+) events produced, ([\d,]+) consumed", done.stdout)
     assert match is not None, done.stdout
     assert all(int(count.replace(",", "")) > 0 for count in match.groups())
 
@@ -162,7 +162,7 @@ def test_demo_without_java_says_how_to_get_it_and_goes_on(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert f"Without Spark for now: JAVA_HOME is {tmp_path}, but" in done.stdout
     assert "apt-get install openjdk-17-jre-headless" in done.stdout
-    assert re.search(r"records produced, [\d,]+ consumed", done.stdout)
+    assert re.search(r"events produced, [\d,]+ consumed", done.stdout)
 
 
 @pytest.mark.parametrize("program", ["kaspar", "kafka-server-start", "kafka-server-stop"])

@@ -1,4 +1,4 @@
-"""`kaspar demo` with Spark: counts come back from the topic that the query writes, and nothing stays behind."""
+"""`kaspar demo` with Spark: results come back from the topics that its programs write, and nothing stays behind."""
 
 import os
 import re
@@ -14,33 +14,56 @@ from tests.spark.marked import Mark
 SECONDS = 110.0
 
 
-@pytest.mark.timeout(300)
-def test_demo_counts_views_and_ends_cleanly_when_interrupted() -> None:
-    mark = Mark()
-    demo = subprocess.Popen(
-        [PROGRAMS / "kaspar", "demo"],
-        env=mark.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    too_late = threading.Timer(SECONDS, demo.kill)
-    too_late.start()
-    with demo:
-        assert demo.stdout is not None
+class Demo:
+    """A running demo, which is ended hard if it takes too long."""
+
+    def __init__(self) -> None:
+        self._mark = Mark()
+        self._process = subprocess.Popen(
+            [PROGRAMS / "kaspar", "demo"],
+            env=self._mark.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._too_late = threading.Timer(SECONDS, self._process.kill)
+        self._too_late.start()
+
+    def interrupt_after(self, *patterns: str) -> str:
+        """Ctrl-C as soon as all of these are shown. Returns all that it has shown when it has ended cleanly."""
         shown: list[str] = []
-        for line in demo.stdout:  # ends with the demo
-            shown.append(line)
-            if re.search(r"window from [\d:]+: [\d,]+ views of \d+ pages", line):
-                break
-        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to all of them
-        rest, errors = demo.communicate(timeout=SECONDS)
-    too_late.cancel()
-    everything = "".join(shown) + rest
-    assert demo.returncode == 0, everything + errors
-    ended = re.search(r"([\d,]+) records produced, ([\d,]+) counted by Spark\. Goodbye\.", everything)
-    assert ended is not None, everything
-    produced, counted = (int(number.replace(",", "")) for number in ended.groups())
-    assert 0 < counted <= produced
-    assert mark.processes() == []
+        missing = set(patterns)
+        with self._process as demo:
+            assert demo.stdout is not None
+            for line in demo.stdout:  # ends with the demo
+                shown.append(line)
+                missing -= {pattern for pattern in missing if re.search(pattern, line)}
+                if not missing:
+                    break
+            os.killpg(demo.pid, signal.SIGINT)  # as a terminal does: to all of them
+            rest, errors = demo.communicate(timeout=SECONDS)
+        self._too_late.cancel()
+        everything = "".join(shown) + rest
+        assert demo.returncode == 0, everything + errors
+        assert missing == set(), everything
+        assert self._mark.processes() == []
+        return everything
+
+
+@pytest.mark.timeout(300)
+def test_demo_shows_results_of_both_programs_and_ends_cleanly_when_interrupted() -> None:
+    shown = Demo().interrupt_after(
+        r"stock-statistics .* rows/s .* lag .* [A-Z]+ \d+ trades from [\d.]+, average [\d.]+",
+        r"click-enrichment .* rows/s .* lag .* user-\d+ .*/[a-z]+",
+    )
+    ended = re.search(r"([\d,]+) events produced, ([\d,]+) trades summarised and ([\d,]+) views enriched", shown)
+    assert ended is not None, shown
+    produced, trades, views = (int(number.replace(",", "")) for number in ended.groups())
+    assert 0 < trades < produced
+    assert views > 0
+
+
+@pytest.mark.timeout(300)
+def test_demo_ends_cleanly_when_interrupted_while_spark_starts() -> None:
+    assert " events produced, 0 trades summarised" in Demo().interrupt_after("Waiting for Spark to start")

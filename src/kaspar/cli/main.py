@@ -38,9 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_stop(commands)
     demo = commands.add_parser(
         "demo",
-        help="start a broker, events and a Spark query, with a live view",
-        description="Start a broker, produce page views to a topic, count them with a Spark query, and show it live. "
-        "All data is temporary. Needs kaspar[tools]; without kaspar[spark] or Java a consumer reads the events.",
+        help="start a broker, events and two streams programs, with a live view",
+        description="Start a broker, produce trades and clicks, process them with two streams programs on Spark, and "
+        "show it live. All data is temporary. Needs kaspar[tools]; without kaspar[streams] or Java a consumer reads "
+        "the events.",
         epilog="Example: kaspar demo --seconds 30 --rate 5000",
     )
     demo.add_argument(
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         type=float,
         help="end after this time, counted from when everything is up (default: run until Ctrl-C)",
     )
-    demo.add_argument("--rate", type=int, default=2_000, help="records per second to produce (default: %(default)s)")
+    demo.add_argument("--rate", type=int, default=500, help="events per second to produce (default: %(default)s)")
     demo.add_argument("--without-spark", action="store_true", help="read the events with a consumer instead of Spark")
     _add_compact(commands)
     add_spark(commands)
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "stop":
         return run_stop(arguments)
     if arguments.command == "demo":
-        from kaspar.cli.demo import run_demo
+        from kaspar.demo.run import run_demo
 
         return run_demo(seconds=arguments.seconds, rate=arguments.rate, with_spark=not arguments.without_spark)
     if arguments.command == "compact":

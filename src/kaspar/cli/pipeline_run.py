@@ -48,7 +48,7 @@ def add_run(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     run.add_argument(
         "--master",
         metavar="URL",
-        help="Spark master (default: as before in this folder, or $KASPAR_SPARK_MASTER, or local[*])",
+        help="Spark master (default: as before in this folder, or $KASPAR_SPARK_MASTER, or all cores)",
     )
     run.add_argument(
         "--conf",

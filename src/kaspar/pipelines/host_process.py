@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,14 +19,14 @@ from kaspar.base.processes import ProcessId
 from kaspar.pipelines.ambient import begin_hosting
 from kaspar.pipelines.control import ControlServer
 from kaspar.pipelines.exit_codes import RENEWED, SESSION_LOST
-from kaspar.pipelines.folder import Folder, RunningHost
+from kaspar.pipelines.folder import Folder, RunningHost, SessionPlan
 from kaspar.pipelines.host import Host
 from kaspar.pipelines.hosted import HostContext
 from kaspar.pipelines.modules import ModulesBeside
 from kaspar.pipelines.output import route_output
 from kaspar.pipelines.pipeline import STOP_TIMEOUT_S
 from kaspar.pipelines.programs import Loader
-from kaspar.pipelines.sessions import let_workers_import_from, new_session
+from kaspar.pipelines.sessions import MASTER_VARIABLE, let_workers_import_from, new_session
 from kaspar.supervisor.signals import Signals
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 log = get_log(__name__)
 
+_MASTER: Final = "local[*,4]"
+"""All cores of this machine, and as on a cluster a task may fail three times before its batch does."""
 _SHARED_SESSION: Final = {
     # So that a small micro-batch of one pipeline does not wait for all tasks of another's.
     "spark.scheduler.mode": "FAIR",
@@ -69,7 +70,8 @@ def _start_session(folder: Folder, host: Host) -> "Jvm":
     modules = ModulesBeside(folder.modules)
     let_workers_import_from(folder.modules)
     plan = folder.session()
-    session = new_session("kaspar pipelines", replace(plan, config={**_SHARED_SESSION, **plan.config}))
+    master = plan.master or os.environ.get(MASTER_VARIABLE) or _MASTER
+    session = new_session("kaspar pipelines", SessionPlan(master, {**_SHARED_SESSION, **plan.config}))
     jvm = Jvm(session)
     folder.write_host(RunningHost(ProcessId.of(os.getpid()), jvm.id))
     host.begin(HostContext(folder, session, Loader(modules), jvm.problem, host.notify, host.renew))

@@ -110,12 +110,13 @@ class Supervisor:
             raise KasparError(f"{self._problem(how)} (log: {self._folder.host_log})")
         delay_s = self._back_off.next_delay_s(lived_s=now - self._started_at)
         self._starts_at = now + delay_s
-        self._record(self._problem(how))
+        problem = self._problem(how)
+        self._record(problem)
         self.statuses = [
             status if status.state in (State.STOPPED, State.FINISHED) else replace(status, state=State.RESTARTING)
             for status in self.statuses
         ]
-        self._output.say(f"The host {how} and starts again in {delay_s:g} s (log: {self._folder.host_log}).")
+        self._output.say(f"All pipelines start again in {delay_s:g} s, since {problem} (log: {self._folder.host_log}).")
 
     def _problem(self, how: str) -> str:
         """Why the host has ended: its last words, if these are a sentence for people."""

@@ -16,7 +16,8 @@ from tests.spark.conftest import SESSION
 
 COUNTING = Path(__file__).with_name("counting.py")
 KASPAR = [sys.executable, "-m", "kaspar.cli.main"]
-SECONDS = 60.0
+SECONDS = 100.0
+"""Each host starts a JVM, which takes long where the machine is busy."""
 
 
 def wait_until(holds: Callable[[], bool], what: str, show: Callable[[], object] = str) -> None:

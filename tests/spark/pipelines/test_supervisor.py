@@ -1,7 +1,11 @@
-"""Pipelines under one supervisor, in the order of its life: they share a session, fail, and survive every kill."""
+"""Pipelines under one supervisor: they share a session, fail, and survive every kill.
+
+All tests have the same supervisor, which is stopped by the last one; each brings it to where it begins.
+"""
 
 import itertools
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,31 +51,43 @@ def supervised(place: Path, program: Path, left: Counts) -> Iterator[Supervised]
         supervisor.stop()
 
 
+def run_right(supervised: Supervised, program: Path, right: Counts) -> "subprocess.CompletedProcess[str]":
+    """Also if it runs, or was stopped."""
+    done = supervised.command("run", str(program), "--name", "right", "--", str(right.folder))
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def test_second_program_joins_the_session_of_the_first(
     supervised: Supervised, program: Path, left: Counts, right: Counts
 ) -> None:
-    done = supervised.command("run", str(program), "--name", "right", "--", str(right.folder))
-    assert done.returncode == 0, done.stderr
+    done = run_right(supervised, program, right)
     assert done.stdout.startswith(f"Given to the supervisor that runs in {supervised.folder.path}: right.")
     left.wait_for_more(supervised.text)
     right.wait_for_more(supervised.text)
-    assert left.lines("session") == right.lines("session")
+    assert left.lines("session")[-1] == right.lines("session")[-1]
     described = supervised.command("describe", "right").stdout
     assert f"counts rows into {right.folder}" in described
     assert "count-right" in described
     assert supervised.statuses()["right"]["progress"]["batch_ms"] > 0
 
 
-def test_failing_query_recovers_and_its_reason_is_shown(supervised: Supervised, left: Counts, right: Counts) -> None:
+def test_failing_query_recovers_and_its_reason_is_shown(
+    supervised: Supervised, program: Path, left: Counts, right: Counts
+) -> None:
+    run_right(supervised, program, right)
+    before = supervised.statuses()
     (left.folder / "fail").touch()
-    wait_until(lambda: supervised.statuses()["left"]["restarts"] == 1, "it has failed", supervised.text)
+    failed = before["left"]["restarts"] + 1
+    wait_until(lambda: bool(supervised.statuses()["left"]["restarts"] == failed), "it has failed", supervised.text)
     left.wait_for_more(supervised.text)
     listed = supervised.statuses()
     assert listed["left"]["reason"] == "ValueError: told to fail in left"
-    assert listed["right"]["restarts"] == 0
+    assert listed["right"]["restarts"] == before["right"]["restarts"]
 
 
-def test_stop_lets_the_micro_batch_finish(supervised: Supervised, right: Counts) -> None:
+def test_stop_lets_the_micro_batch_finish(supervised: Supervised, program: Path, right: Counts) -> None:
+    run_right(supervised, program, right)
     end = right.begin_slow_batch(supervised.text)
     done = supervised.command("stop", "right")
     assert (done.returncode, done.stdout) == (0, "right is stopped.\n"), supervised.text()
@@ -100,8 +116,10 @@ def test_kill_of_the_host(supervised: Supervised, left: Counts) -> None:
 
 
 def test_kill_of_the_supervisor_ends_its_host_and_the_next_one_resumes_what_was_not_stopped(
-    supervised: Supervised, left: Counts, right: Counts
+    supervised: Supervised, program: Path, left: Counts, right: Counts
 ) -> None:
+    run_right(supervised, program, right)
+    assert supervised.command("stop", "right").returncode == 0
     host = supervised.folder.host()
     assert host is not None
     assert host.jvm is not None
@@ -121,12 +139,16 @@ def test_kill_of_the_supervisor_ends_its_host_and_the_next_one_resumes_what_was_
 
 def test_every_micro_batch_was_run_and_in_order(supervised: Supervised, left: Counts) -> None:
     """After all of the above: some were repeated, none was left out."""
+    left.wait_for_more(supervised.text)
     batches = left.ended()
     assert sorted(set(batches)) == list(range(batches[-1] + 1))
     assert all(after in (before, before + 1) for before, after in itertools.pairwise(batches))
 
 
-def test_stopped_pipeline_goes_on_where_it_was(supervised: Supervised, right: Counts) -> None:
+def test_stopped_pipeline_goes_on_where_it_was(supervised: Supervised, program: Path, right: Counts) -> None:
+    run_right(supervised, program, right)
+    right.wait_for_more(supervised.text)
+    assert supervised.command("stop", "right").returncode == 0
     last = right.ended()[-1]
     done = supervised.command("restart", "right")
     assert done.stdout.startswith("right: running"), done.stdout + done.stderr

@@ -24,7 +24,7 @@ WRITTEN = {
     "sensors": "room-temperatures",
     "log_filter": "log-errors",
 }
-SHORT = {"stock_statistics"}  # it has windows, and classes of its own
+SHORT = {"sensors"}  # it has windows, and classes of its own
 SECONDS = 180.0
 
 pytestmark = pytest.mark.timeout(300)

@@ -112,7 +112,10 @@ def test_host_that_ends_is_started_again_and_the_reason_recorded(folder: Folder)
             assert time.monotonic() < until
             time.sleep(0.01)
 
-    steps = [("Spark is ready", (folder.path / "end").touch), ("ended with exit code 70 and starts again", look)]
+    steps = [
+        ("Spark is ready", (folder.path / "end").touch),
+        ("start again in 0.5 s, since the host ended with exit code 70", look),
+    ]
     thread = After(said, steps)
     assert supervisor(folder, said, exit_code=70).run() == 0
     thread.join()
@@ -126,7 +129,7 @@ def test_host_that_asks_for_another_process_gets_it_at_once(folder: Folder) -> N
     thread = After(said, steps)
     supervisor(folder, said, exit_code=RENEWED).run()
     thread.join()
-    assert not any("starts again in" in line for line in said.lines)
+    assert not any("start again in" in line for line in said.lines)
 
 
 def test_supervisor_ends_when_all_programs_have_finished(folder: Folder) -> None:

@@ -1,5 +1,6 @@
 """The Processor API: stores, forwarding, and schedules by stream time and by the wall clock."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -119,10 +120,10 @@ def test_punctuations_are_called_in_the_order_in_which_they_are_due() -> None:
         def init(self, context: ProcessorContext) -> None:
             super().init(context)
             for interval in (10, 7):
-                context.schedule(interval, PunctuationType.STREAM_TIME, lambda now, name=str(interval): self.tick(name))
+                context.schedule(interval, PunctuationType.STREAM_TIME, partial(self.tick, str(interval)))
 
-        def tick(self, name: str) -> None:
-            self.context.forward(Record("tick", name, 0))
+        def tick(self, name: str, now: int) -> None:
+            self.context.forward(Record("tick", name, now))
 
         def process(self, record: Record) -> None:
             pass

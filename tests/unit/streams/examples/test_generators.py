@@ -1,11 +1,12 @@
 """The events of the examples: the same for the same seed, in the order of arrival, and as lively as they claim."""
 
 import json
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
-from examples.streams.generators import Event, Generator, clicks, lines, log_lines, purchases, readings, trades
+from examples.streams.generators import lines, log_lines, purchases, readings
+from kaspar.demo.events import Event, Generator, clicks, trades
 
 START_MS = 1_700_000_000_000
 EVERY = [lines, trades, clicks, purchases, readings, log_lines]
@@ -44,13 +45,31 @@ def test_news_moves_the_price_of_a_stock() -> None:
     assert max(changes) > 0.01
 
 
+def test_prices_move_as_far_in_a_second_at_any_rate() -> None:
+    def typical_change(rate: float) -> float:
+        last: dict[str | None, list[float]] = {}
+        for _, symbol, value, timestamp in some(trades, int(rate * 60), rate=rate):
+            seconds = last.setdefault(symbol, [])
+            if len(seconds) <= (timestamp - START_MS) // 1000:
+                seconds.append(json.loads(value or "")["ask"])
+        changes = [abs(later / sooner - 1) for asks in last.values() for sooner, later in pairwise(asks)]
+        return sum(changes) / len(changes)
+
+    assert 0.5 < typical_change(50.0) / typical_change(1000.0) < 2
+
+
+def test_a_user_clicks_as_often_at_any_rate() -> None:
+    users = [len({key for topic, key, *_ in some(clicks, rate=rate) if topic == "profiles"}) for rate in (50.0, 250.0)]
+    assert users == [180, 900]
+
+
 def test_profiles_come_before_everything_else_but_some_users_have_none() -> None:
     events = some(clicks)
-    with_profile = {key for topic, key, *_ in events[:36] if topic == "profiles"}
+    with_profile = {key for topic, key, *_ in events[:180] if topic == "profiles"}
     users = {key for topic, key, *_ in events if topic == "page-views"}
-    assert len(with_profile) == 36
-    assert len(users - with_profile) == 4
-    assert any(topic == "profiles" for topic, *_ in events[36:])
+    assert len(with_profile) == 180
+    assert len(users - with_profile) == 20
+    assert any(topic == "profiles" for topic, *_ in events[180:])
 
 
 def test_readings_arrive_out_of_order_and_some_much_too_late() -> None:

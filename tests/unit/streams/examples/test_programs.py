@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 
-from examples.streams import (
-    click_enrichment,
-    generators,
-    log_filter,
-    sensors,
-    stock_statistics,
-    top_ten,
-    word_count,
-)
-from examples.streams.generators import Event, Generator
+from examples.streams import generators, log_filter, sensors, top_ten, word_count
+from kaspar.demo import click_enrichment, stock_statistics
+from kaspar.demo import events as demo_events
+from kaspar.demo.events import Event, Generator
 from kaspar.streams import Topology, TopologyTestDriver, serdes
 from kaspar.streams.windows import Window, Windowed
 
@@ -48,7 +42,7 @@ def test_words_are_counted() -> None:
 
 
 def test_trades_are_summarised_in_five_second_windows_every_second() -> None:
-    given = events(generators.trades)
+    given = events(demo_events.trades)
     with driver_after(stock_statistics.topology(), given) as driver:
         results = dict(windowed_results(driver, "stock-statistics", 5000))
     asks: dict[Windowed[str], list[float]] = defaultdict(list)
@@ -64,7 +58,7 @@ def test_trades_are_summarised_in_five_second_windows_every_second() -> None:
 
 
 def test_views_are_joined_with_profiles_and_earlier_searches() -> None:
-    given = events(generators.clicks)
+    given = events(demo_events.clicks)
     with driver_after(click_enrichment.topology(), given) as driver:
         output = driver.create_output_topic("enriched-views", value_serde=serdes.json())
         written = output.read_key_values_to_list()

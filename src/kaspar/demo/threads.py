@@ -1,30 +1,12 @@
-"""What the demo's threads share: the topic, their figures, and how they end."""
+"""How the demo's threads end."""
 
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 from kaspar.base.errors import KasparError
-
-TOPIC = "page-views"
-PARTITIONS = 4
-
-
-@dataclass
-class Figures:
-    """What the threads have done so far; the view shows it."""
-
-    produced: int = 0
-    consumed: int = 0
-    consumed_how: str = "consumed"
-    end_offsets: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
-    read_offsets: list[int] = field(default_factory=lambda: [0] * PARTITIONS)
-    latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=2_000))
-    last_value: str = ""
 
 
 class Worker:
