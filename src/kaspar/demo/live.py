@@ -34,61 +34,84 @@ def show_programs(bootstrap: str, stored: Counter[str], stop: threading.Event, s
     stocks, views = Stocks(), Views()
     with tempfile.TemporaryDirectory(prefix="kaspar-demo-") as folder:
         programs = Programs(bootstrap, Path(folder))
+        live = LiveView(programs, stocks, views, stored, screen)
         try:
             with Worker(stop, _read, bootstrap, stop, stocks, views):
-                _show_start(programs, stocks, views, stored, stop, screen)
-                _show(programs, stocks, views, stored, screen)
+                live.show_start(stop)
+                live.show()
         finally:
             programs.stop()
-    return f"{stocks.trades:,} trades summarised and {views.results:,} views enriched, each exactly once"
+    return f"{stocks.trades:,} trades summarised and {views.results:,} views enriched, with exactly_once_v2"
 
 
 # --- the screen -------------------------------------------------------------------------------------------------------
 
 
-def _show_start(
-    programs: Programs, stocks: Stocks, views: Views, stored: Counter[str], stop: threading.Event, screen: Screen
-) -> None:
-    """Until both programs have results."""
-    started = time.monotonic()
-    while not (stocks.results and views.results):
-        programs.check()
-        waiting_for = programs.waiting_for or "the first results"
-        waiting = f"Waiting for {waiting_for}"
-        spent = f"{waiting}: {time.monotonic() - started:.0f} s (10 to 20 s in all on a quiet machine)."
-        screen.draw([Heading(spent), *(f"  {count:>9,} {topic}" for topic, count in sorted(stored.items()))], waiting)
-        if stop.wait(_REDRAW_S):
-            return
+class LiveView:
+    def __init__(self, programs: Programs, stocks: Stocks, views: Views, stored: Counter[str], screen: Screen) -> None:
+        self._programs = programs
+        self._stocks = stocks
+        self._views = views
+        self._stored = stored
+        self._screen = screen
 
+    def show_start(self, stop: threading.Event) -> None:
+        """Until both programs have results. What the first of them has is shown at once."""
+        started = time.monotonic()
+        while not (self._stocks.results and self._views.results):
+            self._programs.check()
+            waiting = f"Waiting for {self._programs.waiting_for or 'the first results'}"
+            spent = f"{waiting}: {time.monotonic() - started:.0f} s (10 to 20 s in all on a quiet machine)."
+            if self._stocks.results or self._views.results:
+                self._screen.draw(self._lines(spent), waiting)
+            else:
+                events = [f"  {count:>9,} {topic}" for topic, count in sorted(self._stored.items())]
+                self._screen.draw([Heading(spent), *events], waiting)
+            if stop.wait(_REDRAW_S):
+                return
 
-def _show(programs: Programs, stocks: Stocks, views: Views, stored: Counter[str], screen: Screen) -> None:
-    before = stored.total()
-    for _ in screen.ticks():
-        programs.check()
-        rate, before = stored.total() - before, stored.total()
-        events = f"{rate:,} events/s into {', '.join(sorted(stored))}; {before:,} so far"
-        of_stocks, of_clicks = _figures(programs.stocks, stocks.delays), _figures(programs.clicks, views.delays)
-        columns = _columns("user", "name", "city", "page", "searched for")
-        upper = [events, "", Heading(of_stocks), *_table_of_stocks(stocks), "", Heading(of_clicks), columns]
+    def show(self) -> None:
+        """Until the time is up or the demo is stopped."""
+        before = self._stored.total()
+        for _ in self._screen.ticks():
+            self._programs.check()
+            rate, before = self._stored.total() - before, self._stored.total()
+            events = f"{rate:,} events/s into {', '.join(sorted(self._stored))}; {before:,} so far"
+            self._screen.draw(self._lines(events), self._in_two_lines())
+
+    def _lines(self, headline: str) -> list[str]:
+        upper = [
+            headline,
+            "",
+            Heading(_figures(self._programs.stocks, self._stocks.delays)),
+            *_table_of_stocks(self._stocks),
+            "",
+            Heading(_figures(self._programs.clicks, self._views.delays)),
+            _columns("user", "name", "city", "page", "searched for"),
+        ]
         lower = ["", _NEXT]
-        fitting = max(1, min(_MOST_VIEWS, screen.rows - len(upper) - len(lower)))
-        last = list(views.last)[-fitting:]
-        screen.draw(
-            [*upper, *map(_line_of_view, last), *lower],
-            f"{of_stocks}   {_busiest_stock(stocks)}\n{of_clicks} {_line_of_view(last[-1])}",
-        )
+        fitting = max(1, min(_MOST_VIEWS, self._screen.rows - len(upper) - len(lower)))
+        return [*upper, *map(_line_of_view, list(self._views.last)[-fitting:]), *lower]
+
+    def _in_two_lines(self) -> str:
+        of_stocks = _figures(self._programs.stocks, self._stocks.delays)
+        of_clicks = _figures(self._programs.clicks, self._views.delays)
+        last_view = _line_of_view(self._views.last[-1])
+        return f"{of_stocks}   {_busiest_stock(self._stocks)}\n{of_clicks} {last_view}"
 
 
 def _figures(program: KafkaStreams, delays: Delays) -> str:
     name = program.config.application_id
     if program.state is State.RESTARTING:
         return f"{name}   is started again: {program.problem}"
+    age_ms = delays.middle_ms
+    if age_ms is None:
+        return f"{name}   has no results yet"
     progress = program.metrics()
     rate = progress.input_rows_per_second or progress.processed_rows_per_second or 0
-    age_ms = delays.middle_ms
     return (
         f"{name}   {rate:>5,.0f} rows/s   lag {progress.lag or 0:>5,}   "
-        f"batch {progress.batch_ms or 0:>5,} ms   latency {(age_ms or 0) / 1000:.1f} s"
+        f"batch {progress.batch_ms or 0:>5,} ms   latency {age_ms / 1000:.1f} s"
     )
 
 
