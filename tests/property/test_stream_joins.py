@@ -61,7 +61,7 @@ class Program:
         return results
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(seed=SEEDS, kind=st.sampled_from(KINDS), unit=st.sampled_from(UNITS))
 def test_a_join_emits_what_the_model_does_record_by_record(seed: int, kind: str, unit: int) -> None:
     rng = Random(seed)
@@ -75,6 +75,7 @@ def test_a_join_emits_what_the_model_does_record_by_record(seed: int, kind: str,
         assert sorted(Arrival(*each) for store in waiting for each in store.all()) == sorted(model.waiting)
 
 
+@settings(deadline=None)
 @given(seed=SEEDS, kind=st.sampled_from(KINDS))
 def test_records_in_order_meet_all_partners_and_are_alone_only_without(seed: int, kind: str) -> None:
     """What a join means, apart from how and when: each pair once, and what has no partner once."""
@@ -131,6 +132,7 @@ class Batches:
         return results
 
 
+@settings(deadline=None)
 @given(seed=SEEDS, kind=st.sampled_from(KINDS), unit=st.sampled_from(UNITS))
 def test_results_do_not_depend_on_where_batches_end(seed: int, kind: str, unit: int) -> None:
     """But when a record without partner is emitted does: a batch begins with a look. So records are in order here."""

@@ -10,6 +10,7 @@ Every record is processed at once, with all that follows from it, as one partiti
 which each record is a micro-batch of its own: every update is emitted.
 """
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -38,7 +39,9 @@ class TopologyTestDriver:
         self._written: dict[str, deque[Output]] = {}
         self._sequence: list[tuple[str, Output]] = []
         self._offsets: Counter[str] = Counter()
-        self._waiting: deque[tuple[str, Output]] = deque()
+        self._waiting: dict[str, deque[tuple[int, Output]]] = {}
+        """By topic: records that are not processed yet, each with the number of its arrival."""
+        self._arrivals = itertools.count()
         self._global_tables = {topic: table for table in topology.global_tables for topic in table.source.topics}
         self._global_stores = open_stores(
             (table.store for table in topology.global_tables), self.settings, {}, lambda spec: OverlayStore(None)
@@ -80,7 +83,7 @@ class TopologyTestDriver:
         headers: Headers | None = None,
     ) -> None:
         """Process a record of bytes, and everything that it leads to."""
-        self._waiting.append((topic, (key, value, timestamp, headers, None)))
+        self._enqueue(topic, (key, value, timestamp, headers, None))
         self._drain()
 
     @property
@@ -122,16 +125,32 @@ class TopologyTestDriver:
             self._sequence.append((topic, output))
             self._written.setdefault(topic, deque()).append(output)
             if topic in self._by_topic or topic in self._global_tables:
-                self._waiting.append((topic, output))
+                self._enqueue(topic, output)
 
         return write
 
     def partition_count(self, topic: str) -> int:
         return 1
 
+    def _enqueue(self, topic: str, output: Output) -> None:
+        self._waiting.setdefault(topic, deque()).append((next(self._arrivals), output))
+
+    def _next(self) -> tuple[str, Output]:
+        """The earliest of the first records of all topics, as a task of Kafka chooses it (PartitionGroup)."""
+
+        def time_and_arrival(topic: str) -> tuple[int, int]:
+            arrival, (_, _, timestamp, _, _) = self._waiting[topic][0]
+            return timestamp, arrival
+
+        topic = min(self._waiting, key=time_and_arrival)
+        _, output = self._waiting[topic].popleft()
+        if not self._waiting[topic]:
+            del self._waiting[topic]
+        return topic, output
+
     def _drain(self) -> None:
         while self._waiting:
-            topic, (key, value, timestamp, headers, _) = self._waiting.popleft()
+            topic, (key, value, timestamp, headers, _) = self._next()
             offset = self._offsets[topic]
             self._offsets[topic] += 1
             if topic in self._global_tables:

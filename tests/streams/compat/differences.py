@@ -25,16 +25,7 @@ WITH_ROCKSDB: Mapping[str, str] = {
     "session-on-close": "Final results of sessions with the same end are ordered by their starts and keys, as they "
     "are in Kafka's default store, and not by keys and starts as in its store in memory.",
 }
-"""Topologies for which Kafka Streams has its default stores, and why. For the others its stores in memory do, which are
-created much faster."""
-STREAM_TIME_OF_NULL_VALUES = (
-    "A record without value leaves the stream time of a window store as it is. In Kafka's store in memory it advances, "
-    "and records that are late then are not found by the join."
-)
-OPERATORS_WITH_ROCKSDB: Mapping[str, str] = dict.fromkeys(
-    ("self-join", "self-outer-join", "stream-join", "stream-left-join", "stream-outer-join"), STREAM_TIME_OF_NULL_VALUES
-)
-"""The same for all topologies with one of these operators in their names."""
+"""Topologies for which Kafka Streams has its default stores, and why. For the others stores in memory do."""
 LAST_VALUES_ONLY: Mapping[str, str] = {
     "session-table-group-by-key": "A cache merges the removal of a session and its new value; without one the first "
     "difference of WITH_CACHE shows.",
@@ -49,5 +40,4 @@ def cache_for(topology: str) -> int:
 
 def stores_for(topology: str) -> str:
     """The name of Kafka's stores."""
-    needs_rocksdb = topology in WITH_ROCKSDB or any(operator in topology for operator in OPERATORS_WITH_ROCKSDB)
-    return "RocksDB" if needs_rocksdb else "InMemory"
+    return "RocksDB" if topology in WITH_ROCKSDB else "InMemory"

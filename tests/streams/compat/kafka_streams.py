@@ -27,7 +27,7 @@ class Job:
     input: str
     steps: Steps = field(repr=False)
     stores: str = "InMemory"
-    """Or RocksDB: the names of Kafka's suppliers of stores."""
+    """Or RocksDB."""
     cache: int = 0
     """The size of Kafka's cache, in bytes."""
 

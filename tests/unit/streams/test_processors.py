@@ -1,5 +1,6 @@
 """The Processor API: stores, forwarding, and schedules by stream time and by the wall clock."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -130,6 +131,27 @@ def test_stream_time_punctuation_is_aligned_and_skips_what_it_missed() -> None:
         for timestamp in (3, 9, 10, 12, 45, 44, 49, 50):
             source.pipe_input("a", "x", timestamp)
         assert ticks(driver) == ["3", "10", "45", "50"]
+
+
+def test_punctuations_are_called_in_the_order_in_which_they_are_due() -> None:
+    class Both(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            for interval in (10, 7):
+                context.schedule(interval, PunctuationType.STREAM_TIME, partial(self.tick, str(interval)))
+
+        def tick(self, name: str, now: int) -> None:
+            self.context.forward(Record("tick", name, now))
+
+        def process(self, record: Record) -> None:
+            pass
+
+    builder = StreamsBuilder()
+    builder.stream("in").process(Both).to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        for timestamp in (0, 30):
+            driver.create_input_topic("in").pipe_input("a", "x", timestamp)
+        assert ticks(driver) == ["10", "7", "7", "10"]
 
 
 def test_wall_clock_punctuation_needs_no_records() -> None:

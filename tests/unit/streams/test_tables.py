@@ -147,6 +147,18 @@ def test_a_stream_becomes_a_table() -> None:
         assert [(key, value.value) for key, value in driver.store("last").all()] == [("a", "y")]
 
 
+def test_a_stream_that_becomes_a_table_without_name_is_kept_only_if_somebody_needs_it() -> None:
+    builder = StreamsBuilder()
+    table = builder.stream("in").to_table()
+    table.to_stream().to("out")
+    assert store_names(builder.build()) == []
+
+    builder = StreamsBuilder()
+    table = builder.stream("in").to_table()
+    table.group_by(lambda key, value: (value, key)).count("counts").to_stream().to("out")
+    assert len(store_names(builder.build())) == 2
+
+
 class _WithLength(ValueTransformer):
     def transform(self, key: str, value: str | None) -> str | None:
         return None if value is None else f"{value}:{len(value)}"

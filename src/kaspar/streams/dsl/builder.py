@@ -7,6 +7,7 @@ from kaspar.streams.dsl.kstream import KStream
 from kaspar.streams.dsl.ktable import GlobalKTable, KTable
 from kaspar.streams.dsl.materialized import Materialized
 from kaspar.streams.errors import TopologyError
+from kaspar.streams.operators.stateless import relax_null_keys
 from kaspar.streams.operators.tables import TableSource
 from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.spec import StoreSpec
@@ -91,7 +92,7 @@ class StreamsBuilder:
         table = TableSource(
             graph.new_name("KTABLE-SOURCE-", name),
             spec.name,
-            lambda node: void(graph.add_store(spec, [node])),
+            lambda node: graph.add_store(spec, [node]),
             stored=store is not None,
         )
         table.input_serdes = key_serde, value_serde
@@ -130,11 +131,8 @@ class StreamsBuilder:
 
     def build(self) -> Topology:
         """The finished topology. Raises TopologyError if it cannot be run."""
+        relax_null_keys(self._graph.nodes.values())
         return Topology(self._graph)
-
-
-def void(value: object) -> None:
-    """For callbacks whose result is of no interest."""
 
 
 def _check_reset(offset_reset: str | None) -> None:

@@ -7,7 +7,7 @@ from kaspar.streams.dsl.materialized import Materialized
 from kaspar.streams.errors import TopologyError
 from kaspar.streams.operators import stateless
 from kaspar.streams.operators.processors import Processor, ProcessorNode
-from kaspar.streams.operators.tables import StreamToTable
+from kaspar.streams.operators.tables import TableSource
 from kaspar.streams.operators.windowed_keys import partitioner_of
 from kaspar.streams.serdes import Serde
 from kaspar.streams.topology.endpoints import Repartition, Sink, StreamPartitioner, TopicNameExtractor
@@ -201,10 +201,10 @@ class KStream:
         source = KStream(
             self.graph, self.node, given.key_serde, given.value_serde, needs_repartition=self.needs_repartition
         ).repartitioned(step)
-        node = StreamToTable(step, spec.name)
+        graph = self.graph
+        node = TableSource(step, spec.name, lambda node: graph.add_store(spec, [node]), stored=store is not None)
         node.input_serdes = given.key_serde, given.value_serde
-        self.graph.add(node, [source.node])
-        self.graph.add_store(spec, [node])
+        graph.add(node, [source.node])
         return KTable(self.graph, node, given.key_serde, given.value_serde)
 
     # --- joins --------------------------------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def _as_table(graph: Graph, step: ResolveResponse, given: Materialized, name: st
     result = TableSource(
         graph.new_name("KTABLE-FK-JOIN-OUTPUT-", name, _suffix(name, "-result")),
         spec.name,
-        lambda node: _void(graph.add_store(spec, [node])),
+        lambda node: graph.add_store(spec, [node]),
         stored=given.name is not None,
     )
     graph.add(result, [step])
@@ -200,7 +200,3 @@ def _check(table: KTable, other: KTable, joiner: Callable[..., Any]) -> None:
 
 def _suffix(name: str | None, suffix: str) -> str:
     return "" if name is None else suffix
-
-
-def _void(value: object) -> None:
-    """For a callback whose result is of no interest."""

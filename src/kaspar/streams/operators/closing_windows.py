@@ -17,8 +17,8 @@ _START: Final = struct.Struct(">q")
 
 
 class ClosingWindows:
-    """The open windows of a step. In the store, the key of an entry is the record's key and then the window's start.
-    Windows that end at the same time are thereby in the order of Kafka's stores in memory."""
+    """The open windows of a step. In the store, the key of an entry is the window's start and then the record's key:
+    windows that end at the same time are in the order of Kafka's default stores (TimeFirstSessionKeySchema)."""
 
     def __init__(self, store: TimeOrderedStore, result_of: Getter, forward: Receiver) -> None:
         self._store = store
@@ -39,9 +39,8 @@ class ClosingWindows:
         store = self._store
         while (first := store.first()) is not None and first[0] <= last_end:
             end, raw_key = first
-            key = store.key_serde.deserialize(self._topic, raw_key[: -_START.size])
-            (start,) = _START.unpack(raw_key[-_START.size :])
-            windowed = Windowed(key, Window(start, end))
+            key = store.key_serde.deserialize(self._topic, raw_key[_START.size :])
+            windowed = Windowed(key, Window(_START.unpack_from(raw_key)[0], end))
             result = self._result_of(windowed)
             if result is not None:
                 self._forward(windowed, (result.value, None), result.timestamp)
@@ -50,4 +49,4 @@ class ClosingWindows:
     def _raw_key(self, key: Any, window: Window) -> bytes:
         raw_key = self._store.key_serde.serialize(self._topic, key)
         assert raw_key is not None, "records without key have no windows"
-        return raw_key + _START.pack(window.start)
+        return _START.pack(window.start) + raw_key

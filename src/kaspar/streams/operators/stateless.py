@@ -1,6 +1,6 @@
 """Operators that look at one record at a time (KStreamMap, KStreamFilter, KStreamBranch and others)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from kaspar.streams.topology.context import TaskContext
@@ -147,11 +147,29 @@ class Branch(Node):
 
 
 class DropNullKeys(Node):
-    """Before a re-partitioning: what has no key belongs to no group (as the filter that Kafka puts there)."""
+    """Before a re-partitioning: what has no key belongs to no group (as the filter that Kafka puts there). It passes
+    all records if there is a step behind it that has results for them (NodesWithRelaxedNullKeyJoinDownstream)."""
+
+    is_relaxed = False
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        if self.is_relaxed:
+            return forward
+
         def receive(key: Any, value: Any, timestamp: int) -> None:
             if key is not None:
                 forward(key, value, timestamp)
 
         return receive
+
+
+def relax_null_keys(nodes: Iterable[Node]) -> None:
+    for node in nodes:
+        if isinstance(node, DropNullKeys):
+            node.is_relaxed = any(behind.joins_null_keys for behind in _all_behind(node))
+
+
+def _all_behind(node: Node) -> Iterator[Node]:
+    for child in node.children:
+        yield child
+        yield from _all_behind(child)

@@ -67,7 +67,7 @@ class StreamJoin(Node):
         self.with_key = with_key
         self.windows = windows
         self.is_left = is_left
-        self.keeps_unmatched = keeps_unmatched
+        self.keeps_unmatched = self.joins_null_keys = keeps_unmatched
         self.other_store = other_store
         self.waiting_store = waiting_store
         self.time_name = time_name

@@ -23,7 +23,7 @@ class StreamTableJoin(Node):
         self.table = table
         self.joiner = joiner
         self.with_key = with_key
-        self.keeps_unmatched = keeps_unmatched
+        self.keeps_unmatched = self.joins_null_keys = keeps_unmatched
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         get, keeps_unmatched = self.table.getter(context), self.keeps_unmatched
@@ -62,7 +62,7 @@ class StreamGlobalTableJoin(Node):
         self.key_selector = key_selector
         self.joiner = joiner
         self.with_key = with_key
-        self.keeps_unmatched = keeps_unmatched
+        self.keeps_unmatched = self.joins_null_keys = keeps_unmatched
 
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         get: Getter = context.store(self.global_store).get

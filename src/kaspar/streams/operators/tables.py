@@ -58,12 +58,12 @@ class StoreTable(TableNode):
 
 
 class TableSource(TableNode):
-    """A topic as a table (KTableSource). It gets its store when somebody needs it."""
+    """A topic or a stream as a table (KTableSource). It gets its store when somebody needs it."""
 
-    def __init__(self, name: str, store: str, add_store: Callable[["TableSource"], None], *, stored: bool) -> None:
+    def __init__(self, name: str, store: str, add_store: Callable[["TableSource"], object], *, stored: bool) -> None:
         super().__init__(name)
         self.store = store
-        self._add_store: Callable[[TableSource], None] | None = add_store
+        self._add_store: Callable[[TableSource], object] | None = add_store
         if stored:
             self.materialize()
 
@@ -117,13 +117,6 @@ def storing_receiver(context: TaskContext, name: str, forward: Receiver, *, send
         forward(key, (value, None if found is None else found[0]), timestamp)
 
     return receive
-
-
-class StreamToTable(StoreTable):
-    """A stream as a table (KStream.toTable), which Kafka keeps with a KTableSource of its own."""
-
-    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        return storing_receiver(context, self.store, forward, sends_old=self.sends_old_values)
 
 
 class DerivedTable(TableNode):

@@ -20,6 +20,8 @@ class Node:
 
     needs_task = False
     """Whether it must run where its key's state is, although it has no store of its own."""
+    joins_null_keys = False
+    """Whether it has results for records without key: left and outer joins of streams (KIP-962)."""
 
     def __init__(self, name: str, *, stores: Sequence[str] = ()) -> None:
         self.name = name

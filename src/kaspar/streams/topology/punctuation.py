@@ -76,7 +76,8 @@ class Punctuations:
 
 
 def _call_due(schedules: list[Schedule], now: int) -> None:
-    for schedule in list(schedules):
+    """In the order in which they are due (PunctuationQueue)."""
+    for schedule in sorted(schedules, key=lambda each: each.next_time.now):
         if not schedule.is_cancelled and schedule.next_time.now <= now:
             schedule.call(now)
     schedules[:] = [each for each in schedules if not each.is_cancelled]

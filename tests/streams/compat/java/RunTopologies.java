@@ -22,6 +22,7 @@ import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.TestInputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
+import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.test.TestRecord;
 
 /**
@@ -33,7 +34,6 @@ import org.apache.kafka.streams.test.TestRecord;
 public final class RunTopologies {
     private static final String UNTHROTTLED_FINAL_RESULTS = "__emit.interval.ms.kstreams.windowed.aggregation__";
     private static final String UNTHROTTLED_OUTER_JOINS = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__";
-    private static final String STORE_SUPPLIERS = "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers$";
     private static final ObjectMapper MAPPER = new ObjectMapper();
 
     private final TopologyTestDriver driver;
@@ -85,7 +85,9 @@ public final class RunTopologies {
         settings.put("state.dir", System.getProperty("java.io.tmpdir"));
         settings.put(UNTHROTTLED_OUTER_JOINS, 0L);
         settings.put(UNTHROTTLED_FINAL_RESULTS, 0L);
-        settings.put("dsl.store.suppliers.class", STORE_SUPPLIERS + stores + "DslStoreSuppliers");
+        settings.put("dsl.store.suppliers.class", stores.equals("RocksDB")
+            ? BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class
+            : StoresInMemory.class);
         return settings;
     }
 

@@ -156,7 +156,8 @@ def test_several_changes_of_a_row_in_one_batch_emit_the_last_one() -> None:
     with TopologyTestDriver(topology) as driver:
         driver.create_input_topic("right").pipe_input("x", "r1", 1)
         driver.create_input_topic("right").pipe_input("y", "r2", 1)
-        driver._waiting.extend([("left", (b"a", b"x1", 2, None, None)), ("left", (b"a", b"y2", 3, None, None))])
+        for value in (b"x1", b"y2"):
+            driver._enqueue("left", (b"a", value, 2, None, None))
         driver._drain()
         assert driver.create_output_topic("out").read_key_values_to_list() == [("a", "y2+r2")]
 

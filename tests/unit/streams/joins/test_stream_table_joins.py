@@ -153,3 +153,15 @@ def test_a_join_with_a_global_table_keeps_the_mark_of_new_keys() -> None:
     assert joined.needs_repartition
     joined.group_by_key().count().to_stream().to("out", value_serde=serdes.json())
     assert run(builder.build(), [("right", "x", "r", 1), ("left", "a", "x1", 1)]).emitted == [("x", "1", 1)]
+
+
+@pytest.mark.parametrize(("method", "joined"), [("join", []), ("left_join", [(None, "x+None")])])
+def test_a_repartitioning_keeps_records_without_key_if_a_left_join_follows(
+    method: str, joined: list[tuple[str | None, str]]
+) -> None:
+    builder = StreamsBuilder()
+    moved = builder.stream("left").repartition()
+    getattr(moved, method)(builder.table("right"), lambda value, other: f"{value}+{other}").to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("left").pipe_input(None, "x")
+        assert driver.create_output_topic("out").read_key_values_to_list() == joined

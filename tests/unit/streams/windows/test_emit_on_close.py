@@ -68,6 +68,12 @@ def test_sessions_close_when_gap_and_grace_are_over() -> None:
     assert on_close(windows, [*records, ("b", "-", 41)]) == [("a", 20, 25, "xy", 25)]
 
 
+def test_sessions_with_the_same_end_are_in_the_order_of_their_starts() -> None:
+    windows = SessionWindows.of_inactivity_gap(10)
+    records = [("b", "1", 15), ("a", "-", 20), ("b", "2", 20), ("c", "-", 90)]
+    assert on_close(windows, records) == [("b", 15, 20, "12", 20), ("a", 20, 20, "-", 20)]
+
+
 def test_merged_sessions_are_not_emitted() -> None:
     windows = SessionWindows.of_inactivity_gap(10)
     records = [("a", "1", 20), ("a", "3", 30), ("a", "2", 25), ("b", "-", 90)]
