@@ -12,13 +12,14 @@ from tests.peers.downloads import require_tool
 from tests.peers.java_program import compiled, platform_jars
 from tests.peers.kafka import LIGHT_JVM
 from tests.streams.compat.generators import AdvanceWallClock, Step, Steps
-from tests.streams.compat.results import Result, Row, StoreRow
+from tests.streams.compat.results import ChangelogRow, Result, Row, StoreRow
 
 SOURCES = sorted((Path(__file__).parent / "java").glob("*.java"))
 RUN_SECONDS = 1_000.0
 IN_MEMORY = Path("/dev/shm")
 """RocksDB writes a file for every record: in memory that takes a tenth of the time."""
 APPLICATION_ID = "compat"
+CHANGELOG = "-changelog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,13 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _from_json(result: dict[str, Any]) -> Result:
+    changelogs: dict[str, dict[bytes, ChangelogRow]] = {}
+    for topic, rows in result.get("topics", {}).items():
+        if topic.endswith(CHANGELOG):
+            last = changelogs.setdefault(topic.removeprefix(f"{APPLICATION_ID}-").removesuffix(CHANGELOG), {})
+            last.update({bytes.fromhex(key): ChangelogRow(_bytes(value), time) for _, key, value, time, _ in rows})
     return Result(
+        changelogs=changelogs,
         description=result.get("description", ""),
         topics={
             topic: [

@@ -7,9 +7,10 @@ from kaspar.streams import StreamsBuilder, TopologyTestDriver, Windowed
 from kaspar.streams.stores.spec import StoreSpec
 from kaspar.streams.stores.time_ordered import TIME_ORDERED
 from kaspar.streams.stores.typed import SessionStore
+from kaspar.streams.topology.open_stores import resolved
 from tests.streams.compat.generators import AdvanceWallClock, Step
 from tests.streams.compat.kafka_streams import APPLICATION_ID, Job
-from tests.streams.compat.results import Result, Row, StoreRow
+from tests.streams.compat.results import ChangelogRow, Result, Row, StoreRow
 from tests.streams.compat.topologies import definition_of
 
 
@@ -28,7 +29,8 @@ def run(job: Job) -> Result:
         specs = [*topology.stores, *(table.store for table in topology.global_tables)]
         named = [spec.name for spec in specs if _is_readable(spec)]
         stores = {name: [_store_row(*entry) for entry in _all(driver.store(name))] for name in named}
-    return Result(topics, stores, topology.describe())
+        changelogs = {spec.name: _changelog(driver, spec) for spec in topology.stores if spec.name in named}
+    return Result(topics, stores, changelogs, topology.describe())
 
 
 def _play(driver: TopologyTestDriver, step: Step) -> None:
@@ -41,6 +43,13 @@ def _play(driver: TopologyTestDriver, step: Step) -> None:
 
 def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
+
+
+def _changelog(driver: TopologyTestDriver, spec: StoreSpec) -> dict[bytes, ChangelogRow]:
+    """The state of a store as the records that a micro-batch writes for it."""
+    spec = resolved(spec, driver.settings)
+    records = [spec.to_changelog(*row) for row in driver.store(spec.name)._store.range(None, None)]
+    return {record.key: ChangelogRow(record.value, record.timestamp) for record in records}
 
 
 def _is_readable(store: StoreSpec) -> bool:

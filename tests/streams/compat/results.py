@@ -25,9 +25,19 @@ class StoreRow(NamedTuple):
     end: int | None = None
 
 
+class ChangelogRow(NamedTuple):
+    """What a changelog topic has for a key at the end."""
+
+    value: bytes | None
+    timestamp: int | None
+    """None where it depends on the micro-batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     topics: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     stores: Mapping[str, Sequence[StoreRow]] = field(default_factory=dict)
+    changelogs: Mapping[str, Mapping[bytes, ChangelogRow]] = field(default_factory=dict)
+    """By the names of stores."""
     description: str = ""
     error: str | None = None
