@@ -10,6 +10,8 @@ What is outdated is found when the folder is opened (outdated.py), and discarded
 name as well: machines of a Spark cluster may still have files of the old name, and processes may have them open.
 """
 
+import errno
+import os
 import shutil
 import uuid
 from collections.abc import Collection, Mapping, Sequence
@@ -22,6 +24,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client.offsets import CommittedOffset
 from kaspar.pipelines.json_files import read_json, write_json
+from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.outdated import Outdated, SubTopologyTopics, is_of_somebody_else, recreated_topics
 
 log = get_log(__name__)
@@ -51,6 +54,18 @@ class RunFolder:
         self.path = path
         self._run = Run("")
 
+    def create(self) -> None:
+        """Raises StreamsError if it cannot be written."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            reason = problem.strerror
+        else:
+            if os.access(self.path, os.W_OK | os.X_OK):
+                return
+            reason = os.strerror(errno.EACCES)
+        raise StreamsError(f"The folder {self.path} cannot be written ({reason}): set state.dir to another one.")
+
     def open(
         self,
         committed: Mapping[TopicPartition, CommittedOffset],
@@ -62,7 +77,7 @@ class RunFolder:
         `committed` are the offsets of the program's group for its source topics. `topic_ids` are those of the topics
         in `topics`, as far as they are known.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.create()
         run = read_json(self._file, Run)
         recreated = frozenset() if run is None else recreated_topics(run.topic_ids, topic_ids)
         if run is None or self._is_over(run, committed):

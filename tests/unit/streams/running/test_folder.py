@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from kaspar.base.ids import TopicPartition
 from kaspar.client.offsets import CommittedOffset
+from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.folder import BatchFacts, RunFolder
 from kaspar.streams.running.outdated import SubTopologyTopics
 
@@ -108,3 +111,9 @@ def test_topic_without_a_known_id_is_taken_to_be_the_same(tmp_path: Path) -> Non
     assert kept(after) == ([0, 1], [0, 1], [0, 1])
     assert opened(tmp_path, {}).state(0) == before.state(0)
     assert opened(tmp_path, {}, app_first_changelog="X").state(0) != before.state(0), "the old id was not forgotten"
+
+
+def test_folder_that_cannot_be_created_is_reported_with_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StreamsError, match=r"file/app cannot be written \(Not a directory\): set state.dir"):
+        RunFolder(tmp_path / "file" / "app").create()
