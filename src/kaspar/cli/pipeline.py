@@ -1,6 +1,7 @@
 """`kaspar pipeline`: runs Spark pipelines under a supervisor, shows them, stops and restarts them."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -61,12 +62,17 @@ def add_pipeline(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run_pipeline(arguments: argparse.Namespace) -> int:
     run: Run = arguments.run
     try:
-        return run(arguments)
+        code = run(arguments)
+        sys.stdout.flush()
+        return code
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _add_list(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -65,6 +65,10 @@ class KafkaStreams:
         finished. What fails after the start is started again."""
         from kaspar.pipelines import run
 
+        try:
+            self.pipeline.check()
+        except KeyboardInterrupt:  # Ctrl-C while it waits for a broker ends it as later
+            return
         with self._page():
             run(self.pipeline, master=self._master(), config=self.config.spark)
 
@@ -139,6 +143,7 @@ class KafkaStreams:
         from kaspar.pipelines.sessions import new_session
 
         try:
+            self.pipeline.check()
             running = SparkContext._active_spark_context
             session = new_session(
                 self.config.application_id, SessionPlan(None if running else self._master(), self.config.spark)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -235,3 +236,12 @@ def test_description_shows_the_last_error_and_the_time_of_events() -> None:
     assert lines[3].split()[0] == "time"
     assert lines[3].endswith("(of events)")
     assert lines[4:] == ["  query      without a name (8a1c): has ended", "  last error boom (1 h 0 min ago)"]
+
+
+def test_reader_of_the_output_may_end_early(folder: Folder) -> None:
+    command = [sys.executable, "-m", "kaspar.cli.main", "pipeline", "list", "--json"]
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        ended = subprocess.run(command, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (1, "")

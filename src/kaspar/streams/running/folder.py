@@ -11,6 +11,8 @@ What is outdated is found when the folder is opened (outdated.py), and discarded
 name as well: machines of a Spark cluster may still have files of the old name, and processes may have them open.
 """
 
+import errno
+import os
 import shutil
 import uuid
 from collections.abc import Collection, Mapping, Sequence
@@ -55,6 +57,18 @@ class RunFolder:
         self.path = path
         self._run = Run("")
 
+    def create(self) -> None:
+        """Raises StreamsError if it cannot be written."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            reason = problem.strerror
+        else:
+            if os.access(self.path, os.W_OK | os.X_OK):
+                return
+            reason = os.strerror(errno.EACCES)
+        raise StreamsError(f"The folder {self.path} cannot be written ({reason}): set state.dir to another one.")
+
     def open(
         self,
         committed: Mapping[TopicPartition, CommittedOffset],
@@ -68,7 +82,7 @@ class RunFolder:
         in `topics`, as far as they are known. `sources` are the topics that each sub-topology reads. Raises
         StreamsError if a changed program reads a topic in another sub-topology than before.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.create()
         run = read_json(self._file, Run)
         recreated = frozenset() if run is None else recreated_topics(run.topic_ids, topic_ids)
         if run is None or self._is_over(run, committed):

@@ -55,6 +55,11 @@ class LocalStore:
     def kind(self) -> str:
         return self.spec.kind.layout(self.spec).partition("/")[0]
 
+    @property
+    def has_windows(self) -> bool:
+        """Windows or sessions."""
+        return bool(self.spec.retention_ms)
+
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, key: Any) -> Any:
@@ -124,5 +129,5 @@ class LocalStore:
             yield stores[self.name]
 
     def _refuse_windows(self, method: str, instead: str) -> None:
-        if self.spec.retention_ms:
+        if self.has_windows:
             raise StreamsError(f"The store {self.name} has windows, and no {method}(): use {instead}().")

@@ -16,7 +16,7 @@ from kaspar.streams.running.local_stores import LocalStore
 from kaspar.streams.running.outdated import SubTopologyTopics, is_of_somebody_else
 from kaspar.streams.running.query import SubTopologyQuery
 from kaspar.streams.running.sources import Sources
-from kaspar.streams.running.topics import TopicPlan, prepare_topics
+from kaspar.streams.running.topics import TopicPlan, check_topics, prepare_topics
 from kaspar.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ class StreamsPipeline:
         self.folder = RunFolder(config.state_dir)
         self._topology = topology
         self._config = config
+
+    def check(self) -> None:
+        """Find what prevents a start, before a Spark session is made, which takes seconds. Raises StreamsError."""
+        self.folder.create()
+        check_topics(self._topology, self._config)
 
     def start(self, session: "SparkSession") -> None:
         from kaspar.spark.running.sessions import register

@@ -48,7 +48,9 @@ def make_app(stores: Stores) -> "Starlette":
         def respond(request: "Request") -> "Response":
             store = stores().get(request.path_params["name"])
             if store is None:
-                return _json({"error": f"There is no store {request.path_params['name']}."}, 404)
+                return _json(
+                    {"error": f"There is no store {request.path_params['name']}: GET /stores lists them."}, 404
+                )
             try:
                 found = find(store, request)
             except BadRequest as problem:
@@ -89,12 +91,14 @@ def _describe(store: LocalStore, request: "Request") -> Any:
 
 
 def _get(store: LocalStore, request: "Request") -> Any:
+    _refuse_windows(store)
     key = _key(store, request)
     found = store.get(key)
     return None if found is None else {"key": _shown(key), **_value(found)}
 
 
 def _range(store: LocalStore, request: "Request") -> Any:
+    _refuse_windows(store)
     query = request.query_params
     first, last = (None if name not in query else _parsed(store, query[name]) for name in ("from", "to"))
     limit = _number(request, "limit", _DEFAULT_LIMIT)
@@ -105,12 +109,19 @@ def _range(store: LocalStore, request: "Request") -> Any:
 
 
 def _windows(store: LocalStore, request: "Request") -> Any:
+    if not store.has_windows:
+        raise StreamsError(f"The store {store.name} has no windows: GET /stores/{store.name}/keys/KEY.")
     key = _key(store, request)
     bounds = {}
     for name, parameter in (("from", "time_from"), ("to", "time_to")):
         if name in request.query_params:
             bounds[parameter] = _number(request, name, 0)
     return [_window(windowed) | _value(value) for windowed, value in store.fetch(key, **bounds)]
+
+
+def _refuse_windows(store: LocalStore) -> None:
+    if store.has_windows:
+        raise StreamsError(f"The store {store.name} has windows: GET /stores/{store.name}/windows/KEY.")
 
 
 # --- keys and values --------------------------------------------------------------------------------------------------

@@ -13,11 +13,14 @@ from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
+from kaspar.base.log import get_log
 from kaspar.client.admin import Admin, NewTopic, TopicDescription, create_topics, describe_topics, list_topics
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.topology.plan import SubTopology, source_topics
 from kaspar.streams.topology.topology import Topology
+
+log = get_log(__name__)
 
 REPARTITION_CONFIG = {
     "cleanup.policy": "delete",
@@ -51,6 +54,29 @@ def prepare_topics(topology: Topology, config: StreamsConfig) -> TopicPlan:
             _add_id(plan, name, each.topic_id)
         _create(admin, plan)
     return plan
+
+
+def check_topics(topology: Topology, config: StreamsConfig) -> None:
+    """Whether the program could start, without creating anything. Raises StreamsError.
+
+    A broker that does not respond is waited for, as by Kafka's clients, and a warning says so at once.
+    """
+    connection = config.connection
+    problems: list[str] = []
+
+    def report(problem: OSError) -> None:
+        if not problems:
+            problems.append(f"No broker responds at {connection.bootstrap_servers} ({problem.strerror or problem})")
+            log.warning(f"{problems[0]}: waiting for one.")
+
+    with Admin(connection.bootstrap_servers, security=connection.security.load(), on_unreachable=report) as admin:
+        try:
+            existing = _existing(admin, topology, config)
+        except Refused as refused:
+            if problems and refused.code is ErrorCode.REQUEST_TIMED_OUT:
+                raise StreamsError(f"{problems[0]}. Is bootstrap.servers right?") from None
+            raise
+    planned(topology, config, {name: len(each.partitions) for name, each in existing.items()})
 
 
 def matching_topics(names: Iterable[str], pattern: str, application_id: str) -> list[str]:
