@@ -57,13 +57,16 @@ def run_alone(pipeline: Pipeline, plan: SessionPlan, *, metrics: str | None = No
     if not had_session:
         _let_workers_import_modules_beside_the_program()
     page = None if metrics is None else metrics_page(metrics, lambda: [figures.status()])
-    session = new_session(pipeline.name, plan)
-    jvm = Jvm(session)
     stop = threading.Event()
+    waits = f"{pipeline.name}: ends as soon as Spark has started. Ctrl-C again ends it at once."
+    # A start that is interrupted would leave tracebacks of Python and of Java.
+    with _stopped_by_signals(stop, lambda: print(waits, file=out or sys.stderr, flush=True)):
+        session = new_session(pipeline.name, plan)
+    jvm = Jvm(session)
     try:
         if page is not None:
             page.start()
-        with _stopped_by_signals(stop), _shown(figures, out or sys.stderr):
+        with _stopped_by_signals(stop), _shown(figures, out or sys.stderr):  # again: PySpark has set its own handler
             PipelineRunner(pipeline, stop=stop, report=figures.change, lost=jvm.problem).run(session)
     finally:
         if page is not None:
@@ -81,7 +84,7 @@ def _let_workers_import_modules_beside_the_program() -> None:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+def _stopped_by_signals(stop: threading.Event, say: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Only the main thread can handle signals: in another one, the program itself ends the pipeline."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -89,13 +92,15 @@ def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
 
     def look() -> None:
         # Not in the handler, which may interrupt the main thread while that holds the event's lock.
-        if signals.stop_requested:
+        if signals.stop_requested and not stop.is_set():
             stop.set()
+            say()
         if signals.is_impatient:
             os._exit(INTERRUPTED)
 
     with Signals() as signals, _repeated(look, _LOOK_EVERY_S):
         yield
+    look()
 
 
 @contextlib.contextmanager

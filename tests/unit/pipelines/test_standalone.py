@@ -1,8 +1,16 @@
 """What a program that runs its pipeline by itself knows of it."""
 
+import io
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from kaspar.pipelines.folder import SessionPlan
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.runner import Change
-from kaspar.pipelines.standalone import Figures
+from kaspar.pipelines.standalone import Figures, run_alone
 from kaspar.pipelines.statuses import State
 from tests.unit.pipelines.fakes import FakePipeline
 
@@ -31,3 +39,21 @@ def test_pipeline_that_is_just_ending_has_no_progress() -> None:
     figures = Figures(pipeline)
     figures.change(Change(State.RUNNING))
     assert figures.status().progress == PipelineProgress()
+
+
+def test_signal_while_spark_starts_ends_the_program_without_running_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[object] = []
+
+    def interrupted_start(name: str, plan: SessionPlan) -> object:
+        os.kill(os.getpid(), signal.SIGINT)
+        return object()
+
+    monkeypatch.setattr("kaspar.pipelines.standalone.new_session", interrupted_start)
+    monkeypatch.setattr("kaspar.pipelines.jvm.Jvm", lambda session: SimpleNamespace(problem=lambda: None))
+    monkeypatch.setattr("kaspar.spark.running.sessions.end", ended.append)
+    pipeline = FakePipeline("app")
+    out = io.StringIO()
+    run_alone(pipeline, SessionPlan(), out=out)
+    assert "app: ends as soon as Spark has started." in out.getvalue()
+    assert not pipeline.starts
+    assert len(ended) == 1
