@@ -52,6 +52,7 @@ _NAMES: Final = (
     "default.production.exception.handler",
     "errors.dead.letter.queue.topic.name",
     "kaspar.late.topic.name",
+    "kaspar.fail.on.data.loss",
     "commit.interval.ms",
     "max.offsets.per.trigger",
     "max.bytes.per.trigger",
@@ -123,6 +124,8 @@ class StreamsConfig:
     max_offsets: int
     max_bytes: int
     replication_factor: int
+    fail_on_data_loss: bool
+    """Whether the program stops if records that it has not read were deleted."""
     listener: tuple[str, int] | None
     """Host and port of the page with the contents of the stores; None: there is none."""
     read_options: Mapping[str, str] = field(repr=False)
@@ -158,6 +161,7 @@ class StreamsConfig:
             max_offsets=read.number("max.offsets.per.trigger", _MAX_OFFSETS, at_least=1),
             max_bytes=read.number("max.bytes.per.trigger", _MAX_BYTES, at_least=1),
             replication_factor=read.number("replication.factor", BROKERS_DEFAULT, at_least=BROKERS_DEFAULT),
+            fail_on_data_loss=read.choice("kaspar.fail.on.data.loss", {"true": True, "false": False}, "true"),
             listener=_listener(read),
             read_options=_options(clients, given, "consumer."),
             write_options=_options(clients, given, "producer."),

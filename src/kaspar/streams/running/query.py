@@ -108,6 +108,7 @@ class SubTopologyQuery:
             "kafka.group.id": config.application_id,
             "commitGroupOffsets": "true",
             "commitGroupMetadata": self._folder.metadata,
+            "failOnDataLoss": str(config.fail_on_data_loss).lower(),
             "maxOffsetsPerTrigger": str(config.max_offsets),
             "maxBytesPerTrigger": str(config.max_bytes),
         }

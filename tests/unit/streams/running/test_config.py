@@ -123,3 +123,10 @@ def test_the_name_begins_topics_names() -> None:
 def test_settings_without_a_meaning_here_are_accepted_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
     StreamsConfig.of({**REQUIRED, "statestore.cache.max.bytes": 0, "num.standby.replicas": 1})
     assert "num.standby.replicas, statestore.cache.max.bytes" in caplog.text
+
+
+def test_whether_lost_records_stop_the_program_is_a_choice() -> None:
+    assert config().fail_on_data_loss
+    assert not config(**{"kaspar.fail.on.data.loss": False}).fail_on_data_loss
+    with pytest.raises(InvalidSetting, match="true or false"):
+        config(**{"kaspar.fail.on.data.loss": "maybe"})
