@@ -22,6 +22,7 @@ from kaspar.streams.running.figures import Figures
 from kaspar.streams.running.folder import BatchFacts, RunFolder
 from kaspar.streams.running.global_tables import fixed_ends
 from kaspar.streams.running.map_side import SOURCE_COLUMNS, MapPlan, map_function
+from kaspar.streams.running.purging import Purger
 from kaspar.streams.running.reports import TaskReport
 from kaspar.streams.running.rows import SPARK_SCHEMA
 from kaspar.streams.running.shipped import ShippedProgram
@@ -30,11 +31,13 @@ from kaspar.streams.running.stateless import StatelessProgram
 from kaspar.streams.running.task_program import BatchPlan, StatefulProgram
 from kaspar.streams.running.topics import TopicPlan
 from kaspar.streams.running.versions import Versions
-from kaspar.streams.topology.plan import SubTopology
+from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from kaspar.client import Client
 
 _PARKED_MS: Final = 600_000
 
@@ -69,6 +72,12 @@ class SubTopologyQuery:
         self._last_batch: int | None = None
         self._tasks = 1
         self.query: StreamingQuery | None = None
+        self._kept_client: Client | None = None
+        internal = [each for each in plan.sources if isinstance(each, InternalSource)]
+        self._purger = Purger(
+            {topic for each in internal for topic in source_topics(each, config.application_id)},
+            config.connection.client,
+        )
 
     # --- the query ----------------------------------------------------------------------------------------------------
 
@@ -115,6 +124,8 @@ class SubTopologyQuery:
         if self._is_running or not (self._is_parked or self._is_committed() or not query.status["isTriggerActive"]):
             return False
         query.stop()
+        if self._kept_client is not None:
+            self._kept_client.close()
         return True
 
     def _is_committed(self) -> bool:
@@ -140,6 +151,7 @@ class SubTopologyQuery:
                 self._is_running = False
                 self._park(rows)
             self._last_batch = batch_id
+            self._purger.completed(None if self.query is None else self.query.lastProgress)
             if self._config.is_exactly_once:
                 self._run_exactly_once(rows, batch_id)
             else:
@@ -202,23 +214,26 @@ class SubTopologyQuery:
         known = self._folder.batch_facts(self.plan.number)
         if known is not None and known.batch_id == batch_id:
             return known
-        with self._config.connection.client() as client:
-            ends = fixed_ends(client, tables, self._topics.counts) if tables else {}
+        ends = fixed_ends(self._client(), tables, self._topics.counts) if tables else {}
         facts = BatchFacts(batch_id, _now_ms(), ends)
         self._folder.write_batch_facts(self.plan.number, facts)
         return facts
 
+    def _client(self) -> "Client":
+        """Kept for the life of the query, and used by its thread alone."""
+        if self._kept_client is None:
+            self._kept_client = self._config.connection.client()
+        return self._kept_client
+
     def _make_sure_of_versions(self) -> None:
         if not self.versions.is_known:
-            with self._config.connection.client() as client:
-                self.versions.read(client)
+            self.versions.read(self._client())
 
     def _source_topics(self) -> tuple[str, ...]:
         """A topic that matches a pattern may be new."""
         if not self._sources.has_patterns:
             return self._sources.topics(())
-        with self._config.connection.client() as client:
-            found = client.refresh_metadata(None).topics
+        found = self._client().refresh_metadata(None).topics
         return self._sources.topics([topic.name for topic in found if topic.name is not None])
 
 

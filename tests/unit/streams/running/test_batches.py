@@ -130,3 +130,19 @@ def test_records_that_the_map_side_drops_are_counted(tmp_path: Path) -> None:
     runtime.run(source_rows("events", [(b"k", b"1", 5), (b"k", b"x", 6)]))
     assert runtime.dropped == {"processing": 1}
     assert runtime.cluster.topic("dead") == [(b"k", b"x", 6)]
+
+
+def test_a_partitioner_of_the_program_decides_where_records_go(tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("events").repartition(
+        name="by-value", partitioner=lambda topic, key, value, partitions: int(value) % partitions
+    )
+    stream.group_by_key().count("counts")
+    runtime = Runtime(builder.build(), tmp_path, partitions=3)
+    runtime.run(source_rows("events", [(b"k", b"4", 5), (b"k", b"2", 6), (b"k", b"1", 7)]))
+    changelog = {where.partition: len(log) for where, log in runtime.cluster.logs.items()}
+    assert changelog == {1: 1, 2: 1}
+    assert sorted(int.from_bytes(value or b"") for _, value, _ in runtime.cluster.topic("app-counts-changelog")) == [
+        1,
+        2,
+    ]
