@@ -220,7 +220,7 @@ class _Part:
         self.map_side.receive(topic, 0, offset, key, value, timestamp, headers)
         rows, self._rows[:] = list(self._rows), []
         self.task.process(
-            Row(port, key, value, time, topic, 0, offset, headers) for port, key, value, time, headers in rows
+            Row(port, key, value, time, topic, 0, offset, headers) for port, key, value, time, headers, _ in rows
         )
 
 

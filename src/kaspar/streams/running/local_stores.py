@@ -5,7 +5,7 @@ takes milliseconds, and disturbs no task.
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ from kaspar.streams.serdes import Serde
 from kaspar.streams.stores.byte_store import OverlayStore
 from kaspar.streams.stores.disk.ensure import ensure
 from kaspar.streams.stores.spec import StoreSpec
-from kaspar.streams.stores.typed import SessionStore, TimestampedWindowStore, WindowStore
+from kaspar.streams.stores.typed import SessionStore
 from kaspar.streams.topology.context import Clock
+from kaspar.streams.topology.endpoints import Repartition
 from kaspar.streams.topology.open_stores import open_stores, resolved
 from kaspar.streams.topology.plan import SubTopology
 from kaspar.streams.windows import Windowed
@@ -43,6 +44,9 @@ class LocalStore:
     ) -> None:
         self.name = name
         self.partitions = partitions
+        self._has_partitioner = any(
+            isinstance(node, Repartition) and node.partitioner is not None for node in plan.nodes
+        )
         self._config = config
         self._versions = versions
         self._state_dir = state_dir
@@ -65,8 +69,11 @@ class LocalStore:
     def get(self, key: Any) -> Any:
         """The value of a key, with its timestamp where the store has timestamps; None if there is none."""
         self._refuse_windows("get", "fetch")
-        with self._opened(self.partition_of(key)) as store:
-            return store.get(key)
+        for partition in self._partitions_of(key):
+            with self._opened(partition) as store:
+                if (found := store.get(key)) is not None:
+                    return found
+        return None
 
     def range(self, first: Any = None, last: Any = None) -> Iterator[tuple[Any, Any]]:
         """Keys and their values between two keys, both inclusive, in the order of the keys' bytes."""
@@ -75,12 +82,16 @@ class LocalStore:
 
     def fetch(self, key: Any, time_from: int = 0, time_to: int = _FOREVER) -> list[tuple[Windowed[Any], Any]]:
         """The windows of a key that begin in this span of time, or the sessions that overlap with it."""
-        with self._opened(self.partition_of(key)) as store:
-            if isinstance(store, SessionStore):
-                return list(store.find_sessions(key, time_from, time_to))
-            if isinstance(store, WindowStore | TimestampedWindowStore):
-                return list(store.fetch_range(key, key, time_from, time_to))
-        raise StreamsError(f"The store {self.name} has no windows: use get().")
+        if not self.spec.retention_ms:
+            raise StreamsError(f"The store {self.name} has no windows: use get().")
+        found: list[tuple[Windowed[Any], Any]] = []
+        for partition in self._partitions_of(key):
+            with self._opened(partition) as store:
+                if isinstance(store, SessionStore):
+                    found += store.find_sessions(key, time_from, time_to)
+                else:
+                    found += store.fetch_range(key, key, time_from, time_to)
+        return found
 
     def approximate_num_entries(self) -> int:
         count = 0
@@ -88,6 +99,10 @@ class LocalStore:
             with self._opened(partition) as store:
                 count += store.approximate_num_entries()
         return count
+
+    def _partitions_of(self, key: Any) -> Sequence[int]:
+        """Where a key may be: any partition, if a function of the program decides it."""
+        return range(self.partitions) if self._has_partitioner else [self.partition_of(key)]
 
     def partition_of(self, key: Any) -> int:
         import pyarrow as pa

@@ -29,6 +29,7 @@ from kaspar.streams.running.rows import (
 )
 from kaspar.streams.running.shipped import Program, ShippedProgram
 from kaspar.streams.topology.context import Output
+from kaspar.streams.topology.endpoints import Repartition
 from kaspar.streams.topology.plan import SubTopology
 from kaspar.streams.topology.task import MapSide, ShuffledOutput
 
@@ -125,6 +126,10 @@ class RecordByRecord:
         self._numbers = {topic: number for number, topic in enumerate(plan.topics)}
         self._shuffled: list[ShuffledOutput] = []
         self._written: list[tuple[str, Output]] = []
+        self._repartitions = {node.name for node in program.plan.nodes if isinstance(node, Repartition)}
+        self._has_partitioners = any(
+            isinstance(node, Repartition) and node.partitioner is not None for node in program.plan.nodes
+        )
         self._side = MapSide(program.plan, program.settings, self, self._shuffled.append)
 
     # --- the Outputs of the map side ----------------------------------------------------------------------------------
@@ -138,7 +143,7 @@ class RecordByRecord:
         return write
 
     def partition_count(self, topic: str) -> int:
-        count = self._plan.counts.get(topic)
+        count = self._plan.partitions if topic in self._repartitions else self._plan.counts.get(topic)
         if count is None:
             raise StreamsError(
                 f"The partitions of topic {topic} are not known when the program starts: use a partitioner only with "
@@ -190,9 +195,12 @@ class RecordByRecord:
         rows = self._shuffled
         places = sources + (np.array([row[0] for row in rows], np.int64) << 48)
         keys = pa.array([row[1] for row in rows], pa.binary())
+        logical = logical_partitions(keys, sources & 0xFFFFFFFF, self._plan.partitions)
+        if self._has_partitioners:
+            logical = pa.array([row[5] for row in rows], pa.int32()).fill_null(logical)
         batch = pa.RecordBatch.from_arrays(
             [
-                logical_partitions(keys, sources & 0xFFFFFFFF, self._plan.partitions),
+                logical,
                 pa.array(places),
                 pa.array(offsets),
                 pa.array([row[3] for row in rows], pa.int64()),

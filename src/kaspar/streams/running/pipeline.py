@@ -15,7 +15,7 @@ from kaspar.streams.running.folder import RunFolder
 from kaspar.streams.running.local_stores import LocalStore
 from kaspar.streams.running.outdated import SubTopologyTopics, is_of_somebody_else
 from kaspar.streams.running.query import SubTopologyQuery
-from kaspar.streams.running.sources import Sources
+from kaspar.streams.running.sources import Sources, in_range
 from kaspar.streams.running.topics import TopicPlan, check_topics, prepare_topics
 from kaspar.streams.topology.topology import Topology
 
@@ -84,7 +84,7 @@ class StreamsPipeline:
                 refused = commit_offsets(client, config.application_id, offsets, metadata=self.folder.metadata)
                 for where, code in refused.items():
                     raise StreamsError(f"The offset of {where} cannot be committed: {code.name}")
-        return offsets
+            return in_range(client, offsets)
 
     def stores(self) -> dict[str, LocalStore]:
         """The stores of the program as the last published batches have left them; none before it was started."""

@@ -5,9 +5,20 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kaspar.base.ids import TopicPartition
+from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Client
+from kaspar.client.offsets import list_offsets
 from kaspar.spark.offsets import SPECIAL_OFFSETS
 from kaspar.streams.running.topics import matching_topics
 from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
+
+
+def in_range(client: Client, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Those offsets that their logs have. For the others auto.offset.reset says where to begin."""
+    if not offsets:
+        return {}
+    first = list_offsets(client, dict.fromkeys(offsets, EARLIEST_TIMESTAMP))
+    last = list_offsets(client, dict.fromkeys(offsets, LATEST_TIMESTAMP))
+    return {where: offset for where, offset in offsets.items() if first[where].offset <= offset <= last[where].offset}
 
 
 class Sources:

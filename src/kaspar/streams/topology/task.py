@@ -11,13 +11,13 @@ from kaspar.streams.errors import ProcessingError
 from kaspar.streams.topology.any_value import AnyValue
 from kaspar.streams.topology.context import Clock, Headers, OnError, Outputs, TaskContext, TaskSettings
 from kaspar.streams.topology.dead_letters import dead_letter
-from kaspar.streams.topology.endpoints import RawReceiver, Source
+from kaspar.streams.topology.endpoints import RawReceiver, Repartition, Source
 from kaspar.streams.topology.node import Node, Receiver, fan_out
 from kaspar.streams.topology.plan import Port, SubTopology
 from kaspar.streams.topology.punctuation import Punctuations
 
-ShuffledOutput: TypeAlias = tuple[int, bytes | None, bytes | None, int, Headers | None]
-"""The number of a port, key, value, timestamp and headers."""
+ShuffledOutput: TypeAlias = tuple[int, bytes | None, bytes | None, int, Headers | None, int | None]
+"""The number of a port, key, value, timestamp and headers, and the partition; None leaves it to the key's hash."""
 
 
 class Row(NamedTuple):
@@ -94,7 +94,7 @@ class MapSide:
         shuffle, context, number = self._shuffle, self.context, port.number
 
         def receive(key: bytes | None, value: bytes | None, timestamp: int) -> None:
-            shuffle((number, key, value, timestamp, context.headers))
+            shuffle((number, key, value, timestamp, context.headers, None))
 
         return receive
 
@@ -103,7 +103,7 @@ class MapSide:
         shuffle, context, number = self._shuffle, self.context, port.number
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
-            shuffle((number, context.raw_key, context.raw_value, timestamp, context.headers))
+            shuffle((number, context.raw_key, context.raw_value, timestamp, context.headers, None))
 
         return receive
 
@@ -114,9 +114,18 @@ class MapSide:
 
         def receive(key: Any, value: Any, timestamp: int) -> None:
             topic = context.topic
-            shuffle((number, write_key(topic, key), write_value(topic, value), timestamp, context.headers))
+            shuffle((number, write_key(topic, key), write_value(topic, value), timestamp, context.headers, None))
 
-        return receive
+        if not isinstance(port.parent, Repartition) or port.parent.partitioner is None:
+            return receive
+        name, partitioner = port.parent.name, context.settings.resolved(port.parent.partitioner)
+
+        def receive_partitioned(key: Any, value: Any, timestamp: int) -> None:
+            partition = partitioner(name, key, value, context.outputs.partition_count(name))
+            raw_key, raw_value = write_key(context.topic, key), write_value(context.topic, value)
+            shuffle((number, raw_key, raw_value, timestamp, context.headers, partition))
+
+        return receive_partitioned
 
 
 class Task:

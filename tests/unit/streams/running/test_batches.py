@@ -148,3 +148,19 @@ def test_columns_may_have_more_bytes_than_arrow_puts_into_one(
     runtime.run(lines(*LINES), lines(*LINES, partition=1))
     assert last_counts(runtime, "counts") == {"a": 2, "b": 2, "c": 2, "d": 2}
     assert [value for _, value, _ in runtime.cluster.topic("upper")][:4] == [line.upper() for line in LINES]
+
+
+def test_a_partitioner_of_the_program_decides_where_records_go(tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("events").repartition(
+        name="by-value", partitioner=lambda topic, key, value, partitions: int(value) % partitions
+    )
+    stream.group_by_key().count("counts")
+    runtime = Runtime(builder.build(), tmp_path, partitions=3)
+    runtime.run(source_rows("events", [(b"k", b"4", 5), (b"k", b"2", 6), (b"k", b"1", 7)]))
+    changelog = {where.partition: len(log) for where, log in runtime.cluster.logs.items()}
+    assert changelog == {1: 1, 2: 1}
+    assert sorted(int.from_bytes(value or b"") for _, value, _ in runtime.cluster.topic("app-counts-changelog")) == [
+        1,
+        2,
+    ]

@@ -36,7 +36,7 @@ class MicroBatches:
         task = Task(self._plan, self._settings, 0, stores, self, clocks)
         task.process(
             Row(port, key, value, time, "in", 0, number, headers)
-            for number, (port, key, value, time, headers) in enumerate(shuffled, self._offset)
+            for number, (port, key, value, time, headers, _) in enumerate(shuffled, self._offset)
         )
         task.close()
         self._offset += len(records)
