@@ -87,6 +87,20 @@ def table(sides: Sequence[Titled], cases: Sequence[WithRows], results: Results, 
     return "\n\n".join(parts)
 
 
+class Compared(WithRows, Protocol):
+    """A case that compares two sides of its own."""
+
+    @property
+    def sides(self) -> Sequence[Titled]: ...
+
+
+def tables_by_section(cases: Sequence[Compared], results: Results) -> str:
+    """One for each section: each compares two sides of its own."""
+    sections = dict.fromkeys(case.rows[0].section for case in cases)
+    of_sections = ([case for case in cases if case.rows[0].section == section] for section in sections)
+    return "\n\n".join(table(group[0].sides, group, results, with_goals=True) for group in of_sections)
+
+
 def _line(row: Row, sides: Sequence[Titled], results: Results) -> list[str]:
     start = [row.title, row.unit]
     if row.name in results.failures:

@@ -76,13 +76,6 @@ def _conditions(rounds: int, minutes: float, others: Sequence[float]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _tables(cases: Sequence[Case], results: Results) -> str:
-    """One for each section: each compares two sides of its own."""
-    sections = dict.fromkeys(case.rows[0].section for case in cases)
-    of_sections = ([case for case in cases if case.rows[0].section == section] for section in sections)
-    return "\n\n".join(report.table(group[0].sides, group, results, with_goals=True) for group in of_sections)
-
-
 def main() -> int:
     # SIGTERM ends the run as Ctrl-C does, so that the broker is stopped and its data removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -107,7 +100,7 @@ def main() -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     conditions = _conditions(rounds, (time.monotonic() - began) / 60, results.others_shares)
-    text = f"{conditions}\n\n{_tables(cases, results)}\n\n{report.summary(cases, results)}"
+    text = f"{conditions}\n\n{report.tables_by_section(cases, results)}\n\n{report.summary(cases, results)}"
     print(f"\n{text}")
     if arguments.only is None and not arguments.quick:
         report.write_into(_DOCUMENT, "spark", text)

@@ -74,13 +74,6 @@ def _conditions(rounds: int, minutes: float) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _tables(cases: Sequence[Case], results: Results) -> str:
-    """One for each section: each compares two sides of its own."""
-    sections = dict.fromkeys(case.rows[0].section for case in cases)
-    of_sections = ([case for case in cases if case.rows[0].section == section] for section in sections)
-    return "\n\n".join(report.table(group[0].sides, group, results, with_goals=True) for group in of_sections)
-
-
 def main() -> int:
     # SIGTERM ends the run as Ctrl-C does, so that processes are stopped and their data removed.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -100,7 +93,7 @@ def main() -> int:
         return 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    text = f"{_conditions(rounds, (time.monotonic() - began) / 60)}\n\n{_tables(cases, results)}\n\n"
+    text = f"{_conditions(rounds, (time.monotonic() - began) / 60)}\n\n{report.tables_by_section(cases, results)}\n\n"
     text += report.summary(cases, results)
     print(f"\n{text}")
     if arguments.only is None and not arguments.quick:

@@ -122,6 +122,9 @@ def storing_receiver(context: TaskContext, name: str, forward: Receiver, *, send
 class DerivedTable(TableNode):
     """A table computed from another key by key; `store` is None where it is not kept."""
 
+    omits_unknown_keys = False
+    """Whether a deletion is not passed on if it is known that nobody behind this table has heard of the key."""
+
     def __init__(self, name: str, parent: TableNode, store: str | None) -> None:
         super().__init__(name)
         self.parent = parent
@@ -156,9 +159,32 @@ class DerivedTable(TableNode):
     def getter_stores(self) -> list[str]:
         return [self.store] if self.store is not None else self.parent.getter_stores()
 
+    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
+        compute, sends_old, omits_unknown = self.computed(context), self.sends_old_values, self.omits_unknown_keys
+        store = None if self.store is None else context.store(self.store)
+
+        def receive(key: Any, change: Any, timestamp: int) -> None:
+            value = compute(key, change[0])
+            old = None
+            if sends_old:
+                if store is None:
+                    old = compute(key, change[1])
+                else:
+                    found = store.get(key)
+                    old = None if found is None else found[0]
+                if value is None and old is None and omits_unknown:
+                    return
+            if store is not None:
+                store.put(key, None if value is None else ValueAndTimestamp(value, timestamp))
+            forward(key, (value, old), timestamp)
+
+        return receive
+
 
 class TableFilter(DerivedTable):
     """KTableFilter."""
+
+    omits_unknown_keys = True
 
     def __init__(
         self,
@@ -182,27 +208,6 @@ class TableFilter(DerivedTable):
             return value if value is not None and bool(predicate(key, value)) is not negated else None
 
         return compute
-
-    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        compute, sends_old = self.computed(context), self.sends_old_values
-        store = None if self.store is None else context.store(self.store)
-
-        def receive(key: Any, change: Any, timestamp: int) -> None:
-            value = compute(key, change[0])
-            old = None
-            if sends_old:
-                if store is None:
-                    old = compute(key, change[1])
-                else:
-                    found = store.get(key)
-                    old = None if found is None else found[0]
-                if value is None and old is None:
-                    return  # nobody behind it has heard of this key
-            if store is not None:
-                store.put(key, None if value is None else ValueAndTimestamp(value, timestamp))
-            forward(key, (value, old), timestamp)
-
-        return receive
 
 
 class TableMapValues(DerivedTable):
@@ -231,25 +236,6 @@ class TableMapValues(DerivedTable):
             return None if value is None else mapper(key, value)
 
         return compute_with_key if self.with_key else compute
-
-    def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
-        compute, sends_old = self.computed(context), self.sends_old_values
-        store = None if self.store is None else context.store(self.store)
-
-        def receive(key: Any, change: Any, timestamp: int) -> None:
-            value = compute(key, change[0])
-            old = None
-            if sends_old:
-                if store is None:
-                    old = compute(key, change[1])
-                else:
-                    found = store.get(key)
-                    old = None if found is None else found[0]
-            if store is not None:
-                store.put(key, None if value is None else ValueAndTimestamp(value, timestamp))
-            forward(key, (value, old), timestamp)
-
-        return receive
 
 
 class TableToStream(Node):
