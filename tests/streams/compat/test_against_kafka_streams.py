@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +43,7 @@ def expected(request: pytest.FixtureRequest) -> Expected:
 
 
 def _groups_of(item: pytest.Item) -> Iterator[Group]:
-    if isinstance(item, pytest.Function) and "expected" in item.fixturenames:
+    if isinstance(item, pytest.Function) and item.path == Path(__file__):
         group = item.callspec.params["group"]
         assert callable(group)
         yield group
