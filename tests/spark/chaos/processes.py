@@ -30,7 +30,7 @@ class Process:
     @property
     def is_python_worker(self) -> bool:
         """Also the daemon that forks them, and what plans or commits on the driver's side."""
-        return "-m pyspark" in self.command
+        return "-m pyspark" in self.command or "worker_daemon pyspark" in self.command
 
     @property
     def is_driver(self) -> bool:

@@ -56,9 +56,33 @@ def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
             running.kill()
         wanted += produce(topics, lines, rng, 200)
     with program(broker, tmp_path, lines) as running:
-        wait_until(lambda: _counted(topics, lines, wanted), "all words are counted", seconds=TIMEOUT_SECONDS)
-        running.terminate()
-        assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
+        _check_end(running, topics, lines, wanted)
+
+
+def test_results_are_as_if_nothing_had_happened_when_workers_are_killed(
+    broker: KasparProcess, topics: Topics, tmp_path: Path
+) -> None:
+    """Spark starts others, and repeats their tasks; where that does not help, the query is started again."""
+    rng = random.Random(2)
+    lines = topics.create(partitions=2)
+    topics.create(name=f"{lines}-counts", partitions=2)
+    wanted = produce(topics, lines, rng, 1000)
+    with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
+        for _ in range(3):
+            before = len(topics.read(f"{lines}-counts"))
+            wanted += produce(topics, lines, rng, 200)
+            _wait_for_more(topics, lines, before)
+            time.sleep(rng.random() / 4)
+            workers = [each for each in running.processes() if each.is_python_worker]
+            assert workers
+            running.kill(workers)
+        _check_end(running, topics, lines, wanted)
+
+
+def _check_end(running: Program, topics: Topics, lines: str, wanted: Mapping[str, int]) -> None:
+    wait_until(lambda: _counted(topics, lines, wanted), "all words are counted", seconds=TIMEOUT_SECONDS)
+    running.terminate()
+    assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
     written = Counter((record.key, record.value) for record in topics.read(f"{lines}-counts"))
     expected = {(word.encode(), number.to_bytes(8)) for word, count in wanted.items() for number in range(1, count + 1)}
     assert written.keys() == expected
