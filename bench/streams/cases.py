@@ -122,7 +122,7 @@ def _beside_kafka_streams() -> Iterator[Case]:
 def _beside_others() -> Iterator[Case]:
     for side, name, goal in ((QUIX, "quix", 5.0), (FAUST, "faust", 2.0)):
         row = _row(f"words_{name}", "word count, 2,000 distinct words", f"Beside {side.title}, exactly once", goal)
-        yield Throughput((OURS, side), row, "word_count", records=10_000, distinct=2_000)
+        yield Throughput((OURS, side), row, "word_count", records=40_000, distinct=2_000)
 
 
 def _latencies() -> Iterator[Case]:
