@@ -36,5 +36,5 @@ async def count(stream):
         await results.send(key=word, value=counts[word])
 
 
-sys.argv = ["faust", "worker", "--loglevel=WARNING", "--without-web"]
+sys.argv = ["faust", "worker", "--loglevel=warn", "--without-web"]
 app.main()
