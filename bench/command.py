@@ -23,6 +23,9 @@ _CANNOT_RUN: Final = (DownloadError, ToolMissingError, programs.BuildError, File
 class NamedCase(WithRows, Named, Protocol): ...
 
 
+class ComparedCase(report.Compared, Named, Protocol): ...
+
+
 SideT = TypeVar("SideT", bound=report.Described)
 CaseT = TypeVar("CaseT", bound=NamedCase)
 
@@ -80,6 +83,33 @@ def run_command(
         text += f"\n\n{report.summary(cases, results)}"
     print(f"\n{text}")
     if with_goals and arguments.only is None and not arguments.quick:
+        report.write_into(DOCUMENT, section, text)
+        print(f"\nwritten to {DOCUMENT.relative_to(ROOT)}")
+    return 1 if results.failures else 0
+
+
+def run_compared(
+    arguments: argparse.Namespace,
+    cases: Sequence[ComparedCase],
+    run: Callable[[], tuple[Results, str]],
+    *,
+    section: str,
+) -> int:
+    """As run_command, for cases each of which has two sides of its own. `run` returns results and conditions."""
+    # SIGTERM ends the run as Ctrl-C does, so that processes are stopped and their data removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    if arguments.list:
+        for case in cases:
+            print(f"{case.name:28} {case.rows[0].section}: {case.rows[0].title} ({case.rows[0].unit})")
+        return 0
+    try:
+        results, conditions = run()
+    except (DownloadError, ToolMissingError, programs.BuildError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    text = f"{conditions}\n\n{report.tables_by_section(cases, results)}\n\n{report.summary(cases, results)}"
+    print(f"\n{text}")
+    if arguments.only is None and not arguments.quick:
         report.write_into(DOCUMENT, section, text)
         print(f"\nwritten to {DOCUMENT.relative_to(ROOT)}")
     return 1 if results.failures else 0

@@ -3,7 +3,6 @@
 import argparse
 import platform
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -14,15 +13,13 @@ import pyspark
 from pyspark.errors import PySparkException
 
 from bench import programs, report
+from bench.command import TMPFS, run_compared
 from bench.rows import chosen, figure
 from bench.runner import Results
 from bench.spark.cases import Case, all_cases
-from bench.spark.stage import HEAP, MASTER, ROOT, Stage
-from tests.peers.downloads import DownloadError, ToolMissingError
+from bench.spark.stage import HEAP, MASTER, Stage
 from tests.peers.spark_connector import CONNECTOR_VERSION
 
-_DOCUMENT = ROOT / "docs" / "benchmarks.md"
-_TMPFS = Path("/dev/shm")
 _ROUNDS = 3
 _QUICK_SCALE = 0.2
 _FAILURES = (PySparkException, programs.LoadError, OSError, ArithmeticError)
@@ -77,35 +74,24 @@ def _conditions(rounds: int, minutes: float, others: Sequence[float]) -> str:
 
 
 def main() -> int:
-    # SIGTERM ends the run as Ctrl-C does, so that the broker is stopped and its data removed.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = _arguments()
     cases = chosen(all_cases(), arguments.only)
-    if arguments.list:
-        for case in cases:
-            print(f"{case.name:28} {case.rows[0].section}: {case.rows[0].title} ({case.rows[0].unit})")
-        return 0
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
-    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-spark-", dir=_TMPFS))
-    began = time.monotonic()
-    try:
-        stage = Stage.set_up(folder, _QUICK_SCALE if arguments.quick else 1.0)
+
+    def run() -> tuple[Results, str]:
+        folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-spark-", dir=TMPFS))
+        began = time.monotonic()
         try:
-            results = _run_cases(stage, cases, rounds)
+            stage = Stage.set_up(folder, _QUICK_SCALE if arguments.quick else 1.0)
+            try:
+                results = _run_cases(stage, cases, rounds)
+            finally:
+                stage.close()
         finally:
-            stage.close()
-    except (DownloadError, ToolMissingError, programs.BuildError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    conditions = _conditions(rounds, (time.monotonic() - began) / 60, results.others_shares)
-    text = f"{conditions}\n\n{report.tables_by_section(cases, results)}\n\n{report.summary(cases, results)}"
-    print(f"\n{text}")
-    if arguments.only is None and not arguments.quick:
-        report.write_into(_DOCUMENT, "spark", text)
-        print(f"\nwritten to {_DOCUMENT.relative_to(ROOT)}")
-    return 1 if results.failures else 0
+            shutil.rmtree(folder, ignore_errors=True)
+        return results, _conditions(rounds, (time.monotonic() - began) / 60, results.others_shares)
+
+    return run_compared(arguments, cases, run, section="spark")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import argparse
 import platform
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -14,16 +13,13 @@ import pyspark
 from confluent_kafka import KafkaException
 
 from bench import programs, report
+from bench.command import TMPFS, run_compared
 from bench.rows import chosen, figure
 from bench.runner import Results
 from bench.streams.cases import Case, all_cases
 from bench.streams.programs import versions
-from tests.peers.downloads import DownloadError, ToolMissingError
 from tests.peers.kafka import KAFKA_VERSION
 
-_ROOT = Path(__file__).parents[2]
-_DOCUMENT = _ROOT / "docs" / "benchmarks.md"
-_TMPFS = Path("/dev/shm")
 _ROUNDS = 3
 _QUICK_SCALE = 0.2
 _FAILURES = (programs.LoadError, KafkaException, OSError)
@@ -75,31 +71,20 @@ def _conditions(rounds: int, minutes: float) -> str:
 
 
 def main() -> int:
-    # SIGTERM ends the run as Ctrl-C does, so that processes are stopped and their data removed.
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     arguments = _arguments()
     cases = chosen(all_cases(), arguments.only)
-    if arguments.list:
-        for case in cases:
-            print(f"{case.name:28} {case.rows[0].section}: {case.rows[0].title} ({case.rows[0].unit})")
-        return 0
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
-    folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-streams-", dir=_TMPFS))
-    began = time.monotonic()
-    try:
-        results = _run_cases(folder, cases, rounds, _QUICK_SCALE if arguments.quick else 1.0)
-    except (DownloadError, ToolMissingError, programs.BuildError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    text = f"{_conditions(rounds, (time.monotonic() - began) / 60)}\n\n{report.tables_by_section(cases, results)}\n\n"
-    text += report.summary(cases, results)
-    print(f"\n{text}")
-    if arguments.only is None and not arguments.quick:
-        report.write_into(_DOCUMENT, "streams", text)
-        print(f"\nwritten to {_DOCUMENT.relative_to(_ROOT)}")
-    return 1 if results.failures else 0
+
+    def run() -> tuple[Results, str]:
+        folder = Path(tempfile.mkdtemp(prefix="kaspar-bench-streams-", dir=TMPFS))
+        began = time.monotonic()
+        try:
+            results = _run_cases(folder, cases, rounds, _QUICK_SCALE if arguments.quick else 1.0)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return results, _conditions(rounds, (time.monotonic() - began) / 60)
+
+    return run_compared(arguments, cases, run, section="streams")
 
 
 if __name__ == "__main__":

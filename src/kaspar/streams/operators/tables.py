@@ -241,9 +241,6 @@ class TableMapValues(DerivedTable):
 class TableToStream(Node):
     """The changes of a table as a stream of new values (KTable.toStream)."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-
     def receiver(self, context: TaskContext, forward: Receiver) -> Receiver:
         def receive(key: Any, change: Any, timestamp: int) -> None:
             forward(key, change[0], timestamp)
