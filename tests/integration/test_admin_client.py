@@ -6,23 +6,18 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import (
-    Admin,
+from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
-    Replica,
     ResourceType,
-    TopicDescription,
-    delete_records,
-    describe_cluster,
     describe_configs,
-    describe_log_dirs,
-    describe_replica_log_dirs,
-    describe_topics,
     incremental_alter_configs,
-    list_topics,
 )
+from kaspar.client.admin.log_dirs import Replica, describe_log_dirs, describe_replica_log_dirs
+from kaspar.client.admin.records import delete_records
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics, list_topics
 from kaspar.client.cluster import EARLIEST_TIMESTAMP
 from kaspar.client.offsets import list_offsets
 from tests.peers.kaspar import KasparProcess

@@ -7,7 +7,6 @@ count any more.
 from typing import Final
 
 from kaspar.base.errors import Refused
-from kaspar.client.admin import Admin
 from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -16,6 +15,7 @@ from kaspar.client.admin.configs import (
     describe_configs,
     incremental_alter_configs,
 )
+from kaspar.client.admin.session import Admin
 from kaspar.supervisor.readiness import Contact
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"

@@ -10,8 +10,7 @@ from typing import Final
 
 from kaspar.acls.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kaspar.base.errors import ErrorCode
-from kaspar.client.admin import Admin
-from kaspar.client.admin.session import refuse
+from kaspar.client.admin.session import Admin, refuse
 from kaspar.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,

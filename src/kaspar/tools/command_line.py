@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from kaspar import __version__
 from kaspar.base.errors import InvalidSetting, KasparError
 from kaspar.client import Client
-from kaspar.client.admin import Admin
-from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S
+from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
 
 if TYPE_CHECKING:
     from kaspar.security.client import ClientSecurity

@@ -8,7 +8,8 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import Admin, ElectionType, elect_leaders
+from kaspar.client.admin.elections import ElectionType, elect_leaders
+from kaspar.client.admin.session import Admin
 from kaspar.tools import json_fields
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import (

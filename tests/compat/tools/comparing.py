@@ -23,17 +23,11 @@ from typing import Any, NamedTuple
 
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.admin import (
-    Admin,
-    ConfigResource,
-    Replica,
-    ResourceType,
-    describe_configs,
-    describe_replica_log_dirs,
-    describe_topics,
-    list_reassignments,
-)
-from kaspar.client.admin.topics import PartitionDescription, TopicDescription
+from kaspar.client.admin.configs import ConfigResource, ResourceType, describe_configs
+from kaspar.client.admin.log_dirs import Replica, describe_replica_log_dirs
+from kaspar.client.admin.reassignments import list_reassignments
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import PartitionDescription, TopicDescription, describe_topics
 from kaspar.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from kaspar.base.errors import Refused
-from kaspar.client.admin import Admin
 from kaspar.client.admin.configs import ConfigResource, ResourceType, describe_configs
+from kaspar.client.admin.session import Admin
 from kaspar.supervisor.cluster_settings import MIN_INSYNC_REPLICAS, keep_min_insync_replicas
 from kaspar.supervisor.readiness import Contact
 from tests.peers.kaspar import KasparProcess

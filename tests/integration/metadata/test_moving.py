@@ -12,20 +12,17 @@ import pytest
 
 from kaspar.base.ids import BrokerId, LeaderEpoch, TopicPartition
 from kaspar.client import Client
-from kaspar.client.admin import (
-    Admin,
+from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
     ResourceType,
-    TopicDescription,
-    alter_reassignments,
-    describe_cluster,
     describe_configs,
-    describe_topics,
     incremental_alter_configs,
-    list_reassignments,
 )
+from kaspar.client.admin.reassignments import alter_reassignments, list_reassignments
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics
 from kaspar.client.transactions import describe, list_transactions
 from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage, PartitionImage, TopicImage

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.client.admin import Admin
+from kaspar.client.admin.session import Admin
 from kaspar.streams import KafkaStreams, StreamsBuilder, StreamsError
 from kaspar.testing import Broker
 

@@ -7,18 +7,16 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition
-from kaspar.client.admin import (
-    Admin,
+from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
     ResourceType,
-    TopicDescription,
-    alter_reassignments,
-    describe_topics,
     incremental_alter_configs,
 )
-from kaspar.client.admin.session import refusal
+from kaspar.client.admin.reassignments import alter_reassignments
+from kaspar.client.admin.session import Admin, refusal
+from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.messages import alter_partition_reassignments as reassignments
 from kaspar.protocol.messages import describe_topic_partitions as descriptions

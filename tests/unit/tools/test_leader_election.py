@@ -4,7 +4,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import ElectionType
+from kaspar.client.admin.elections import ElectionType
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.leader_election import parse_partitions, report
 

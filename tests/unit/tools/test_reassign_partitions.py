@@ -5,7 +5,9 @@ import random
 import pytest
 
 from kaspar.base.ids import BrokerId, TopicPartition
-from kaspar.client.admin import Broker, Reassignment, Replica, ReplicaLogDirs
+from kaspar.client.admin.log_dirs import Replica, ReplicaLogDirs
+from kaspar.client.admin.reassignments import Reassignment
+from kaspar.client.admin.topics import Broker
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.reassign_partitions.generating import parse_broker_list, propose, usable_brokers
 from kaspar.tools.reassign_partitions.log_dir_moves import describe_move

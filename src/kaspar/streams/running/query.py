@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import Admin, delete_records
+from kaspar.client.admin.records import delete_records
+from kaspar.client.admin.session import Admin
 from kaspar.client.offsets import fetch_committed
 from kaspar.spark.exactly_once.foreach_batch import batch
 from kaspar.spark.writing.in_tasks import TaskProgram, run_at_least_once

@@ -14,7 +14,9 @@ from uuid import UUID
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID
 from kaspar.base.log import get_log
-from kaspar.client.admin import Admin, NewTopic, TopicDescription, create_topics, describe_topics, list_topics
+from kaspar.client.admin.creation import NewTopic, create_topics
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_topics, list_topics
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.topology.plan import SubTopology, source_topics

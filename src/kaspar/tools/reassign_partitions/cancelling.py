@@ -1,12 +1,8 @@
 """--cancel: ends reassignments that are under way, so that the partitions keep the replicas they had. --list."""
 
-from kaspar.client.admin import (
-    Admin,
-    Reassignment,
-    alter_reassignments,
-    describe_replica_log_dirs,
-    list_reassignments,
-)
+from kaspar.client.admin.log_dirs import describe_replica_log_dirs
+from kaspar.client.admin.reassignments import Reassignment, alter_reassignments, list_reassignments
+from kaspar.client.admin.session import Admin
 from kaspar.tools.kafka_errors import message_of
 from kaspar.tools.reassign_partitions.executing import NotStarted
 from kaspar.tools.reassign_partitions.log_dir_moves import is_moving, start_moves

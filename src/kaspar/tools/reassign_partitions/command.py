@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
-from kaspar.client.admin import Admin
+from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import (
     KafkaOptions,

@@ -3,7 +3,9 @@
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import Admin, alter_reassignments, describe_cluster, list_reassignments
+from kaspar.client.admin.reassignments import alter_reassignments, list_reassignments
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.kafka_errors import message_of
 from kaspar.tools.reassign_partitions.log_dir_moves import start_moves

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import Admin, Broker, describe_cluster
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import Broker, describe_cluster
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.reassign_partitions.plan import duplicates, format_assignment, parse_topics
 from kaspar.tools.reassign_partitions.topics import log_dirs_of, replicas_of_topics

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.client.admin import Admin, Replica, ReplicaLogDirs, alter_replica_log_dirs
+from kaspar.client.admin.log_dirs import Replica, ReplicaLogDirs, alter_replica_log_dirs
+from kaspar.client.admin.session import Admin
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.kafka_errors import exception_text
 from kaspar.tools.reassign_partitions.plan import plural

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import Replica
+from kaspar.client.admin.log_dirs import Replica
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.json_fields import as_array, as_integer, as_list, as_object, as_string, field, parse
 

@@ -10,16 +10,16 @@ from typing import Final, NamedTuple
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import (
-    Admin,
+from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
     ConfigResource,
-    Reassignment,
     ResourceType,
-    describe_cluster,
     incremental_alter_configs,
 )
+from kaspar.client.admin.reassignments import Reassignment
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.reassign_partitions.plan import Assignment, Plan, plural
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"

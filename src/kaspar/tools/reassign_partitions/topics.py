@@ -4,14 +4,9 @@ from collections.abc import Collection, Mapping
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import (
-    Admin,
-    Replica,
-    TopicDescription,
-    describe_cluster,
-    describe_replica_log_dirs,
-    describe_topics,
-)
+from kaspar.client.admin.log_dirs import Replica, describe_replica_log_dirs
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics
 from kaspar.tools.reassign_partitions.plan import Assignment
 
 

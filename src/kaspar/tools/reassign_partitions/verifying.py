@@ -4,13 +4,10 @@ from collections.abc import Sequence
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin import (
-    Admin,
-    TopicDescription,
-    describe_replica_log_dirs,
-    describe_topics,
-    list_reassignments,
-)
+from kaspar.client.admin.log_dirs import describe_replica_log_dirs
+from kaspar.client.admin.reassignments import list_reassignments
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.tools.reassign_partitions.log_dir_moves import describe_move, is_moving
 from kaspar.tools.reassign_partitions.plan import Assignment, Plan, parse_plan
 from kaspar.tools.reassign_partitions.throttles import clear_throttles

@@ -13,7 +13,8 @@ from datetime import datetime
 from kaspar.base.errors import KasparError, Refused
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.client import Client
-from kaspar.client.admin import Admin, TopicDescription, describe_cluster, describe_topics, list_topics
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics, list_topics
 from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.client.offsets import list_offsets
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, open_admin, run

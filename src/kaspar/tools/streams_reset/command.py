@@ -6,14 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
-from kaspar.client.admin import (
-    Admin,
-    GroupMember,
-    delete_topics,
-    describe_group_members,
-    list_topics,
-    remove_group_members,
-)
+from kaspar.client.admin.deletion import delete_topics
+from kaspar.client.admin.groups import GroupMember, describe_group_members, remove_group_members
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import list_topics
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import FAILED, CommandFailed, KafkaOptions, integer, open_admin, run
 from kaspar.tools.kafka_errors import exception_text

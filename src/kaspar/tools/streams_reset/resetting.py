@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
-from kaspar.client.admin import Admin, describe_topics
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import describe_topics
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.offsets import commit_offsets, fetch_committed, list_offsets
 from kaspar.tools.command_line import read_file
