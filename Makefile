@@ -80,7 +80,7 @@ bench-streams: install ## Streams programs beside Kafka Streams, Quix Streams an
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.streams $(BENCH_ARGUMENTS)
 
 generate: install ## Regenerate the messages (from kio) and the reference pages (from the declarations)
-	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python scripts/generate_reference.py
+	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python -m scripts.generate_reference
 
 wheel: install ## Build the source distribution, and from it a wheel with the compiled core, into dist/
 	@rm -rf dist
