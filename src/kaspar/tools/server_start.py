@@ -31,6 +31,10 @@ def parser(program: str, *, file_required: bool) -> argparse.ArgumentParser:
     return parser
 
 
+def command_options() -> argparse.ArgumentParser:
+    return parser("kafka-server-start", file_required=True)
+
+
 def run(arguments: argparse.Namespace) -> int:
     # Imported here so that --help is fast.
     from kaspar.broker.run import run_broker
@@ -60,7 +64,7 @@ def _detach() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run(parser("kafka-server-start", file_required=True).parse_args(argv))
+    return run(command_options().parse_args(argv))
 
 
 if __name__ == "__main__":

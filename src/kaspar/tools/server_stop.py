@@ -58,7 +58,7 @@ def node_id_of(arguments: Sequence[str], folder: Path) -> int | None:
         return None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def command_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kafka-server-stop",
         description="Stop the brokers that run on this machine, cleanly. Returns before they have stopped.",
@@ -70,7 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="accepted for compatibility; every process is broker and controller",
     )
     parser.add_argument("--node-id", type=int, help="stop only the broker with this node.id")
-    chosen = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    chosen = command_options().parse_args(argv)
     stopped, refused = 0, 0
     for pid, arguments in running_brokers():
         if chosen.node_id is not None and node_id_of(arguments, Path(f"/proc/{pid}/cwd")) != chosen.node_id:
