@@ -5,6 +5,9 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.security.Permission;
+import java.security.Policy;
+import java.security.ProtectionDomain;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.concurrent.TimeUnit;
@@ -30,14 +33,40 @@ public class KafkaTools {
         }
     }
 
+    /** Allows everything but System.exit, by which argparse4j ends commands after their help. */
+    @SuppressWarnings("removal")
+    private static class NoExit extends SecurityManager {
+        @Override
+        public void checkExit(int status) {
+            code = code == null ? status : code;
+            throw new ToolExit();
+        }
+
+        @Override
+        public void checkPermission(Permission permission) {
+        }
+    }
+
+    @SuppressWarnings("removal")
+    private static class AllAllowed extends Policy {
+        @Override
+        public boolean implies(ProtectionDomain domain, Permission permission) {
+            return true;
+        }
+    }
+
     private static Integer code;
 
+    @SuppressWarnings("removal")
     public static void main(String[] arguments) throws IOException {
+        Policy.setPolicy(new AllAllowed());
+        System.setSecurityManager(new NoExit());
         PrintStream answers = System.out;
         Exit.setExitProcedure((status, message) -> {
             code = code == null ? status : code;
             throw new ToolExit();
         });
+        keepProcess();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split("\t", -1);
@@ -48,6 +77,24 @@ public class KafkaTools {
             run(words[0], Arrays.copyOfRange(words, 1, words.length));
             answers.println(code + " " + encoded(output) + " " + encoded(errors) + ".");
         }
+    }
+
+    /** Commands whose options are argparse4j's end the process with System.exit. */
+    @SuppressWarnings("removal")
+    private static void keepProcess() {
+        Policy.setPolicy(new Policy() {
+            @Override
+            public boolean implies(ProtectionDomain domain, Permission permission) {
+                return true;
+            }
+        });
+        System.setSecurityManager(new SecurityManager() {
+            @Override
+            public void checkExit(int status) {
+                code = code == null ? status : code;
+                throw new ToolExit();
+            }
+        });
     }
 
     private static void run(String tool, String[] arguments) {

@@ -12,14 +12,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kaspar.records import Codec, Record, build_batch
 from kaspar.records.control import ControlType, EndTransactionMarker, build_end_transaction_marker, build_leader_change
-from kaspar.tools.dump_log import command as dump_log
-from tests.compat.tools.comparing import Command, run_ours, sentences
+from tests.compat.commands.catalog import DUMP_LOG
+from tests.compat.tools.comparing import run_ours, sentences
 from tests.peers.kafka import ApacheKafka
 from tests.peers.kafka_tools import Done, KafkaTools
 from tests.peers.observed import wait_until
 from tests.peers.process import BrokerProcess
 
-DUMP_LOG = Command("org.apache.kafka.tools.DumpLogSegments", dump_log.main)
 FIRST_LOG = "00000000000000000000.log"
 _names = (f"dumped-{number}" for number in itertools.count())
 

@@ -1,88 +1,92 @@
-"""How records of internal topics are shown: the names and numbers of Kafka's JSON."""
+"""Records of internal topics as JSON. tests/compat/commands compares them with what Kafka's formatters print."""
 
-import struct
-from uuid import UUID
+import uuid
 
 import pytest
 
 from kaspar.base.errors import MalformedBytes
-from kaspar.coordination import StoredRecord
-from kaspar.groups.records import (
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    GroupMetadataKey,
-    GroupMetadataValue,
-    MemberMetadata,
-    TargetTopicPartitions,
-    encode,
-)
-from kaspar.tools.internal_records import (
-    InternalRecord,
-    UnknownRecordType,
-    group_record,
-    java_double,
-    json_text,
-    message_json,
-    transaction_record,
-)
+from kaspar.base.ids import ZERO_UUID
+from kaspar.coordination.decision import StoredRecord
+from kaspar.groups import records as groups
+from kaspar.tools.internal_records import decode_group_record, decode_transaction_record, record_type
+from kaspar.tools.message_json import json_line
+from kaspar.transactions import records as transactions
+
+TOPIC_ID = uuid.UUID(int=1)
 
 
-def test_fields_have_their_names_in_camel_case() -> None:
-    message = TargetTopicPartitions(topic_id=UUID(int=1), partitions=(1, 2))
-    assert message_json(message, 0) == {"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [1, 2]}
+def commit(topic_id: uuid.UUID = ZERO_UUID) -> tuple[bytes, bytes | None]:
+    key = groups.OffsetCommitKey(group="grüße", topic="orders", partition=3)
+    value = groups.OffsetCommitValue(offset=7, metadata="", commit_timestamp=1, topic_id=topic_id)
+    return groups.encode(StoredRecord(key, value))
 
 
-def test_tagged_field_with_its_default_is_left_out() -> None:
-    assert message_json(ConsumerGroupMetadataValue(epoch=1), 0) == {"epoch": 1}
-    assert message_json(ConsumerGroupMetadataValue(epoch=1, metadata_hash=5), 0) == {"epoch": 1, "metadataHash": 5}
+def test_committed_offset() -> None:
+    record = decode_group_record(*commit())
+    assert record is not None
+    assert (record.type, record.version) == (1, 4)
+    assert json_line(record.key) == '{"group":"grüße","topic":"orders","partition":3}'
+    assert json_line(record.value) == '{"offset":7,"leaderEpoch":-1,"metadata":"","commitTimestamp":1}'
 
 
-def test_record_has_type_and_version() -> None:
-    stored = StoredRecord(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=1))
-    assert group_record(*encode(stored)) == InternalRecord(3, {"groupId": "g"}, 0, {"epoch": 1})
+def test_tagged_fields_appear_where_they_are_set() -> None:
+    record = decode_group_record(*commit(TOPIC_ID))
+    assert record is not None
+    assert record.value is not None
+    assert record.value["topicId"] == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def test_record_without_value_deletes() -> None:
-    stored = StoredRecord(ConsumerGroupMetadataKey(group_id="g"), None)
-    assert group_record(*encode(stored)) == InternalRecord(3, {"groupId": "g"}, None, None)
+def test_tombstone() -> None:
+    key, _ = commit()
+    record = decode_group_record(key, None)
+    assert record is not None
+    assert (record.version, record.value) == (None, None)
 
 
-def test_what_consumers_sent_is_shown_where_it_can_be_read() -> None:
-    subscription = struct.pack(">hi", 0, 1) + struct.pack(">h", 1) + b"t" + struct.pack(">i", -1)
-    member = MemberMetadata(
-        member_id="m", client_id="c", client_host="h", session_timeout=1, subscription=subscription, assignment=b"x"
+def test_structs_and_bytes() -> None:
+    member = groups.MemberMetadata(
+        member_id="m", client_id="c", client_host="/h", session_timeout=1, subscription=b"\0\1", assignment=b""
     )
-    value = GroupMetadataValue(protocol_type="consumer", generation=1, protocol=None, leader=None, members=(member,))
-    shown = group_record(*encode(StoredRecord(GroupMetadataKey(group="g"), value))).value
-    assert shown is not None
-    assert shown["members"][0]["subscription"] == {"topics": ["t"], "userData": None}
-    assert shown["members"][0]["assignment"] == "eA=="
+    value = groups.GroupMetadataValue(
+        protocol_type="consumer", generation=1, protocol=None, leader=None, members=(member,)
+    )
+    record = decode_group_record(*groups.encode(StoredRecord(groups.GroupMetadataKey(group="g"), value)))
+    assert record is not None
+    assert record.value is not None
+    (shown,) = record.value["members"]
+    assert shown == {
+        "memberId": "m",
+        "groupInstanceId": None,
+        "clientId": "c",
+        "clientHost": "/h",
+        "rebalanceTimeout": -1,
+        "sessionTimeout": 1,
+        "subscription": "AAE=",
+        "assignment": "",
+    }
 
 
-def test_unknown_kinds_and_damage_are_told_apart() -> None:
-    with pytest.raises(UnknownRecordType):
-        transaction_record(struct.pack(">h", 77), None)
-    for key in (b"", b"\0", b"\0\0\0\x09x"):
-        with pytest.raises(MalformedBytes):
-            transaction_record(key, None)
+def test_transaction() -> None:
+    value = transactions.TransactionLogValue(
+        producer_id=1,
+        producer_epoch=2,
+        transaction_timeout_ms=3,
+        transaction_status=1,
+        transaction_partitions=(transactions.PartitionsSchema(topic="t", partition_ids=(0, 1)),),
+        transaction_last_update_timestamp_ms=4,
+        transaction_start_timestamp_ms=5,
+    )
+    stored = StoredRecord(transactions.TransactionLogKey(transactional_id="one"), value)
+    record = decode_transaction_record(*transactions.KINDS.encode(stored))
+    assert record is not None
+    assert record.key == {"transactionalId": "one"}
+    assert record.value is not None
+    assert record.value["transactionPartitions"] == [{"topic": "t", "partitionIds": [0, 1]}]
+    assert "nextProducerId" not in record.value
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0.0, "0.0"),
-        (1024.0, "1024.0"),
-        (0.001, "0.001"),
-        (1e7, "1.0E7"),
-        (12345678.5, "1.23456785E7"),
-        (1.5e-7, "1.5E-7"),
-        (1e300, "1.0E300"),
-        (float("inf"), "Infinity"),
-    ],
-)
-def test_floating_point_numbers_are_written_as_in_java(number: float, text: str) -> None:
-    assert java_double(number) == text
-
-
-def test_json_has_no_spaces() -> None:
-    assert json_text({"a": [1, None, True, "ü\n"], "b": {"c": 1.0}}) == '{"a":[1,null,true,"ü\\n"],"b":{"c":1.0}}'
+def test_other_types_are_left_to_the_caller() -> None:
+    assert decode_group_record(b"\0\x09", b"") is None
+    assert record_type(b"\0\x09") == 9
+    with pytest.raises(MalformedBytes):
+        decode_group_record(b"\0", None)

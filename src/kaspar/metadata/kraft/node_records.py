@@ -7,7 +7,6 @@ import uuid
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from kaspar.metadata.kraft.records import BrokerEndpoint, BrokerFeature
 from kaspar.protocol.schema import Field, Message, Schema
 
 
@@ -70,12 +69,48 @@ class ZkMigrationStateRecord(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerEndpoint(Message):
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+    SCHEMA: ClassVar[Schema] = Schema(
+        versions="0",
+        flexible="0+",
+        fields=(
+            Field("name", "string", "0+"),
+            Field("host", "string", "0+"),
+            Field("port", "uint16", "0+"),
+            Field("security_protocol", "int16", "0+"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerFeature(Message):
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+    SCHEMA: ClassVar[Schema] = Schema(
+        versions="0",
+        flexible="0+",
+        fields=(
+            Field("name", "string", "0+"),
+            Field("min_supported_version", "int16", "0+"),
+            Field("max_supported_version", "int16", "0+"),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterControllerRecord(Message):
     controller_id: int
     incarnation_id: uuid.UUID
     zk_migration_ready: bool
-    end_points: tuple[BrokerEndpoint, ...]
-    features: tuple[BrokerFeature, ...]
+    end_points: tuple[ControllerEndpoint, ...]
+    features: tuple[ControllerFeature, ...]
 
     SCHEMA: ClassVar[Schema] = Schema(
         versions="0",
@@ -85,8 +120,8 @@ class RegisterControllerRecord(Message):
             Field("controller_id", "int32", "0+"),
             Field("incarnation_id", "uuid", "0+"),
             Field("zk_migration_ready", "bool", "0+"),
-            Field("end_points", "[]BrokerEndpoint", "0+"),
-            Field("features", "[]BrokerFeature", "0+"),
+            Field("end_points", "[]ControllerEndpoint", "0+"),
+            Field("features", "[]ControllerFeature", "0+"),
         ),
     )
 

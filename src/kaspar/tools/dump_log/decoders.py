@@ -1,5 +1,7 @@
 """How keys and values are shown: as text or numbers, or as the records of an internal topic."""
 
+import base64
+import contextlib
 import struct
 from collections.abc import Callable
 from typing import Final
@@ -11,17 +13,18 @@ from kaspar.records import Record
 from kaspar.records.control import ControlType
 from kaspar.tools.dump_log.errors import CannotDump
 from kaspar.tools.internal_records import (
+    GROUP_METADATA,
     InternalRecord,
-    UnknownRecordType,
-    group_record,
-    json_text,
-    message_json,
-    transaction_record,
+    decode_group_record,
+    decode_transaction_record,
+    record_type,
 )
+from kaspar.tools.message_json import JsonObject, json_line, message_json
 
 Decode = Callable[[Record], tuple[str | None, str | None]]
 """What is shown of a record's key and value; None for nothing."""
 
+_CONSUMER: Final = "consumer"
 DEFAULT_DECODER: Final = "org.apache.kafka.tools.api.StringDecoder"
 
 
@@ -68,15 +71,15 @@ def by_classes(key_decoder: str, value_decoder: str) -> Decode:
 
 
 def group_records(record: Record) -> tuple[str | None, str | None]:
-    return _coordinator_record(record, group_record)
+    return _coordinator_record(record, _with_consumer_protocol)
 
 
 def transaction_records(record: Record) -> tuple[str | None, str | None]:
-    return _coordinator_record(record, transaction_record)
+    return _coordinator_record(record, decode_transaction_record)
 
 
 def _coordinator_record(
-    record: Record, read: Callable[[bytes, bytes | None], InternalRecord]
+    record: Record, read: Callable[[bytes, bytes | None], InternalRecord | None]
 ) -> tuple[str | None, str | None]:
     if record.key is None:
         raise CannotDump(
@@ -85,14 +88,35 @@ def _coordinator_record(
         )
     try:
         found = read(record.key, record.value)
-    except UnknownRecordType as unknown:
-        return f"Unknown record type {unknown.number} at offset {record.offset}, skipping.", None
+        if found is None:
+            return f"Unknown record type {record_type(record.key)} at offset {record.offset}, skipping.", None
     except MalformedBytes as problem:
         return f"Error at offset {record.offset}, skipping. {problem}", None
-    key = json_text({"type": str(found.key_type), "data": found.key})
+    key = json_line({"type": str(found.type), "data": found.key})
     if found.value is None:
         return key, "<DELETE>"
-    return key, json_text({"version": str(found.value_version), "data": found.value})
+    return key, json_line({"version": str(found.version), "data": found.value})
+
+
+def _with_consumer_protocol(key: bytes, value: bytes | None) -> InternalRecord | None:
+    """What members of a classic group sent each other is shown, too, if they are Kafka's consumers."""
+    record = decode_group_record(key, value)
+    if record is None or record.type != GROUP_METADATA or record.value is None:
+        return record
+    if record.value["protocolType"] == _CONSUMER:
+        for member in record.value["members"]:
+            _show_consumer_protocol(member)
+    return record
+
+
+def _show_consumer_protocol(member: JsonObject) -> None:
+    from kaspar.groups.consumer.protocol import read_assignment, read_subscription
+
+    readers: dict[str, Callable[[bytes], Message]] = {"subscription": read_subscription, "assignment": read_assignment}
+    for name, read in readers.items():
+        octets = base64.b64decode(member[name])
+        with contextlib.suppress(MalformedBytes):  # then it stays as bytes
+            member[name] = message_json(read(octets), record_type(octets))
 
 
 def metadata_records(record: Record) -> tuple[str | None, str | None]:
@@ -109,7 +133,7 @@ def metadata_records(record: Record) -> tuple[str | None, str | None]:
         "version": frame.version,
         "data": message_json(message, frame.version),
     }
-    return None, json_text(shown)
+    return None, json_line(shown)
 
 
 def _upper_snake_case(name: str) -> str:
@@ -123,7 +147,7 @@ def control_text(kind: ControlType, value: bytes) -> str:
     if version not in VersionRange.parse(message_type.SCHEMA.versions):
         raise CannotDump(f"Can't read version {version} of {message_type.__name__}")
     message, _ = codec.read(message_type, version, value, 0)
-    return f" {title} {json_text(message_json(message, version))}"
+    return f" {title} {json_line(message_json(message, version))}"
 
 
 def _control_message(kind: ControlType) -> tuple[str, type[Message]]:
