@@ -40,9 +40,20 @@ def broker_arguments(words: Sequence[str]) -> list[str] | None:
         case ["kafka-server-start" | "kaspar.tools.server_start", *_]:
             return rest[1:]
         case ["kaspar" | "kaspar.cli.main", "broker"]:
-            return rest[2:]
+            return _arguments_of_run(rest[2:])
         case _:
             return None
+
+
+def _arguments_of_run(words: Sequence[str]) -> list[str] | None:
+    """Of `kaspar broker`, which runs a broker unless the next word is another command."""
+    match words:
+        case ["list" | "describe" | "log-dirs" | "--help" | "-h", *_]:
+            return None
+        case ["run", *arguments]:
+            return arguments
+        case _:
+            return list(words)
 
 
 def node_id_of(arguments: Sequence[str], folder: Path) -> int | None:

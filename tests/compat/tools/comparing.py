@@ -232,7 +232,7 @@ class Side:
         for resource, configs in found.items():
             assert isinstance(configs, dict)
             for name, each in configs.items():
-                if ("throttled" in name or "alter.log.dirs.io" in name) and each.config_source in DYNAMIC:
+                if ("throttled" in name or "alter.log.dirs.io" in name) and each.source in DYNAMIC:
                     changed.setdefault(resource.name, {})[name] = each.value or ""
         of_topic = changed.pop(topic, {})
         return Throttles(of_topic, {int(broker_id): each for broker_id, each in changed.items()})
