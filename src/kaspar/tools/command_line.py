@@ -7,7 +7,7 @@ wrong option; `--version` ends with 0. The sentences about wrong options are tho
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C ended."""
+_REPEATED: Final = "given more than once"
 
 
 class CommandFailed(KasparError):
@@ -41,6 +42,7 @@ class KafkaOptions(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             usage="%(prog)s OPTIONS",
         )
+        self.register("action", None, _StoreOnce)  # the action of an option that says none
         self.add_argument("--help", action="store_true", help="print usage information")
         self.add_argument("--version", action="store_true", help="print the version")
 
@@ -52,6 +54,8 @@ class KafkaOptions(argparse.ArgumentParser):
             name = (problem.argument_name or "").lstrip("-")
             if problem.message.startswith("expected"):
                 self.fail(f"Option {name} requires an argument")
+            if problem.message == _REPEATED:
+                self.fail(f"Found multiple arguments for option {name}, but you asked for only one")
             self.fail(f"{problem.message} of option {name}")
         if unknown:
             self.fail(f"{unknown[0].lstrip('-')} is not a recognized option")
@@ -63,6 +67,13 @@ class KafkaOptions(argparse.ArgumentParser):
             sys.exit(0)
         return options
 
+    def refuse_together(self, options: argparse.Namespace, used: str, others: Iterable[str]) -> None:
+        """End the command if the option `used` is given and one of `others` too. Names are without the dashes."""
+        if is_given(options, used):
+            for other in others:
+                if is_given(options, other):
+                    self.fail(f'Option "[{used}]" can\'t be used with option "[{other}]"')
+
     def fail(self, message: str) -> NoReturn:
         """End the command because of its options."""
         print(f"{message}\nTry '{self.prog} --help' for the options.", file=sys.stderr)
@@ -70,6 +81,27 @@ class KafkaOptions(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.fail(message)
+
+
+class _StoreOnce(argparse.Action):
+    """Refuses an option that is given twice, which argparse would take the last value of."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not self.default:
+            raise argparse.ArgumentError(self, _REPEATED)
+        setattr(namespace, self.dest, values)
+
+
+def is_given(options: argparse.Namespace, name: str) -> bool:
+    """Whether an option without a default is given. The name is without the dashes."""
+    value = getattr(options, name.replace("-", "_"))
+    return value is not None and value is not False
 
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
