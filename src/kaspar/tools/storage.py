@@ -21,7 +21,11 @@ def command_options() -> Argparse4jOptions:
         epilog="Example: kafka-storage format --ignore-formatted -c server.properties",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    info = commands.add_parser("info", help="show what is in the log directories")
+    info = commands.add_parser(
+        "info",
+        help="show what is in the log directories",
+        description="Show the ids of the log directories, also while the broker runs.",
+    )
     formatting = commands.add_parser(
         "format",
         help="give every directory of log.dirs an id and register it with the cluster",
@@ -50,7 +54,7 @@ def command_options() -> Argparse4jOptions:
         metavar="CREDENTIAL",
         help="a user that can log in by SCRAM: 'SCRAM-SHA-256=[name=alice,password=alice-secret]'; may be repeated",
     )
-    commands.add_parser("random-uuid", help="print a random cluster id")
+    commands.add_parser("random-uuid", help="print a random cluster id", description="Print a random cluster id.")
     return parser
 
 
