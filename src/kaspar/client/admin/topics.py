@@ -68,6 +68,7 @@ def describe_cluster(admin: Admin) -> list[Broker]:
         "listNodes",
         DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoints),
         DescribeClusterResponse,
+        at_controllers=True,
     )
     refuse(response.error_code, response.error_message)
     return sorted(
