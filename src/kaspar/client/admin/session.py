@@ -8,7 +8,7 @@ reason to send it again.
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_S: Final = 30.0
 API_TIMEOUT_S: Final = 60.0
 RETRY_BACKOFF_S: Final = 0.1
+BROKER_ENDPOINTS: Final = 1
 CONTROLLER_ENDPOINTS: Final = 2
-"""The endpoint type of DescribeCluster that stands for the listeners of the controllers (KIP-919)."""
+"""The endpoint types of DescribeCluster: whose listeners it is about (KIP-919)."""
 
 _TRANSIENT: Final = frozenset(
     {
@@ -32,8 +33,12 @@ _TRANSIENT: Final = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
 )
+
+_Result = TypeVar("_Result")
 
 
 class Admin:
@@ -57,7 +62,7 @@ class Admin:
         self.client = Client(bootstrap_servers, client_id=client_id, timeout_s=request_timeout_s, security=security)
         self.via_controllers = via_controllers
         self.api_timeout_s = api_timeout_s
-        self._on_unreachable = on_unreachable
+        self.report_unreachable = on_unreachable
 
     @property
     def timeout_ms(self) -> int:
@@ -104,9 +109,7 @@ class Admin:
         """The response of that broker. While it is not in the cluster's metadata, the call waits for it."""
         return self.retry(call, lambda: self.client.request_broker(broker_id, message, response_class), code_of)
 
-    def retry(
-        self, call: str, attempt: Callable[[], AnyResponse], code_of: Callable[[AnyResponse], int]
-    ) -> AnyResponse:
+    def retry(self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int]) -> _Result:
         """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
         time; the last error if all responses had one."""
         deadline = time.monotonic() + self.api_timeout_s
@@ -124,7 +127,7 @@ class Admin:
                 if refused.code is ErrorCode.BROKER_NOT_AVAILABLE:
                     failure = _no_node(call)
             except OSError as error:
-                self._on_unreachable(error)
+                self.report_unreachable(error)
                 failure = _no_node(call)
             if time.monotonic() + RETRY_BACKOFF_S > deadline:
                 raise failure
@@ -136,7 +139,7 @@ class Admin:
         try:
             self.client.refresh_metadata([])
         except OSError as error:
-            self._on_unreachable(error)
+            self.report_unreachable(error)
 
     def _active_controller(self) -> Address:
         found = self.client.request(
