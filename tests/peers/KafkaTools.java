@@ -33,9 +33,34 @@ public class KafkaTools {
         }
     }
 
+    /** Allows everything but System.exit, by which argparse4j ends commands after their help. */
+    @SuppressWarnings("removal")
+    private static class NoExit extends SecurityManager {
+        @Override
+        public void checkExit(int status) {
+            code = code == null ? status : code;
+            throw new ToolExit();
+        }
+
+        @Override
+        public void checkPermission(Permission permission) {
+        }
+    }
+
+    @SuppressWarnings("removal")
+    private static class AllAllowed extends Policy {
+        @Override
+        public boolean implies(ProtectionDomain domain, Permission permission) {
+            return true;
+        }
+    }
+
     private static Integer code;
 
+    @SuppressWarnings("removal")
     public static void main(String[] arguments) throws IOException {
+        Policy.setPolicy(new AllAllowed());
+        System.setSecurityManager(new NoExit());
         PrintStream answers = System.out;
         Exit.setExitProcedure((status, message) -> {
             code = code == null ? status : code;

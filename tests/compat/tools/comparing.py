@@ -44,7 +44,9 @@ from tests.peers.kafka_tools import Done, KafkaTools
 from tests.peers.observed import wait_until
 
 _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsimple)\.[\w.$]+: )*")
-_STACK = re.compile(r"^(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)")
+_STACK = re.compile(
+    r"^(Error occurred: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
+)
 _OURS_ONLY = re.compile(r"^(Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)
 _ERROR = re.compile(r"^ERROR: ((java|com|org|joptsimple)\.[\w.$]+: )+")
@@ -229,7 +231,7 @@ class Side:
         for resource, configs in found.items():
             assert isinstance(configs, dict)
             for name, each in configs.items():
-                if ("throttled" in name or "alter.log.dirs.io" in name) and each.config_source in DYNAMIC:
+                if ("throttled" in name or "alter.log.dirs.io" in name) and each.source in DYNAMIC:
                     changed.setdefault(resource.name, {})[name] = each.value or ""
         of_topic = changed.pop(topic, {})
         return Throttles(of_topic, {int(broker_id): each for broker_id, each in changed.items()})

@@ -77,7 +77,10 @@ class Admin:
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
     ) -> AnyResponse:
-        """The response of any node. `call` is the name that Kafka's Admin has for it, for the error message."""
+        """The response of any broker; of the active controller in a session with controllers. `call` is the name that
+        Kafka's Admin has for it, for the error message."""
+        if self.via_controllers:
+            return self.ask_controller(call, message, response_class, code_of=code_of)
         return self.retry(call, lambda: self.client.request(message, response_class), code_of)
 
     def ask_controller(

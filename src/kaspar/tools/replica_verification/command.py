@@ -26,7 +26,7 @@ Partitions = Mapping[TopicPartition, Sequence[int]]
 """Each partition's replicas."""
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-replica-verification",
         "Validate that all replicas for a set of topics have the same data, until Ctrl-C.",
@@ -72,7 +72,7 @@ def _options() -> KafkaOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     if options.broker_list is None:
         parser.fail('Missing required argument "[broker-list]"')

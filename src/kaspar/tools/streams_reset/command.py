@@ -23,7 +23,7 @@ _TARGETS: Final = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to
 """At most one of these options is given."""
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-streams-application-reset",
         "Make a Streams application process its input again: resets the offsets of its input topics, and deletes its "
@@ -58,7 +58,7 @@ def _topics(text: str) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     _check(parser, options)
     not_found: list[str] = []

@@ -1,0 +1,57 @@
+"""Messages as JSON, as Kafka's generated converters write them: the names of Kafka's definitions, the fields of one
+version, tagged fields only where they differ from their default, bytes in base 64.
+"""
+
+import base64
+import dataclasses
+import functools
+import json
+import uuid
+from typing import Any
+
+from kaspar.protocol.schema import NO_TAG, Message, VersionRange
+
+JsonObject = dict[str, Any]
+
+
+def message_json(message: Message, version: int) -> JsonObject:
+    kind: Any = type(message)
+    return {
+        name: _value(value, version)
+        for attribute, name, tagged, default in _fields(kind, version)
+        if (value := getattr(message, attribute)) != default or not tagged
+    }
+
+
+def json_line(value: object) -> str:
+    """Compact, and without escapes that are not necessary, as Kafka's commands print it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@functools.lru_cache(maxsize=128)
+def _fields(kind: Any, version: int) -> tuple[tuple[str, str, bool, object], ...]:
+    """Of each field that the version has: attribute, Kafka's name, whether it is tagged, its default."""
+    defaults = {each.name: each.default for each in dataclasses.fields(kind)}
+    return tuple(
+        (each.name, _camel_case(each.name), each.tag != NO_TAG, defaults[each.name])
+        for each in kind.SCHEMA.fields
+        if version in VersionRange.parse(each.versions)
+    )
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _value(value: object, version: int) -> object:
+    match value:
+        case Message():
+            return message_json(value, version)
+        case tuple():
+            return [_value(each, version) for each in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case uuid.UUID():
+            return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    return value
