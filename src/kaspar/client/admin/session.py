@@ -8,7 +8,7 @@ reason to send it again.
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_S: Final = 30.0
 API_TIMEOUT_S: Final = 60.0
 RETRY_BACKOFF_S: Final = 0.1
+BROKER_ENDPOINTS: Final = 1
 CONTROLLER_ENDPOINTS: Final = 2
-"""The endpoint type of DescribeCluster that stands for the listeners of the controllers (KIP-919)."""
+"""The endpoint types of DescribeCluster: whose listeners it is about (KIP-919)."""
 
 _NOT_AT_CONTROLLERS: Final = (
     "This Admin API is not yet supported when communicating directly with the controller quorum."
@@ -36,8 +37,12 @@ _TRANSIENT: Final = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
 )
+
+_Result = TypeVar("_Result")
 
 
 class Admin:
@@ -61,7 +66,7 @@ class Admin:
         self.client = Client(bootstrap_servers, client_id=client_id, timeout_s=request_timeout_s, security=security)
         self.via_controllers = via_controllers
         self.api_timeout_s = api_timeout_s
-        self._on_unreachable = on_unreachable
+        self.report_unreachable = on_unreachable
 
     @property
     def timeout_ms(self) -> int:
@@ -121,9 +126,7 @@ class Admin:
 
         return self.retry(call, attempt, code_of)
 
-    def retry(
-        self, call: str, attempt: Callable[[], AnyResponse], code_of: Callable[[AnyResponse], int]
-    ) -> AnyResponse:
+    def retry(self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int]) -> _Result:
         """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
         time; the last error if all responses had one."""
         deadline = time.monotonic() + self.api_timeout_s
@@ -141,7 +144,7 @@ class Admin:
                 if refused.code is ErrorCode.BROKER_NOT_AVAILABLE:
                     failure = _no_node(call)
             except OSError as error:
-                self._on_unreachable(error)
+                self.report_unreachable(error)
                 failure = _no_node(call)
             if time.monotonic() + RETRY_BACKOFF_S > deadline:
                 raise failure
@@ -153,7 +156,7 @@ class Admin:
         try:
             self.client.refresh_metadata([])
         except OSError as error:
-            self._on_unreachable(error)
+            self.report_unreachable(error)
 
     def _controller(self, node_id: int | None = None) -> Address:
         """Where this controller listens, or the active one."""
