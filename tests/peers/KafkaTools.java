@@ -66,6 +66,7 @@ public class KafkaTools {
             code = code == null ? status : code;
             throw new ToolExit();
         });
+        keepProcess();
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split("\t", -1);
@@ -76,6 +77,24 @@ public class KafkaTools {
             run(words[0], Arrays.copyOfRange(words, 1, words.length));
             answers.println(code + " " + encoded(output) + " " + encoded(errors) + ".");
         }
+    }
+
+    /** Commands whose options are argparse4j's end the process with System.exit. */
+    @SuppressWarnings("removal")
+    private static void keepProcess() {
+        Policy.setPolicy(new Policy() {
+            @Override
+            public boolean implies(ProtectionDomain domain, Permission permission) {
+                return true;
+            }
+        });
+        System.setSecurityManager(new SecurityManager() {
+            @Override
+            public void checkExit(int status) {
+                code = code == null ? status : code;
+                throw new ToolExit();
+            }
+        });
     }
 
     private static void run(String tool, String[] arguments) {

@@ -31,8 +31,8 @@ class Done(NamedTuple):
 
 class KafkaTools:
     def __init__(self, *jvm_options: str) -> None:
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, quiet, *jvm_options]
+        quiet = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-Djava.security.manager=allow")
+        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, *quiet, *jvm_options]
         self._process = subprocess.Popen(
             [*java, "-cp", f"{_classes()}:{classpath()}", "KafkaTools"],
             stdin=subprocess.PIPE,
