@@ -47,6 +47,7 @@ _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsi
 _STACK = re.compile(
     r"^(Error occurred: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
 )
+_LOGGED = re.compile(r"^\[[\w-]+\] (ERROR|WARN) org\.apache\.kafka\.")
 _OURS_ONLY = re.compile(r"^(Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)
 _ERROR = re.compile(r"^ERROR: ((java|com|org|joptsimple)\.[\w.$]+: )+")
@@ -248,11 +249,11 @@ def run_ours(command: Command, *arguments: str | Path) -> Done:
 
 
 def sentences(text: str) -> str:
-    """What is left of a program's output without stack traces, help, and what only ours says."""
+    """What is left of a program's output without stack traces, log, help, and what only ours says."""
     table = _HELP_TABLE.search(text)
     kept: list[str] = []
     for line in (text[: table.start()] if table else text).splitlines():
-        if _STACK.match(line) or _OURS_ONLY.match(line):
+        if _STACK.match(line) or _LOGGED.match(line) or _OURS_ONLY.match(line):
             continue
         sentence = _EXCEPTION.sub("", _ERROR.sub("ERROR: ", line))
         if sentence == line or not any(earlier.endswith(sentence) for earlier in kept):
