@@ -38,6 +38,15 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
         "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
     },
+    "Topics and settings": {
+        "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
+        "config": Entry("kaspar.cli.config", "Show and change settings of topics, brokers and groups."),
+    },
+    "Users and permissions": {
+        "user": Entry("kaspar.cli.user", "Users that log in by SCRAM, and their passwords."),
+        "acl": Entry("kaspar.cli.acl", "Who may do what."),
+        "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
+    },
     "Look after a cluster": {
         "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
         "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
@@ -51,12 +60,20 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "spark": Entry("kaspar.cli.spark", "Run a Spark cluster on this machine; end transactions left open."),
     },
     "This command": {
+        "profile": Entry("kaspar.cli.profile", "Keep addresses and security settings of clusters under names."),
         "completion": Entry("kaspar.cli.completion", "Print the script that completes commands in a shell."),
         "version": Entry("kaspar.cli.version", "Show the version, and whether the core is compiled."),
     },
 }
 
-ALIASES: Final[Mapping[str, str]] = {}
+ALIASES: Final[Mapping[str, str]] = {
+    "acls": "acl",
+    "configs": "config",
+    "profiles": "profile",
+    "quotas": "quota",
+    "topics": "topic",
+    "users": "user",
+}
 """Names of commands that people guess; help shows only the names above."""
 
 COMPLETION_VARIABLE: Final = "_KASPAR_COMPLETE"
