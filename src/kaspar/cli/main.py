@@ -38,6 +38,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
         "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
     },
+    "Write and read records": {
+        "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
+        "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
+    },
     "Look after a cluster": {
         "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
         "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
