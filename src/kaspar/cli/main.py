@@ -47,6 +47,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "acl": Entry("kaspar.cli.acl", "Who may do what."),
         "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
     },
+    "Write and read records": {
+        "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
+        "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
+    },
     "Look after a cluster": {
         "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
         "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
