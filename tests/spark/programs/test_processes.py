@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.peers.kaspar import KasparProcess
 from tests.spark.chaos.processes import Program
 from tests.spark.programs.apps import TIMEOUT_SECONDS, counts
@@ -41,14 +43,15 @@ def test_the_program_goes_on_until_sigterm_and_then_ends_its_batch(
         assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
 
 
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(600)))])
 def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
-    broker: KasparProcess, topics: Topics, tmp_path: Path
+    broker: KasparProcess, topics: Topics, tmp_path: Path, kills: int
 ) -> None:
     rng = random.Random(1)
     lines = topics.create(partitions=2)
     wanted = produce(topics, lines, rng, 2000)
     topics.create(name=f"{lines}-counts", partitions=2)
-    for _ in range(2):
+    for _ in range(kills):
         before = len(topics.read(f"{lines}-counts"))
         with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
             _wait_for_more(topics, lines, before)
