@@ -72,13 +72,13 @@ class KafkaOptions(argparse.ArgumentParser):
     def require(self, options: argparse.Namespace, *names: str) -> None:
         """Fail unless all of these options are given; names are those of the command line, without dashes."""
         for name in names:
-            if not _is_given(options, name):
+            if not is_given(options, name):
                 self.fail(f'Missing required argument "[{name}]"')
 
     def exclude(self, options: argparse.Namespace, name: str, others: Iterable[str]) -> None:
         """Fail if the option is given together with one of the others."""
         for other in others:
-            if _is_given(options, name) and _is_given(options, other):
+            if is_given(options, name) and is_given(options, other):
                 self.fail(f'Option "[{name}]" can\'t be used with option "[{other}]"')
 
     def fail(self, message: str) -> NoReturn:
@@ -102,7 +102,8 @@ class _Once(argparse._StoreAction):
         super().__call__(parser, namespace, *values)
 
 
-def _is_given(options: argparse.Namespace, name: str) -> bool:
+def is_given(options: argparse.Namespace, name: str) -> bool:
+    """Whether an option without a default is given. The name is without the dashes."""
     return getattr(options, name.replace("-", "_").replace(".", "_")) not in (None, False, [])
 
 

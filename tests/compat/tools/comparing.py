@@ -16,7 +16,9 @@ import io
 import itertools
 import json
 import re
+import sys
 import time
+import unittest.mock
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -238,14 +240,30 @@ class Side:
         return Throttles(of_topic, {int(broker_id): each for broker_id, each in changed.items()})
 
 
-def run_ours(command: Command, *arguments: str | Path) -> Done:
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+def run_ours(command: Command, *arguments: str | Path, standard_input: bytes = b"") -> Done:
+    output, errors = _Text(), _Text()
+    given = io.TextIOWrapper(io.BytesIO(standard_input), encoding="utf-8")
+    with (
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+        unittest.mock.patch.object(sys, "stdin", given),
+    ):
         try:
             code = command.main([str(each) for each in arguments])
         except SystemExit as ended:
             code = int(ended.code or 0)
-    return Done(code, output.getvalue(), errors.getvalue())
+    return Done(code, output.text(), errors.text())
+
+
+class _Text(io.TextIOWrapper):
+    """What is printed as text or, through `buffer`, as bytes."""
+
+    def __init__(self) -> None:
+        self._bytes = io.BytesIO()
+        super().__init__(self._bytes, encoding="utf-8", write_through=True)
+
+    def text(self) -> str:
+        return self._bytes.getvalue().decode()
 
 
 def sentences(text: str) -> str:

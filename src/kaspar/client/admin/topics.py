@@ -6,7 +6,7 @@ from uuid import UUID
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
-from kaspar.client.admin.session import CONTROLLER_ENDPOINTS, Admin, refusal, refuse
+from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refusal, refuse
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kaspar.protocol.messages.describe_topic_partitions import (
@@ -25,7 +25,6 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-BROKER_ENDPOINTS = 1
 PARTITIONS_PER_RESPONSE = 2000
 """How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
 
@@ -68,6 +67,7 @@ def describe_cluster(admin: Admin) -> list[Broker]:
         "listNodes",
         DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoints),
         DescribeClusterResponse,
+        at_controllers=True,
     )
     refuse(response.error_code, response.error_message)
     return sorted(
