@@ -44,3 +44,10 @@ def complete_brokers(admin: "Admin") -> list[str]:
     from kaspar.client.admin.topics import describe_cluster
 
     return [str(broker.broker_id) for broker in describe_cluster(admin)]
+
+
+@_completed_by
+def complete_groups(admin: "Admin") -> list[str]:
+    from kaspar.client.admin.groups import list_groups
+
+    return sorted(group.group_id for group in list_groups(admin))

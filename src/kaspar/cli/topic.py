@@ -26,6 +26,13 @@ examples:
   kaspar topic alter orders --set cleanup.policy=compact
   kaspar topic delete orders
 """
+TOPIC_COLUMNS: Final = [
+    Column("name", "TOPIC"),
+    Column("partitions", "PARTITIONS"),
+    Column("replication_factor", "REPLICAS"),
+    Column("under_replicated", "UNDER-REPLICATED", alarms=bool),
+    Column("offline", "OFFLINE", alarms=bool),
+]
 
 
 @click.group("topic", cls=Group, epilog=_EXAMPLES)
@@ -60,18 +67,11 @@ def list_topics(session: Session, patterns: Sequence[str], internal: bool) -> No
             if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
         ]
         described = topics.describe_topics(admin, names)
-    rows = [_listed(topic) for topic in described.values() if not isinstance(topic, Refused)]
-    columns = [
-        Column("name", "TOPIC"),
-        Column("partitions", "PARTITIONS"),
-        Column("replication_factor", "REPLICAS"),
-        Column("under_replicated", "UNDER-REPLICATED", alarms=bool),
-        Column("offline", "OFFLINE", alarms=bool),
-    ]
-    session.output.table(columns, rows, empty="There are no topics: 'kaspar topic create NAME' makes one.")
+    rows = [topic_row(topic) for topic in described.values() if not isinstance(topic, Refused)]
+    session.output.table(TOPIC_COLUMNS, rows, empty="There are no topics: 'kaspar topic create NAME' makes one.")
 
 
-def _listed(topic: "TopicDescription") -> Row:
+def topic_row(topic: "TopicDescription") -> Row:
     return {
         "name": topic.name,
         "partitions": len(topic.partitions),
@@ -131,7 +131,7 @@ def _described(admin: "Admin", topic: "TopicDescription", *, all_configs: bool) 
         }
 
     return {
-        **_listed(topic),
+        **topic_row(topic),
         "id": uuid_to_text(topic.topic_id),
         "partitions": [partition_row(number) for number in range(len(topic.partitions))],
         "configs": _configs(admin, topic.name, all_configs=all_configs),

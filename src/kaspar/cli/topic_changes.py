@@ -11,6 +11,7 @@ from kaspar.cli.command import Command
 from kaspar.cli.completing import complete_topics
 from kaspar.cli.failures import WrongUsage
 from kaspar.cli.output import Done
+from kaspar.cli.positions import offsets_at
 from kaspar.cli.session import Session, common_options, pairs
 from kaspar.cli.topic_lookup import existing_topics, partition_numbers, partitions_of
 
@@ -169,37 +170,28 @@ def add_partitions(session: Session, names: Sequence[str], num: int | None, tota
     cls=Command,
     epilog="""\
 examples:
-  kaspar topic trim orders --offset 1000 --partitions 0,1
-  kaspar topic trim orders --offset end             all records that are there now
+  kaspar topic trim orders --before 1000 --partitions 0,1
+  kaspar topic trim orders --before '7 days ago'
+  kaspar topic trim orders --before end             all records that are there now
 """,
 )
 @_NAME
 @click.option(
-    "--offset",
+    "--before",
     required=True,
-    metavar="OFFSET",
-    help="The first offset that is kept, or 'end': delete all records that are there now.",
+    metavar="WHERE",
+    help="What is kept begins here: an offset, a time such as '7 days ago', or 'end'.",
 )
 @click.option("-p", "--partitions", metavar="N,N", help="Only these partitions (default: all).")
 @yes_option
 @common_options
-def trim(session: Session, name: str, offset: str, partitions: str | None, yes: bool) -> int:
+def trim(session: Session, name: str, before: str, partitions: str | None, yes: bool) -> int:
     """Delete the first records of a topic's partitions."""
     from kaspar.client.admin.records import delete_records
 
-    before = _offset(offset)
     only = partition_numbers(partitions)
     confirm(f"Delete records of {name}?", yes=yes)
     with session.admin() as admin:
         (topic,) = existing_topics(admin, [name])
-        results = delete_records(admin, dict.fromkeys(partitions_of(topic, only), before))
+        results = delete_records(admin, offsets_at(admin, partitions_of(topic, only), before))
     return session.output.results([Done(str(where), "trimmed", refused) for where, refused in sorted(results.items())])
-
-
-def _offset(text: str) -> int:
-    """-1 stands for the high watermark (KIP-107)."""
-    if text == "end":
-        return -1
-    if not text.isdecimal():
-        raise WrongUsage(f"--offset is a number or 'end', not {text!r}")
-    return int(text)
