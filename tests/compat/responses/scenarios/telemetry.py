@@ -171,6 +171,7 @@ _PUSH = [
     _pushes("the last one at once", _push(_ME), _push(_ME, terminating=True), _push(_ME), _push(_ME, terminating=True)),
     _pushes("as much as is allowed", _push(_ME, padding(1_048_576))),
     _pushes("more than is allowed", _push(_ME, bytes(1_048_577))),
+    _pushes("more than is allowed, compressed", _push(_ME, gzip.compress(padding(1_048_577)), compression=GZIP)),
     _pushes("bytes that are no metrics", _push(_ME, b"\xff\xff\xff")),
     _pushes("bytes that are not zstd", _push(_ME, _METRICS, compression=ZSTD)),
     _pushes("bytes that are not gzip", _push(_ME, _METRICS, compression=GZIP)),
