@@ -8,7 +8,7 @@ UV_VERSION := 0.13.7
 SOURCES := $(shell find src -name '*.py' -path '*/kaspar/*')
 CORE_LISTS := src/kaspar/base/compiled_modules.txt src/kaspar/base/inlined_modules.txt
 
-.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-spark bench bench-cluster bench-scale bench-security bench-spark bench-streams wheel docs lock generate clean
+.PHONY: help install java demo test test-quick test-long check sim compat-cluster chaos chaos-secured chaos-spark bench bench-cluster bench-scale bench-security bench-spark bench-streams wheel docs lock generate clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 22
@@ -58,6 +58,9 @@ sim: install ## Simulated clusters under faults, decided by seeds (SEEDS=n how m
 chaos-spark: install ## Exactly once under fire: drivers, executors, Python workers and brokers killed (CHAOS_ROUNDS=n, CHAOS_SEED=n)
 	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/spark/chaos -s
 
+chaos-secured: install ## The fault tests with stock clients, and those of Spark, over SASL_SSL with ACLs (CHAOS_ROUNDS=n, CHAOS_SEED=n)
+	@KASPAR_COMPILED=1 $(BIN)/python -m tests.run --long "chaos, secured"
+
 chaos: install ## The long form of the kills and power cuts of tests/chaos (CHAOS_ROUNDS=n, CHAOS_SEED=n)
 	@KASPAR_COMPILED=1 CHAOS_ROUNDS=$(or $(CHAOS_ROUNDS),100) $(BIN)/python -m pytest tests/chaos -s
 
@@ -80,7 +83,7 @@ bench-streams: install ## Streams programs beside Kafka Streams, Quix Streams an
 	@KASPAR_COMPILED=1 $(BIN)/python -m bench.streams $(BENCH_ARGUMENTS)
 
 generate: install ## Regenerate the messages (from kio) and the reference pages (from the declarations)
-	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python scripts/generate_reference.py
+	@$(BIN)/python scripts/generate_messages.py && $(BIN)/python -m scripts.generate_reference
 
 wheel: install ## Build the source distribution, and from it a wheel with the compiled core, into dist/
 	@rm -rf dist

@@ -1,7 +1,7 @@
-"""Writes docs/reference/*.md from the declarations of settings, metrics and permissions. A test fails when they are not
-current.
+"""Writes docs/reference/ from the declarations of settings, metrics and permissions, and from the options of commands.
+A test fails when it is not current.
 
-python scripts/generate_reference.py
+python -m scripts.generate_reference
 """
 
 import sys
@@ -24,6 +24,7 @@ from kaspar.config import (
 )
 from kaspar.config.authorizer import AuthorizerSettings
 from kaspar.protocol.api import api_name
+from scripts.command_pages import command_pages
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "This page is written by `scripts/generate_reference.py` from the declarations in `src/kaspar/config`.\n"
@@ -41,6 +42,7 @@ def pages() -> dict[str, str]:
         "topic-settings.md": topic_page(),
         "metrics.md": metrics_page(),
         "permissions.md": permissions_page(),
+        **{f"commands/{name}": text for name, text in command_pages().items()},
     }
 
 
@@ -126,7 +128,7 @@ def _entry(setting: Setting, changed: str | None) -> str:
 
 
 def main() -> None:
-    PAGES.mkdir(parents=True, exist_ok=True)
+    (PAGES / "commands").mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (PAGES / name).write_text(text, encoding="utf-8")
         print(f"wrote docs/reference/{name}")

@@ -17,6 +17,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what the compat tests run against: our broker, Apache Kafka's, which shows a wrong expectation, or three "
         "of ours on ZooKeeper",
     )
+    parser.addoption(
+        "--secured",
+        action="store_true",
+        help="the clients of the fault tests log in over SASL_SSL, with ACLs for just what they do",
+    )
     parser.addoption("--long", action="store_true", help="run the long forms of tests, and only those")
 
 

@@ -99,8 +99,18 @@ JOBS = (
     Job("streams", 1.5, ("tests/streams",)),
     Job("packaging", 0.5, ("tests/packaging",)),
 )
+# What stock clients do while something fails, over SASL_SSL with ACLs.
+SECURED_CHAOS = (
+    "tests/chaos/test_kill.py",
+    "tests/chaos/test_exactly_once.py",
+    "tests/chaos/test_groups.py",
+    "tests/chaos/test_power_cut.py",
+    "tests/chaos/test_cluster.py",
+    "tests/spark/chaos/test_exactly_once.py",
+)
 LONG_JOBS = (
     Job("chaos, many rounds", 60.0, ("tests/chaos",), MANY_ROUNDS),
+    Job("chaos, secured", 12.0, SECURED_CHAOS, options=("--secured",)),
     Job("spark/chaos, many rounds", 60.0, ("tests/spark/chaos",), MANY_ROUNDS),
     Job("compat, long", 30.0, ("tests/compat",), options=("--long",)),
     Job("spark, long", 12.0, ("tests/spark",), options=("--long",)),

@@ -1,6 +1,8 @@
 """What the fault tests share: seeds, the number of rounds, and a report of how long the broker's loop stood still.
 
-`CHAOS_SEED` repeats a run; `CHAOS_ROUNDS` makes it longer (`make chaos`). Each test prints the seed it used.
+`CHAOS_SEED` repeats a run; `CHAOS_ROUNDS` makes it longer (`make chaos`). Each test prints the seed it used. With
+`--secured` stock clients log in over SASL_SSL and are allowed just what they do (`make chaos-secured`); what only
+prepares or looks on still uses PLAINTEXT.
 """
 
 import os
@@ -9,9 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.acls.acl import AclOperation, ResourceType
 from tests.peers.observed import ObservedBroker
+from tests.peers.sasl_ssl import Acl, SecuredListener, User
 
 ROUNDS = 6  # what `make test` has time for
+
+USER = User("client", "client-pass-0815")
+ACLS = (
+    Acl(ResourceType.TOPIC, "*", AclOperation.READ),
+    Acl(ResourceType.TOPIC, "*", AclOperation.WRITE),
+    Acl(ResourceType.TOPIC, "*", AclOperation.CREATE),
+    Acl(ResourceType.GROUP, "*", AclOperation.READ),
+    Acl(ResourceType.TRANSACTIONAL_ID, "*", AclOperation.WRITE),
+)
 
 _stalls: dict[str, float] = {}
 
@@ -30,12 +43,20 @@ def start_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
     A test that restarts a broker itself notes its stall before (`note_stall`), for the metrics end with the process.
     """
     started: list[ObservedBroker] = []
+    listeners: list[SecuredListener] = []
 
     def start(**options: object) -> ObservedBroker:
         folder = tmp_path / f"broker-{len(started)}"
         broker = ObservedBroker(folder, **options)  # type: ignore[arg-type]
         started.append(broker)
-        return broker.start()
+        if not request.config.getoption("--secured"):
+            return broker.start()
+        listener = SecuredListener(folder / "security", broker, USER)
+        listeners.append(listener)
+        broker.clients |= listener.librdkafka
+        broker.start()
+        listener.admit(ACLS)
+        return broker
 
     try:
         yield start
@@ -46,6 +67,8 @@ def start_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
             errors = broker.unexpected_errors()
             assert not errors, "the broker logged:\n" + "\n".join(errors)
             assert code == 0, f"the broker ended with exit code {code}:\n{broker.log_text()[-3000:]}"
+        for listener in listeners:
+            listener.check_log()
     finally:
         for broker in started:
             broker.kill()

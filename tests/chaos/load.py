@@ -5,13 +5,14 @@ visible, and notes any offset whose record changed or vanished and any high wate
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from kaspar.records import Record
+from tests.chaos.actors.membership import NO_SETTINGS
 from tests.chaos.ledger import Ledger, value_of
 from tests.peers.background import Background
 from tests.peers.observed import wait_until
@@ -48,10 +49,11 @@ class Producers:
         *,
         record_bytes: int = 100,
         kinds: Iterable[str] = (IDEMPOTENT, PLAIN),
+        client: Mapping[str, str | int] = NO_SETTINGS,
     ) -> None:
         self.ledger = Ledger(idempotent=frozenset({IDEMPOTENT}))
         self.problems: list[str] = []
-        self._bootstrap = bootstrap
+        self._settings = {"bootstrap.servers": bootstrap, **_IMPATIENT, **client}
         self._topic = topic
         self._partitions = partitions
         self._record_bytes = record_bytes
@@ -81,7 +83,7 @@ class Producers:
         wait_until(lambda: self.ledger.count > before, "records are acknowledged", seconds=60)
 
     def _produce(self, kind: str) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, **_IMPATIENT, **_KIND_OF_PRODUCER[kind]})
+        producer = Producer({**self._settings, **_KIND_OF_PRODUCER[kind]})
         number = 0
         while not self._stop.is_set():
             for partition in range(self._partitions):

@@ -7,24 +7,46 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
+from kaspar.client import Client
+from kaspar.config import load_settings
 from kaspar.records import Record
+from kaspar.security.client import ClientSecurity, client_security
+from kaspar.testing import Cluster
+from tests.chaos.actors.membership import NO_SETTINGS
+from tests.chaos.history.logs import read_batches
 from tests.chaos.ledger import Ledger
 from tests.peers.observed import wait_until
-from tests.peers.raw_client import RawClient
 
 PARTITIONS = 3
 SECONDS = 60.0
 
 
-class ReplicatedTopic:
-    """`data_of` is the data directory of the broker with that id."""
+def admin_security(cluster: Cluster) -> ClientSecurity | None:
+    """How our client logs in as an administrator, if the cluster is secured."""
+    settings = cluster.data_dir / "clients" / "admin.properties"
+    return client_security(load_settings(settings)) if settings.exists() else None
 
-    def __init__(self, bootstrap: str, data_of: Callable[[int], Path], name: str, *, replicas: int = 3) -> None:
+
+class ReplicatedTopic:
+    """`data_of` is the data directory of the broker with that id; `client` and `security` are how stock clients and
+    ours log in as an administrator."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        data_of: Callable[[int], Path],
+        name: str,
+        *,
+        replicas: int = 3,
+        client: Mapping[str, str | int] = NO_SETTINGS,
+        security: ClientSecurity | None = None,
+    ) -> None:
         self.bootstrap = bootstrap
         self.name = name
         self.replicas = replicas
         self._data_of = data_of
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._security = security
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **client})
         configs = {"segment.bytes": "1048576"}  # so that some of it is rolled
         new = NewTopic(name, PARTITIONS, replicas, config=configs)
         self._admin.create_topics([new])[name].result(30)
@@ -54,9 +76,9 @@ class ReplicatedTopic:
         records: list[Record] = []
 
         def has_them() -> bool:
-            leader = self._admin.list_topics(timeout=30).brokers[self.leader(partition)]
-            with RawClient(leader.port, host=str(leader.host), timeout=30) as client:
-                records[:] = client.read_all(self.name, partition=partition)
+            with Client(self.bootstrap, security=self._security) as client:
+                batches = read_batches(client, self.name, partition)
+                records[:] = [record for _, batch in batches for record in batch]
             return len(records) >= at_least
 
         with contextlib.suppress(AssertionError):  # what is missing is for the ledger to say

@@ -1,5 +1,7 @@
 """Brokers of a cluster are killed, paused and stopped, and lose their store, under load: nothing acknowledged by all
 in-sync replicas is lost, no offset names two records, and in the end every replica has the same bytes.
+
+With `--secured` the brokers and their clients know each other by certificates and passwords.
 """
 
 import random
@@ -11,7 +13,7 @@ import pytest
 
 from kaspar.testing import Cluster
 from tests.chaos.load import IDEMPOTENT, Producers
-from tests.chaos.replicated_topic import PARTITIONS, ReplicatedTopic
+from tests.chaos.replicated_topic import PARTITIONS, ReplicatedTopic, admin_security
 
 BROKERS = (1, 2, 3)
 SETTINGS = {
@@ -27,7 +29,13 @@ class Target(ReplicatedTopic):
     """What the faults are for."""
 
     def __init__(self, cluster: Cluster, name: str, rng: random.Random) -> None:
-        super().__init__(cluster.bootstrap_servers, cluster.broker_data, name)
+        super().__init__(
+            cluster.bootstrap_servers,
+            cluster.broker_data,
+            name,
+            client=cluster.client_settings("admin"),
+            security=admin_security(cluster),
+        )
         self.cluster = cluster
         self.rng = rng
 
@@ -84,8 +92,10 @@ FAULTS: tuple[Fault, ...] = (kill_leader, kill_controller, kill_two, stop_one, p
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster(brokers=len(BROKERS), data_dir=tmp_path_factory.mktemp("cluster"), overrides=SETTINGS) as running:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    secure = request.config.getoption("--secured")
+    with Cluster(brokers=len(BROKERS), data_dir=folder, overrides=SETTINGS, secure=secure) as running:
         yield running
 
 
@@ -93,7 +103,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_nothing_committed_is_lost(cluster: Cluster, fault: Fault, rng: random.Random, rounds: int) -> None:
     target = Target(cluster, f"orders-{fault.__name__}", rng)
-    with Producers(cluster.bootstrap_servers, target.name, PARTITIONS, kinds=[IDEMPOTENT]) as producers:
+    with Producers(
+        cluster.bootstrap_servers, target.name, PARTITIONS, kinds=[IDEMPOTENT], client=cluster.client_settings()
+    ) as producers:
         for _ in range(max(1, rounds // 3)):
             producers.wait_for_acknowledgements()
             fault(target)

@@ -35,7 +35,9 @@ def test_every_record_is_processed_once_over_kills(
     request: pytest.FixtureRequest,
 ) -> None:
     broker = start_broker(overrides=SETTINGS | COORDINATION)
-    with PipelineRun(broker.bootstrap, tmp_path / "actors", rng, strategy, configs=SMALL_SEGMENTS) as run:
+    with PipelineRun(
+        broker.bootstrap, tmp_path / "actors", rng, strategy, configs=SMALL_SEGMENTS, client=broker.clients
+    ) as run:
         for _ in range(rounds):
             run.wait_for_progress()
             threading.Event().wait(rng.uniform(0.0, 0.5))
@@ -82,7 +84,9 @@ def test_every_record_is_processed_once_over_power_cuts(
     disk = unless_missing(lambda: FaultyDisk.prepare(tmp_path))
     settings = SETTINGS | COORDINATION | {"log.flush.interval.messages": "1"}
     broker = start_broker(overrides=settings, environment=disk.environment)
-    with PipelineRun(broker.bootstrap, tmp_path / "actors", rng, "range", configs=SMALL_SEGMENTS) as run:
+    with PipelineRun(
+        broker.bootstrap, tmp_path / "actors", rng, "range", configs=SMALL_SEGMENTS, client=broker.clients
+    ) as run:
         for _ in range(rounds):
             run.wait_for_progress()
             threading.Event().wait(rng.uniform(0.0, 0.5))
@@ -100,7 +104,7 @@ def test_the_checker_finds_a_reader_of_uncommitted_records(
     """The counter-check, on a real history: transactions were aborted, and a reader of all of them is detected."""
     broker = start_broker(overrides=COORDINATION)
     folder = tmp_path / "actors"
-    with PipelineRun(broker.bootstrap, folder, rng, "range", processors=1, feeders=1) as run:
+    with PipelineRun(broker.bootstrap, folder, rng, "range", processors=1, feeders=1, client=broker.clients) as run:
         with UncommittedReader("uncommitted-reader", folder, broker.bootstrap, "out", run.partitions) as reader:
             run.wait_until_aborted_are_read(reader)
         history = run.finish()

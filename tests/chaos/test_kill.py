@@ -37,7 +37,7 @@ def test_nothing_acknowledged_is_lost_over_kills(
         assert client.create_topic(TOPIC, partitions=PARTITIONS, configs=configs) == 0
     with (
         Witness(broker.port, TOPIC, PARTITIONS) as witness,
-        Producers(broker.bootstrap, TOPIC, PARTITIONS) as producers,
+        Producers(broker.bootstrap, TOPIC, PARTITIONS, client=broker.clients) as producers,
     ):
         for _ in range(rounds):
             producers.wait_for_acknowledgements()

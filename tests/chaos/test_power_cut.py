@@ -24,7 +24,7 @@ def test_group_commit_survives_power_cuts(
         assert client.create_topic(TOPIC, partitions=PARTITIONS, configs=configs) == 0
     with (
         Witness(broker.port, TOPIC, PARTITIONS) as witness,
-        Producers(broker.bootstrap, TOPIC, PARTITIONS) as producers,
+        Producers(broker.bootstrap, TOPIC, PARTITIONS, client=broker.clients) as producers,
     ):
         for _ in range(rounds):
             producers.wait_for_acknowledgements()

@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kaspar.config import load_settings
-from kaspar.security.client import client_security
 from kaspar.testing import Cluster
 from tests.chaos.actors.membership import COOPERATIVE
 from tests.chaos.history import check
 from tests.chaos.pipeline import COORDINATION, PIPELINE, PipelineRun
-from tests.chaos.replicated_topic import SECONDS
+from tests.chaos.replicated_topic import SECONDS, admin_security
 from tests.integration.cluster.up import needs_java
 from tests.peers.observed import wait_until
 
@@ -47,7 +45,6 @@ def test_every_record_once_over_kills_of_a_secured_cluster(
     cluster: Cluster, rng: random.Random, rounds: int, tmp_path: Path
 ) -> None:
     admin = AdminClient({**cluster.client_settings("admin"), "log_level": 0})
-    onlooker = client_security(load_settings(cluster.data_dir / "clients" / "admin.properties"))
 
     def leader() -> int:
         return admin.list_topics(PIPELINE.source, timeout=30).topics[PIPELINE.source].partitions[0].leader
@@ -61,7 +58,7 @@ def test_every_record_once_over_kills_of_a_secured_cluster(
         processors=2,
         feeders=1,
         client={**cluster.client_settings("client")},
-        security=onlooker,
+        security=admin_security(cluster),
         leaders_change=True,
     ) as run:
         for number in range(max(2, rounds // 3)):

@@ -169,4 +169,4 @@ def test_demo_without_java_says_how_to_get_it_and_goes_on(tmp_path: Path) -> Non
 def test_help(program: str) -> None:
     done = run(program, "--help")
     assert done.returncode == 0
-    assert done.stdout.startswith("usage: ")
+    assert done.stdout.lower().startswith("usage: ")

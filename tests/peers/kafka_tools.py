@@ -31,8 +31,8 @@ class Done(NamedTuple):
 
 class KafkaTools:
     def __init__(self, *jvm_options: str) -> None:
-        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, quiet, *jvm_options]
+        quiet = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-Djava.security.manager=allow")
+        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, *quiet, *jvm_options]
         self._process = subprocess.Popen(
             [*java, "-cp", f"{_classes()}:{classpath()}", "KafkaTools"],
             stdin=subprocess.PIPE,
@@ -41,10 +41,10 @@ class KafkaTools:
             text=True,
         )
 
-    def run(self, tool_class: str, *arguments: str | Path) -> Done:
+    def run(self, tool_class: str, *arguments: str | Path, standard_input: bytes = b"") -> Done:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        words = [tool_class, *map(str, arguments)]
+        words = [base64.b64encode(standard_input).decode(), tool_class, *map(str, arguments)]
         assert not any(character in word for word in words for character in "\t\n"), "a line has one command"
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()

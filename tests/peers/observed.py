@@ -34,7 +34,8 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = _WA
 
 
 class ObservedBroker(KasparProcess):
-    """`most_files` is the limit of open files and sockets that its process is started with."""
+    """`most_files` is the limit of open files and sockets that its process is started with. `clients` are settings that
+    stock clients need beside the broker's address: how they log in, and on which listener, if it is secured."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class ObservedBroker(KasparProcess):
             folder, overrides={"kaspar.metrics.listener": "127.0.0.1:0", **(overrides or {})}, environment=environment
         )
         self.most_files = most_files
+        self.clients: dict[str, str | int] = {}
 
     def command(self) -> list[str]:
         limit = ["prlimit", f"--nofile={self.most_files}:{self.most_files}"] if self.most_files else []

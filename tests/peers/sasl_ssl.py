@@ -1,6 +1,11 @@
 """SASL_SSL for the brokers and clients of tests: certificates, a SCRAM user, and the settings of each client.
 
 Brokers keep PLAINTEXT beside it, on which everybody is a super user: tests prepare and look at topics there.
+
+    listener = SecuredListener(folder, broker, User("client", "secret"))
+    broker.start()
+    listener.admit([Acl(ResourceType.TOPIC, "*", AclOperation.WRITE)])
+    Producer(listener.librdkafka)
 """
 
 from collections.abc import Iterable
@@ -20,6 +25,8 @@ from kaspar.client import Client
 from kaspar.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from kaspar.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from kaspar.security.certificates import CertificateAuthority
+from tests.peers.process import BrokerProcess
+from tests.peers.wire import free_port
 
 LISTENER = "OUTSIDE"
 MECHANISM = "SCRAM-SHA-512"
@@ -93,7 +100,7 @@ def add_user(admin: AdminClient, user: User) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """One that allows something. A name that ends with * is a prefix."""
+    """One that allows something. A name that ends with * is a prefix; * alone stands for all names."""
 
     resource: ResourceType
     name: str
@@ -101,8 +108,9 @@ class Acl:
 
     @property
     def pattern(self) -> tuple[str, PatternType]:
-        is_prefix = self.name.endswith("*")
-        return self.name.removesuffix("*"), PatternType.PREFIXED if is_prefix else PatternType.LITERAL
+        if self.name == "*" or not self.name.endswith("*"):
+            return self.name, PatternType.LITERAL
+        return self.name.removesuffix("*"), PatternType.PREFIXED
 
 
 def allow(bootstrap: str, user: User, acls: Iterable[Acl]) -> None:
@@ -137,3 +145,31 @@ def disallow(bootstrap: str, user: User, acl: Acl) -> None:
     with Client(bootstrap) as client:
         deleted = client.request_controller(DeleteAclsRequest(filters=(wanted,)), DeleteAclsResponse)
     assert [len(result.matching_acls) for result in deleted.filter_results] == [1], deleted
+
+
+class SecuredListener:
+    """A listener with SASL_SSL beside the PLAINTEXT of a broker that is not started yet, and a user who may log in
+    there. They outlive restarts of the broker."""
+
+    def __init__(self, folder: Path, broker: BrokerProcess, user: User) -> None:
+        write_certificates(folder)
+        port = free_port()
+        broker.overrides |= broker_settings(folder, plain_port=broker.port, secure_port=port)
+        self._broker = broker
+        self._user = user
+        address = {"bootstrap.servers": f"localhost:{port}"}
+        self.librdkafka = address | librdkafka_settings(folder, user)
+        self.java = address | java_settings(folder, user)
+
+    def admit(self, acls: Iterable[Acl]) -> None:
+        """Create the user, with these ACLs. The broker is running."""
+        add_user(AdminClient({"bootstrap.servers": self._broker.bootstrap}), self._user)
+        allow(self._broker.bootstrap, self._user, acls)
+
+    def check_log(self, *, may_be_denied: bool = False) -> None:
+        """The broker refused nothing, and has not logged the password. `may_be_denied`: clients also ask for what they
+        can do without, such as the sizes of logs."""
+        log = self._broker.log_text()
+        assert may_be_denied or "denied principal" not in log, "its ACLs are all that a client needs"
+        assert "failed to authenticate" not in log
+        assert self._user.password not in log

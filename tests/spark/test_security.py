@@ -2,7 +2,6 @@
 of the secrets in its options, which is nothing.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,9 +34,9 @@ from tests.peers.sasl_ssl import (
 )
 from tests.peers.wire import free_port
 from tests.spark.conftest import SETTINGS
+from tests.spark.documented_acls import documented_acls
 from tests.spark.topics import Topics, wait_until
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark" / "security.md"
 EXACTLY_ONCE = {"guarantee": "exactly-once"}
 KEY_PASSWORD = "key-passphrase-4711"
 
@@ -98,19 +97,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         add_user(AdminClient({"bootstrap.servers": broker.bootstrap}), made.user)
         yield made
         assert made.user.password not in broker.log_text()
-
-
-def documented_acls(**topics: str) -> list[Acl]:
-    """Those of the table of the page: SOURCE and SINK are its placeholders."""
-    table = re.findall(r"^\| [^|]+ \| (\w+) \| `([^`]+)`[^|]* \| ([\w, ]+) \|$", PAGE.read_text(), re.M)
-    assert table
-    resources = {each.name.replace("_", "").lower(): each for each in ResourceType}
-    operations = {each.name.replace("_", "").lower(): each for each in AclOperation}
-    return [
-        Acl(resources[kind.lower()], topics.get(name, name), operations[operation.strip().lower()])
-        for kind, name, names in table
-        for operation in names.split(",")
-    ]
 
 
 def run_stream(spark: SparkSession, secured: Secured, source: str, sink: str, checkpoint: Path) -> None:

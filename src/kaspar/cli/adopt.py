@@ -1,6 +1,7 @@
 """`kaspar metadata adopt FILE`: takes over the folder of a stopped Apache Kafka node."""
 
-import argparse
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
@@ -21,44 +22,35 @@ exit codes: 0 if all is done, 1 if it is refused or was interrupted; run it agai
 """
 
 
-def add_adopt(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
-    adopt = actions.add_parser(
-        "adopt",
-        help="take over the data of a stopped Apache Kafka node",
-        description="Take over, in place, the log directories of an Apache Kafka 4 node that is broker and sole "
-        "controller (KRaft) and is stopped. FILE is its properties file. What cannot be taken over is listed, and "
-        "then nothing is changed without --yes. No record is copied or changed.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    how = adopt.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="check and list everything, and change nothing")
-    how.add_argument("--yes", action="store_true", help="adopt even if something is not taken over")
-    how.add_argument("--undo", action="store_true", help="give the folder back to Kafka, if no broker has used it")
-    return adopt
+@dataclass(frozen=True, slots=True)
+class AdoptOptions:
+    file: Path
+    dry_run: bool
+    yes: bool
+    undo: bool
 
 
-async def run_adopt(arguments: argparse.Namespace, config: "BrokerConfig") -> None:
+async def run_adopt(options: AdoptOptions, config: "BrokerConfig") -> None:
     from kaspar.metadata.kraft.adopting import Adoption
 
     try:
-        await _run(Adoption(config), arguments)
+        await _run(Adoption(config), options)
     except OSError as problem:
         raise KasparError(f"{problem.filename} cannot be used: {problem.strerror}") from None
 
 
-async def _run(adoption: "Adoption", arguments: argparse.Namespace) -> None:
+async def _run(adoption: "Adoption", options: AdoptOptions) -> None:
     with adoption.locked():
-        if arguments.undo:
+        if options.undo:
             await adoption.undo()
             print(f"{adoption.metadata_log} is Kafka's again, as it was: start Kafka.")
         elif await adoption.is_done():
             print("The folder was adopted before: start the broker.")
         else:
-            await _adopt(adoption, arguments)
+            await _adopt(adoption, options)
 
 
-async def _adopt(adoption: "Adoption", arguments: argparse.Namespace) -> None:
+async def _adopt(adoption: "Adoption", options: AdoptOptions) -> None:
     plan = adoption.plan()
     print(f"Found {_summary(plan.image)}.")
     _print_list("To know:", plan.notes)
@@ -66,17 +58,17 @@ async def _adopt(adoption: "Adoption", arguments: argparse.Namespace) -> None:
     _print_list("Not possible:", plan.obstacles)
     if plan.obstacles:
         raise KasparError("the folder cannot be adopted, and nothing was changed")
-    if arguments.dry_run:
+    if options.dry_run:
         print("It can be adopted. Nothing was changed.")
         return
-    if plan.losses and not arguments.yes:
+    if plan.losses and not options.yes:
         raise KasparError("nothing was changed. To adopt the folder without these, add --yes")
-    await _carry_out(adoption, plan, arguments)
+    await _carry_out(adoption, plan, options)
 
 
-async def _carry_out(adoption: "Adoption", plan: "AdoptionPlan", arguments: argparse.Namespace) -> None:
+async def _carry_out(adoption: "Adoption", plan: "AdoptionPlan", options: AdoptOptions) -> None:
     await adoption.carry_out(plan)
-    print(f"Adopted. Start the broker: kaspar broker {arguments.file}")
+    print(f"Adopted. Start the broker: kaspar broker {options.file}")
     print(
         "Do not start Kafka on this folder any more. As long as the broker has not been started, --undo gives it back."
     )

@@ -1,11 +1,13 @@
 """`kaspar certs`: a certificate authority, and certificates for brokers and clients, in one command."""
 
-import argparse
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from kaspar.base.errors import KasparError
+from kaspar.cli.command import Command
 
 if TYPE_CHECKING:
     from kaspar.security.certificates import Issued
@@ -19,46 +21,34 @@ examples:
 """
 
 
-def add_certs(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    certs = commands.add_parser(
-        "certs",
-        help="make certificates for TLS: a CA, brokers, clients",
-        description="Make a certificate authority and certificates for brokers and clients. What exists is kept.\n"
-        "Each certificate comes as PEM (key and chain) and, with --password, as PKCS #12. For test clusters\n"
-        "and small ones: whoever has ca.key can make certificates for anybody.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    certs.add_argument("--dir", type=Path, default=Path("certs"), help="the folder (default: ./certs)")
-    certs.add_argument(
-        "--host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a host name or address of the brokers; may be repeated (default: localhost and 127.0.0.1)",
-    )
-    certs.add_argument(
-        "--name",
-        default="broker",
-        help="the name of the servers' certificate and its file, as in --name zookeeper (default: %(default)s)",
-    )
-    certs.add_argument(
-        "--client", action="append", default=[], metavar="NAME", help="a client's certificate; may be repeated"
-    )
-    certs.add_argument("--password", help="also write PKCS #12 stores (.p12) with this password")
-
-
-def run_certs(arguments: argparse.Namespace) -> int:
-    try:
-        hosts = arguments.host or ["localhost", "127.0.0.1"]
-        _make(arguments.dir, arguments.name, hosts, arguments.client, arguments.password)
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    except OSError as problem:
-        print(f"kaspar: {problem.filename}: {problem.strerror}", file=sys.stderr)
-        return 1
-    return 0
+@click.command("certs", cls=Command, epilog=_EXAMPLES)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("certs"),
+    metavar="FOLDER",
+    help="The folder (default: ./certs).",
+)
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A host name or address of the brokers; may be repeated (default: localhost and 127.0.0.1).",
+)
+@click.option(
+    "--name",
+    default="broker",
+    help="The name of the servers' certificate and its file, as in --name zookeeper (default: broker).",
+)
+@click.option("--client", "clients", multiple=True, metavar="NAME", help="A client's certificate; may be repeated.")
+@click.option("--password", help="Also write PKCS #12 stores (.p12) with this password.")
+def command(folder: Path, hosts: Sequence[str], name: str, clients: Sequence[str], password: str | None) -> None:
+    """Make a certificate authority and certificates for brokers and clients. What exists is kept. Each certificate is
+    written as PEM (key and chain) and, with --password, as PKCS #12. For test clusters and small ones: whoever has
+    ca.key can make certificates for anybody."""
+    _make(folder, name, list(hosts) or ["localhost", "127.0.0.1"], list(clients), password)
 
 
 def _make(folder: Path, server: str, hosts: list[str], clients: list[str], password: str | None) -> None:

@@ -9,8 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+import click
+
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.cli.command import Command
+from kaspar.cli.failures import FAILED, INTERRUPTED
+from kaspar.cli.session import Session, cluster_options
 from kaspar.client import Client
 from kaspar.protocol.messages.compact_topics import (
     CompactTopicsPartition,
@@ -19,44 +24,61 @@ from kaspar.protocol.messages.compact_topics import (
     CompactTopicsResponse,
     CompactTopicsTopic,
 )
-from kaspar.tools.command_line import open_client
 
 VERSION = 0
 POLL_INTERVAL_S = 0.1
 REQUEST_TIMEOUT_S = 30.0
-INTERRUPTED = 130
-"""The exit code of a command that Ctrl-C ended."""
 
 Progress = dict[int, CompactTopicsPartitionResult]
 
 
-def run_compact(
-    topic: str,
-    *,
-    servers: str,
-    only: Sequence[int] | None,
-    timeout_s: float | None,
-    config_file: str | None = None,
-) -> int:
+@click.command(
+    "compact",
+    cls=Command,
+    epilog="Example: kaspar compact salaries --bootstrap-server localhost:9092 --partitions 0,1",
+)
+@click.argument("topic")
+@cluster_options
+@click.option(
+    "--partitions",
+    metavar="N,N",
+    callback=lambda context, parameter, text: None if text is None else _numbers(text),
+    help="Compact only these partitions (default: all).",
+)
+@click.option(
+    "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop waiting after this time (default: no limit)."
+)
+def command(session: Session, topic: str, partitions: Sequence[int] | None, timeout_s: float | None) -> int:
+    """Compact TOPIC now, whatever its dirty ratio: only the last record of each key is kept. Its cleanup.policy must
+    contain compact. Records that min.compaction.lag.ms or an open transaction protects are kept too, and tombstones
+    until delete.retention.ms has passed. Shows the size before and after. Ctrl-C ends the command, not the
+    compaction."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     view = _View(topic)
     try:
-        with open_client(servers, config_file, client_id="kaspar-compact", timeout_s=REQUEST_TIMEOUT_S) as client:
-            begun, now = _Compaction(client, topic, only).run(deadline, view.show)
+        with session.client(client_id="kaspar-compact", timeout_s=REQUEST_TIMEOUT_S) as client:
+            begun, now = _Compaction(client, topic, partitions).run(deadline, view.show)
     except KeyboardInterrupt:
         print("\nThe broker continues compacting.", file=sys.stderr)
         return INTERRUPTED
     except (KasparError, OSError) as problem:
         view.clear()
-        print(f"kaspar: {_sentence(problem, servers)}", file=sys.stderr)
-        return 1
+        print(f"kaspar: {_sentence(problem, session.servers)}", file=sys.stderr)
+        return FAILED
     view.clear()
     for line in [*_table(topic, begun, now), *_notes(topic, begun)]:
         print(line)
     problems = list(_problems(topic, now))
     for sentence in problems:
         print(f"kaspar: {sentence}", file=sys.stderr)
-    return 1 if problems else 0
+    return FAILED if problems else 0
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise click.BadParameter("a list of partition numbers, such as 0,1") from None
 
 
 def _sentence(problem: Exception, servers: str) -> str:

@@ -1,12 +1,13 @@
 """`kaspar controller`: which broker controls a cluster, and moving that to another one."""
 
-import argparse
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from kaspar.base.errors import ErrorCode, KasparError
-from kaspar.tools.client_config import add_command_config
+from kaspar.cli.command import Command
+from kaspar.cli.session import Session, cluster_options
 
 if TYPE_CHECKING:
     from kaspar.client import Client
@@ -17,44 +18,24 @@ _POLL_S: Final = 0.02
 _NO_CONTROLLER: Final = -1
 
 
-def add_controller(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    controller = commands.add_parser(
-        "controller",
-        help="show which broker controls a cluster, or move that to another one",
-        description="Show which broker is the controller of a cluster. With --move it resigns, and another broker "
-        "takes its place, within a second: clients go on, and topics can be changed again from then on.",
-        epilog="Example: kaspar controller --move --to 3 --bootstrap-server localhost:9092",
-    )
-    controller.add_argument(
-        "--bootstrap-server",
-        default="localhost:9092",
-        metavar="HOST:PORT",
-        help="one or more brokers of the cluster, comma-separated (default: %(default)s)",
-    )
-    add_command_config(controller)
-    controller.add_argument("--move", action="store_true", help="have another broker control")
-    controller.add_argument("--to", type=int, metavar="ID", help="with --move: which one (default: any other)")
-
-
-def run_controller(arguments: argparse.Namespace) -> int:
-    from kaspar.tools.command_line import open_client
-
-    servers = arguments.bootstrap_server
+@click.command(
+    "controller",
+    cls=Command,
+    epilog="Example: kaspar controller --move --to 3 --bootstrap-server localhost:9092",
+)
+@cluster_options
+@click.option("--move", is_flag=True, help="Have another broker control.")
+@click.option("--to", type=int, metavar="ID", help="With --move: which one (default: any other).")
+def command(session: Session, move: bool, to: int | None) -> None:
+    """Show which broker is the controller of a cluster. With --move it resigns, and another broker takes its place,
+    within a second: clients go on, and topics can be changed again from then on."""
+    if to is not None and not move:
+        raise KasparError("--to is for --move")
     try:
-        if arguments.to is not None and not arguments.move:
-            raise KasparError("--to is for --move")
-        config = arguments.command_config
-        with open_client(servers, config, client_id="kaspar-controller", timeout_s=REQUEST_TIMEOUT_S) as client:
-            print(_move(client, arguments.to) if arguments.move else f"Broker {_controller(client)} is the controller.")
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
+        with session.client(client_id="kaspar-controller", timeout_s=REQUEST_TIMEOUT_S) as client:
+            print(_move(client, to) if move else f"Broker {_controller(client)} is the controller.")
     except OSError as problem:
-        print(f"kaspar: no broker can be reached at {servers}: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        raise KasparError(f"no broker can be reached at {session.servers}: {problem}") from None
 
 
 def _controller(client: "Client", *, until: float | None = None, other_than: int = _NO_CONTROLLER) -> int:

@@ -1,148 +1,150 @@
-"""The command `kaspar`."""
+"""The command `kaspar`.
 
-import argparse
+To add a command: a module of this package with a click command named `command` (of the class `command.Command`, or
+`command.Group` for several), and its line in `SECTIONS`. The module is imported only when its command runs, and imports
+what is heavy (clients, Spark, rich) inside functions, so every command starts fast.
+
+A command that talks to a cluster:
+
+    @click.command(cls=Command, epilog="examples:\\n  kaspar example orders\\n")
+    @click.argument("topic")
+    @common_options                        # kaspar.cli.session: -b, --profile, --config, -X, --json, --yaml, ...
+    def command(session: Session, topic: str) -> int | None:
+        with session.admin() as admin:     # other clients take session.properties, Java client properties
+            rows = [...]
+        session.output.table([Column("name", "TOPIC")], rows)
+
+It returns its exit code, where None is 0, and raises KasparError (`failures` has the exit codes, and adds what to do
+next to the sentence): `main` prints it, and handles Ctrl-C and closed pipes.
+"""
+
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from kaspar import __version__
-from kaspar.cli.certs import add_certs, run_certs
-from kaspar.cli.controller import add_controller, run_controller
-from kaspar.cli.metadata import add_metadata, run_metadata
-from kaspar.cli.pipeline import add_pipeline, run_pipeline
-from kaspar.cli.pipeline_run import split_arguments
-from kaspar.cli.spark import add_spark, run_spark
-from kaspar.cli.status import add_status, run_status
-from kaspar.cli.stop import add_stop, run_stop
-from kaspar.cli.up import add_up, run_up
-from kaspar.cli.zookeeper import add_zookeeper, run_zookeeper
-from kaspar.tools import server_start
-from kaspar.tools.client_config import add_command_config
+import click
+
+from kaspar.base.errors import KasparError
+from kaspar.cli.command import Entry, LazyGroup
+from kaspar.cli.failures import FAILED, INTERRUPTED, USAGE, explain
+
+SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    "Run Kaspar": {
+        "up": Entry("kaspar.cli.up", "Run a cluster of several brokers on this machine, or a single broker."),
+        "status": Entry("kaspar.cli.status", "Show what 'kaspar up' runs."),
+        "stop": Entry("kaspar.cli.stop", "Stop what 'kaspar up' runs."),
+        "broker": Entry("kaspar.cli.broker", "Run a broker; list and describe those of a running cluster."),
+        "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
+        "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
+    },
+    "Topics and groups": {
+        "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
+        "group": Entry("kaspar.cli.group", "Consumer groups: how far they are, and where they go on."),
+        "txn": Entry("kaspar.cli.txn", "Transactions, and those that block readers."),
+        "config": Entry("kaspar.cli.config", "Show and change settings of topics, brokers and groups."),
+    },
+    "Users and permissions": {
+        "user": Entry("kaspar.cli.user", "Users that log in by SCRAM, and their passwords."),
+        "acl": Entry("kaspar.cli.acl", "Who may do what."),
+        "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
+    },
+    "Write and read records": {
+        "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
+        "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
+    },
+    "Look after a cluster": {
+        "cluster": Entry("kaspar.cli.cluster", "Show a cluster: its brokers, its health, its metadata."),
+        "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
+        "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
+        "metadata": Entry(
+            "kaspar.cli.metadata", "Show a broker's embedded metadata, move it, or take over a folder of Apache Kafka."
+        ),
+        "certs": Entry("kaspar.cli.certs", "Make certificates for TLS: a CA, brokers, clients."),
+    },
+    "Run pipelines": {
+        "pipeline": Entry("kaspar.cli.pipeline", "Run Spark pipelines, and keep them running."),
+        "spark": Entry("kaspar.cli.spark", "Run a Spark cluster on this machine; end transactions left open."),
+    },
+    "This command": {
+        "profile": Entry("kaspar.cli.profile", "Keep addresses and security settings of clusters under names."),
+        "completion": Entry("kaspar.cli.completion", "Print the script that completes commands in a shell."),
+        "version": Entry("kaspar.cli.version", "Show the version, and whether the core is compiled."),
+    },
+}
+
+ALIASES: Final[Mapping[str, str]] = {
+    "acls": "acl",
+    "configs": "config",
+    "groups": "group",
+    "profiles": "profile",
+    "quotas": "quota",
+    "topics": "topic",
+    "transaction": "txn",
+    "transactions": "txn",
+    "txns": "txn",
+    "users": "user",
+}
+"""Names of commands that people guess; help shows only the names above."""
+
+COMPLETION_VARIABLE: Final = "_KASPAR_COMPLETE"
+"""Set by the scripts of `kaspar completion`, as click names it."""
+
+kaspar: Final = LazyGroup(
+    "kaspar",
+    sections=SECTIONS,
+    aliases=ALIASES,
+    help="A Kafka-compatible commit log. Every Kafka client works with it unchanged.",
+    epilog="Try 'kaspar demo' to see it at work, or 'kaspar up' and then any Kafka client on localhost:9092.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="kaspar",
-        description="A Kafka-compatible commit log. Every Kafka client works with it unchanged.",
-        epilog="Try 'kaspar demo' to see it at work, or 'kaspar up' and then any Kafka client on localhost:9092.",
-    )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser(
-        "broker",
-        parents=[server_start.parser("kaspar broker", file_required=False)],
-        add_help=False,
-        help="run a broker",
-        description="Run a broker until SIGTERM or Ctrl-C. Without a settings file it listens on localhost:9092.",
-    )
-    add_up(commands)
-    add_status(commands)
-    add_stop(commands)
-    demo = commands.add_parser(
-        "demo",
-        help="start a broker, events and two streams programs, with a live view",
-        description="Start a broker, produce trades and clicks, process them with two streams programs on Spark, and "
-        "show it live. All data is temporary. Needs kaspar[tools]; without kaspar[streams] or Java a consumer reads "
-        "the events.",
-        epilog="Example: kaspar demo --seconds 30 --rate 5000",
-    )
-    demo.add_argument(
-        "--seconds",
-        type=float,
-        help="end after this time, counted from when everything is up (default: run until Ctrl-C)",
-    )
-    demo.add_argument("--rate", type=int, default=500, help="events per second to produce (default: %(default)s)")
-    demo.add_argument("--without-spark", action="store_true", help="read the events with a consumer instead of Spark")
-    _add_compact(commands)
-    add_spark(commands)
-    add_pipeline(commands)
-    add_zookeeper(commands)
-    add_metadata(commands)
-    add_certs(commands)
-    add_controller(commands)
-    commands.add_parser("version", help="show the version, and whether the core is compiled")
-    own_arguments, program_arguments = split_arguments(sys.argv[1:] if argv is None else argv)
-    arguments = parser.parse_args(own_arguments)
-    if arguments.command == "broker":
-        return server_start.run(arguments)
-    if arguments.command == "up":
-        return run_up(arguments)
-    if arguments.command == "status":
-        return run_status(arguments)
-    if arguments.command == "stop":
-        return run_stop(arguments)
-    if arguments.command == "demo":
-        from kaspar.demo.run import run_demo
-
-        return run_demo(seconds=arguments.seconds, rate=arguments.rate, with_spark=not arguments.without_spark)
-    if arguments.command == "compact":
-        from kaspar.cli.compact import run_compact
-
-        return run_compact(
-            arguments.topic,
-            servers=arguments.bootstrap_server,
-            only=arguments.partitions,
-            timeout_s=arguments.timeout,
-            config_file=arguments.command_config,
-        )
-    if arguments.command == "spark":
-        return run_spark(arguments)
-    if arguments.command == "pipeline":
-        arguments.program_arguments = program_arguments
-        return run_pipeline(arguments)
-    if arguments.command == "zookeeper":
-        return run_zookeeper(arguments)
-    if arguments.command == "metadata":
-        return run_metadata(arguments)
-    if arguments.command == "certs":
-        return run_certs(arguments)
-    if arguments.command == "controller":
-        return run_controller(arguments)
-    if arguments.command == "version":
-        return _version()
-    parser.print_help()
-    return 2
+    """The exit code."""
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
+        return _complete(instruction)
+    try:
+        code = _run(sys.argv[1:] if argv is None else list(argv))
+        sys.stdout.flush()
+        return code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (KasparError, OSError) as problem:
+        failure = explain(problem)
+        print(f"kaspar: {failure.sentence}", file=sys.stderr)
+        return failure.exit_code
 
 
-def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    compact = commands.add_parser(
-        "compact",
-        help="compact a topic now",
-        description="Compact a topic now, whatever its dirty ratio: only the last record of each key is kept. Records "
-        "that min.compaction.lag.ms or an open transaction protects are kept too, and tombstones until "
-        "delete.retention.ms has passed. Shows the size before and after. Ctrl-C ends the command, not the compaction.",
-        epilog="Example: kaspar compact salaries --bootstrap-server localhost:9092 --partitions 0,1",
-    )
-    compact.add_argument("topic", metavar="TOPIC", help="a topic whose cleanup.policy contains compact")
-    compact.add_argument(
-        "--bootstrap-server",
-        default="localhost:9092",
-        metavar="HOST:PORT",
-        help="one or more brokers of the cluster, comma-separated (default: %(default)s)",
-    )
-    add_command_config(compact)
-    compact.add_argument(
-        "--partitions", type=_numbers, metavar="N,N", help="compact only these partitions (default: all)"
-    )
-    compact.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="stop waiting after this time (default: no limit)"
-    )
+def _run(arguments: list[str]) -> int:
+    try:
+        with kaspar.make_context("kaspar", arguments) as context:
+            return kaspar.invoke(context) or 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message())
+        return USAGE
+    except click.ClickException as problem:
+        print(f"kaspar: {_sentence(problem)}", file=sys.stderr)
+        return problem.exit_code
 
 
-def _numbers(text: str) -> list[int]:
-    return sorted({int(part) for part in text.split(",")})
+def _sentence(problem: click.ClickException) -> str:
+    """click's sentence as one of ours, with what to do next."""
+    message = problem.format_message().rstrip(".")
+    context = problem.ctx if isinstance(problem, click.UsageError) else None
+    help_command = f" (try '{context.command_path} --help')" if context is not None else ""
+    return f"{message[:1].lower()}{message[1:]}{help_command}"
 
 
-def _version() -> int:
-    from kaspar.base import compiled
+def _complete(instruction: str) -> int:
+    from click.shell_completion import shell_complete
 
-    print(f"kaspar {__version__}, Python {sys.version.split()[0]}")
-    for module in compiled.COMPILED_MODULES:
-        form = (
-            "compiled"
-            if compiled.load(module).__name__ != module
-            else "interpreted (slower: there was no C compiler at install)"
-        )
-        print(f"  {module}: {form}")
-    return 0
+    return shell_complete(kaspar, {}, "kaspar", COMPLETION_VARIABLE, instruction)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """`kaspar metadata`: shows what a broker keeps in its file, moves it to ZooKeeper, or takes over a folder of Kafka."""
 
-import argparse
 import asyncio
+import contextlib
 import os
 import sys
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from kaspar.base.errors import KasparError
-from kaspar.cli.adopt import add_adopt, counted, run_adopt
+from kaspar.cli.adopt import EXAMPLES as ADOPT_EXAMPLES
+from kaspar.cli.adopt import AdoptOptions, counted, run_adopt
+from kaspar.cli.command import Group
 
 if TYPE_CHECKING:
     from kaspar.config import BrokerConfig
@@ -26,69 +31,89 @@ exit codes: 0 if all is done, 1 if it is refused or was interrupted; run it agai
 """
 
 
-def add_metadata(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    metadata = commands.add_parser(
-        "metadata",
-        help="show a broker's embedded metadata, move it to ZooKeeper, or take over a folder of Apache Kafka",
-        description="Show the metadata that a single broker keeps in a file; move it to ZooKeeper, so that the broker "
-        "becomes the first of a cluster; or take over the folder of an Apache Kafka node. The broker must be stopped.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    actions = metadata.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="show what is in the embedded store")
-    move = actions.add_parser(
-        "move",
-        help="move the metadata to ZooKeeper",
-        description="Copy everything into an empty path of ZooKeeper, compare it, and mark the embedded store as "
-        "moved. Records stay where they are. The broker must be stopped.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for action in (show, move, add_adopt(actions)):
-        action.add_argument("file", type=Path, metavar="FILE", help="the broker's properties file")
-    move.add_argument(
-        "--zookeeper",
-        metavar="HOST:PORT[/CHROOT]",
-        help="where to, as in zookeeper.connect (default: zookeeper.connect of FILE)",
-    )
-    how = move.add_mutually_exclusive_group()
-    how.add_argument("--dry-run", action="store_true", help="check everything, and change nothing")
-    how.add_argument("--undo", action="store_true", help="take a move back, if no broker has used the copy")
+@click.group("metadata", cls=Group, epilog=_EXAMPLES)
+def command() -> None:
+    """Show the metadata that a single broker keeps in a file; move it to ZooKeeper, so that the broker becomes the
+    first of a cluster; or take over the folder of an Apache Kafka node. The broker must be stopped."""
 
 
-def run_metadata(arguments: argparse.Namespace) -> int:
-    from kaspar.config import BrokerConfig, load_settings
+_FILE: Final = click.argument("file", type=click.Path(path_type=Path))
+
+
+@command.command("show", epilog="Example: kaspar metadata show server.properties")
+@_FILE
+def show(file: Path) -> None:
+    """Show what is in the embedded store. FILE is the broker's properties file."""
+
+    async def run() -> None:
+        async with _embedded(_config_of(file)) as source:
+            await _show(source)
+
+    _complete(run())
+
+
+@command.command("move", epilog=_EXAMPLES)
+@_FILE
+@click.option(
+    "--zookeeper",
+    metavar="HOST:PORT[/CHROOT]",
+    help="Where to, as in zookeeper.connect (default: zookeeper.connect of FILE).",
+)
+@click.option("--dry-run", is_flag=True, help="Check everything, and change nothing.")
+@click.option("--undo", is_flag=True, help="Take a move back, if no broker has used the copy.")
+def move(file: Path, zookeeper: str | None, dry_run: bool, undo: bool) -> None:
+    """Copy everything into an empty path of ZooKeeper, compare it, and mark the embedded store as moved. Records stay
+    where they are. The broker must be stopped. FILE is its properties file."""
+    if dry_run and undo:
+        raise click.UsageError("--dry-run is not for --undo")
+    config = _config_of(file)
+
+    async def run() -> None:
+        async with _embedded(config) as source:
+            if undo:
+                if zookeeper is not None:
+                    raise KasparError("--undo needs no --zookeeper: the embedded store knows where it was moved to")
+                await _undo(source, config)
+            else:
+                await _move(source, zookeeper or config.zookeeper_connect, config, file, dry_run=dry_run)
+
+    _complete(run())
+
+
+@command.command("adopt", epilog=ADOPT_EXAMPLES)
+@_FILE
+@click.option("--dry-run", is_flag=True, help="Check and list everything, and change nothing.")
+@click.option("--yes", is_flag=True, help="Adopt even if something is not taken over.")
+@click.option("--undo", is_flag=True, help="Give the folder back to Kafka, if no broker has used it.")
+def adopt(file: Path, dry_run: bool, yes: bool, undo: bool) -> None:
+    """Take over, in place, the log directories of an Apache Kafka 4 node that is broker and sole controller (KRaft) and
+    is stopped. FILE is its properties file. What cannot be taken over is listed, and then nothing is changed without
+    --yes. No record is copied or changed."""
+    if dry_run + yes + undo > 1:
+        raise click.UsageError("only one of --dry-run, --yes and --undo can be given")
+    _complete(run_adopt(AdoptOptions(file, dry_run, yes, undo), _config_of(file)))
+
+
+def _complete(work: Coroutine[None, None, None]) -> None:
     from kaspar.metadata.store import SessionLost, UnknownOutcome
 
     try:
-        config = BrokerConfig.of(load_settings(arguments.file))
-        asyncio.run(_run(arguments, config))
+        asyncio.run(work)
     except (SessionLost, UnknownOutcome) as problem:
-        print(f"kaspar: {problem}: run the command again, it continues where it was", file=sys.stderr)
-        return 1
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        raise KasparError(f"{problem}: run the command again, it continues where it was") from None
 
 
-async def _run(arguments: argparse.Namespace, config: "BrokerConfig") -> None:
-    if arguments.action == "adopt":
-        await run_adopt(arguments, config)
-        return
+def _config_of(file: Path) -> "BrokerConfig":
+    from kaspar.config import BrokerConfig, load_settings
+
+    return BrokerConfig.of(load_settings(file))
+
+
+@contextlib.asynccontextmanager
+async def _embedded(config: "BrokerConfig") -> "AsyncIterator[SqliteMetadata]":
     source = await _open_embedded(config)
     try:
-        if arguments.action == "show":
-            await _show(source)
-        elif arguments.undo:
-            if arguments.zookeeper is not None:
-                raise KasparError("--undo needs no --zookeeper: the embedded store knows where it was moved to")
-            await _undo(source, config)
-        else:
-            await _move(source, arguments.zookeeper or config.zookeeper_connect, arguments, config)
+        yield source
     finally:
         await source.close()
 
@@ -117,7 +142,7 @@ async def _show(source: "SqliteMetadata") -> None:
 
 
 async def _move(
-    source: "SqliteMetadata", connect: str | None, arguments: argparse.Namespace, config: "BrokerConfig"
+    source: "SqliteMetadata", connect: str | None, config: "BrokerConfig", file: Path, *, dry_run: bool
 ) -> None:
     from kaspar.metadata.moving import move, plan_move
     from kaspar.metadata.zookeeper import ZooKeeperMetadata
@@ -126,10 +151,10 @@ async def _move(
     if connect is None:
         raise KasparError("--zookeeper says where the metadata is to be moved to")
     security = zookeeper_security(config, os.environ)
-    ensemble = await ZooKeeperMetadata.open(connect, create=not arguments.dry_run, security=security)
+    ensemble = await ZooKeeperMetadata.open(connect, create=not dry_run, security=security)
     connect = str(ensemble.address)
     try:
-        if arguments.dry_run:
+        if dry_run:
             plan = await plan_move(source, ensemble.connect(), connect)
             if not plan.is_done:
                 continued = "The move continues" if plan.has_begun else "The move is possible"
@@ -142,8 +167,8 @@ async def _move(
             print(f"The metadata in {source.path} was moved before.")
     finally:
         await ensemble.close()
-    if not arguments.dry_run:
-        print(f"Put this into {arguments.file} before the broker is started:\n\n    zookeeper.connect={connect}\n")
+    if not dry_run:
+        print(f"Put this into {file} before the broker is started:\n\n    zookeeper.connect={connect}\n")
 
 
 async def _undo(source: "SqliteMetadata", config: "BrokerConfig") -> None:

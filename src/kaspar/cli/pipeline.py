@@ -1,20 +1,19 @@
 """`kaspar pipeline`: runs Spark pipelines under a supervisor, shows them, stops and restarts them."""
 
-import argparse
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from kaspar.base.errors import KasparError
-from kaspar.cli.pipeline_options import add_folder, folder_of
-from kaspar.cli.pipeline_run import add_run
+from kaspar.cli.command import Group
+from kaspar.cli.pipeline_options import folder_option
+from kaspar.cli.pipeline_run import run
 
 if TYPE_CHECKING:
     from kaspar.pipelines.folder import Folder
-
-Run = Callable[[argparse.Namespace], int]
 
 _STOP_WAIT_S: Final = 90.0
 _START_WAIT_S: Final = 60.0
@@ -38,95 +37,30 @@ Without --dir, all of them use the folder kaspar/pipelines in $XDG_STATE_HOME or
 """
 
 
-def add_pipeline(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """The parser of `kaspar pipeline`. Every subcommand sets `run`, which `run_pipeline` calls."""
-    pipeline = commands.add_parser(
-        "pipeline",
-        help="run Spark pipelines, and keep them running",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    subcommands = pipeline.add_subparsers(dest="pipeline_command", metavar="COMMAND", required=True)
-    add_run(subcommands)
-    _add_list(subcommands)
-    _add_describe(subcommands)
-    for name, run, help_text, description in (
-        ("stop", _stop, "stop pipelines", "Stop pipelines after their micro-batches. They stay stopped."),
-        ("restart", _restart, "start pipelines again", "Stop pipelines that run, and execute their programs again."),
-        ("remove", _remove, "stop and forget pipelines", "Stop pipelines, and remove their definitions and logs."),
-    ):
-        _add_change(subcommands, name, run, help_text, description)
+@click.group("pipeline", cls=Group, help=_DESCRIPTION, epilog=_EXAMPLES)
+def command() -> None:
+    pass
 
 
-def run_pipeline(arguments: argparse.Namespace) -> int:
-    run: Run = arguments.run
-    try:
-        code = run(arguments)
-        sys.stdout.flush()
-        return code
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+command.add_command(run)
+
+_JSON: Final = click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 
 
-def _add_list(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = subcommands.add_parser(
-        "list",
-        help="show all pipelines",
-        description="Show the state of each pipeline: starting, running, restarting (a query failed), failed (its "
-        "program failed, and is tried again), stopped, finished, or interrupted (its supervisor has ended, and "
-        "'kaspar pipeline run' resumes it); and the figures of its last micro-batch.",
-        epilog="Example: kaspar pipeline list --json",
-    )
-    add_folder(command)
-    command.add_argument("--json", action="store_true", help="as JSON, for programs")
-    command.set_defaults(run=_list)
-
-
-def _add_describe(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = subcommands.add_parser(
-        "describe",
-        help="show all that is known of a pipeline",
-        description="Show a pipeline's program, queries, progress, last error and log, and what it says it does.",
-        epilog="Example: kaspar pipeline describe word-count",
-    )
-    command.add_argument("name", metavar="NAME")
-    add_folder(command)
-    command.add_argument("--json", action="store_true", help="as JSON, for programs")
-    command.set_defaults(run=_describe)
-
-
-def _add_change(
-    subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    run: Run,
-    help_text: str,
-    description: str,
-) -> None:
-    command = subcommands.add_parser(
-        name, help=help_text, description=description, epilog=f"Example: kaspar pipeline {name} word-count"
-    )
-    command.add_argument("names", nargs="*", metavar="NAME")
-    command.add_argument("--all", action="store_true", help="all pipelines of the folder")
-    add_folder(command)
-    command.set_defaults(run=run)
-
-
-def _list(arguments: argparse.Namespace) -> int:
+@command.command("list", epilog="Example: kaspar pipeline list --json")
+@folder_option
+@_JSON
+def list_pipelines(folder: "Folder", as_json: bool) -> None:
+    """Show all pipelines, with the state of each: starting, running, restarting (a query failed), failed (its program
+    failed, and is tried again), stopped, finished, or interrupted (its supervisor has ended, and 'kaspar pipeline run'
+    resumes it); and the figures of its last micro-batch."""
     import msgspec
 
     from kaspar.cli.pipeline_text import table
     from kaspar.pipelines.looking import statuses_of
 
-    folder = folder_of(arguments)
     statuses = statuses_of(folder)
-    if arguments.json:
+    if as_json:
         print(msgspec.json.encode(statuses).decode())
     elif statuses:
         print("\n".join(table(statuses, _now_ms())))
@@ -134,29 +68,79 @@ def _list(arguments: argparse.Namespace) -> int:
             print(f"No supervisor runs in {folder.path}: 'kaspar pipeline run' resumes what was not stopped.")
     else:
         print(f"There are no pipelines in {folder.path}: 'kaspar pipeline run PROGRAM' runs one.")
-    return 0
 
 
-def _describe(arguments: argparse.Namespace) -> int:
+@command.command("describe", epilog="Example: kaspar pipeline describe word-count")
+@click.argument("name")
+@folder_option
+@_JSON
+def describe(name: str, folder: "Folder", as_json: bool) -> None:
+    """Show a pipeline's program, queries, progress, last error and log, and what it says it does."""
     import msgspec
 
     from kaspar.cli.pipeline_text import description
     from kaspar.pipelines.looking import details_of
 
-    details = details_of(folder_of(arguments), arguments.name)
-    if arguments.json:
+    details = details_of(folder, name)
+    if as_json:
         print(msgspec.json.encode(details).decode())
     else:
         print("\n".join(description(details, _now_ms())))
+
+
+def _chosen_options(function: Callable[..., int]) -> Callable[..., int]:
+    function = folder_option(function)
+    function = click.option("--all", "is_all", is_flag=True, help="All pipelines of the folder.")(function)
+    return click.argument("names", nargs=-1, metavar="[NAME]...")(function)
+
+
+@command.command("stop", epilog="Example: kaspar pipeline stop word-count")
+@_chosen_options
+def stop(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
+    """Stop pipelines after their micro-batches. They stay stopped."""
+    from kaspar.pipelines import definitions
+
+    chosen = _chosen(folder, names, is_all=is_all)
+    definitions.stop(folder, chosen)
+    return _say_stopped(chosen, _applied(folder, chosen, _STOP_WAIT_S))
+
+
+@command.command("restart", epilog="Example: kaspar pipeline restart word-count")
+@_chosen_options
+def restart(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
+    """Stop pipelines that run, and execute their programs again."""
+    from kaspar.pipelines import definitions
+    from kaspar.pipelines.lines import status_line
+    from kaspar.pipelines.looking import statuses_of
+
+    chosen = _chosen(folder, names, is_all=is_all)
+    definitions.restart(folder, chosen)
+    if folder.supervisor() is None:
+        raise KasparError(
+            f"no supervisor runs in {folder.path}: 'kaspar pipeline run' starts it, with {', '.join(chosen)}"
+        )
+    _applied(folder, chosen, _STOP_WAIT_S + _START_WAIT_S)
+    for status in statuses_of(folder):
+        if status.name in chosen:
+            print(status_line(status))
     return 0
 
 
-def _stop(arguments: argparse.Namespace) -> int:
+@command.command("remove", epilog="Example: kaspar pipeline remove word-count")
+@_chosen_options
+def remove(folder: "Folder", names: Sequence[str], is_all: bool) -> int:
+    """Stop pipelines, and remove their definitions and logs."""
     from kaspar.pipelines import definitions
 
-    folder, names = _chosen(arguments)
-    definitions.stop(folder, names)
-    return _say_stopped(names, _applied(folder, names, _STOP_WAIT_S))
+    chosen = _chosen(folder, names, is_all=is_all)
+    definitions.stop(folder, chosen)
+    unsettled = _applied(folder, chosen, _STOP_WAIT_S)
+    if unsettled:
+        return _say_stopped(unsettled, unsettled)
+    definitions.remove(folder, chosen)
+    _applied(folder, chosen, _STOP_WAIT_S)
+    print(f"Removed {', '.join(chosen)}.")
+    return 0
 
 
 def _say_stopped(names: Sequence[str], unsettled: Sequence[str]) -> int:
@@ -168,45 +152,12 @@ def _say_stopped(names: Sequence[str], unsettled: Sequence[str]) -> int:
     return 1 if unsettled else 0
 
 
-def _restart(arguments: argparse.Namespace) -> int:
-    from kaspar.pipelines import definitions
-    from kaspar.pipelines.lines import status_line
-    from kaspar.pipelines.looking import statuses_of
-
-    folder, names = _chosen(arguments)
-    definitions.restart(folder, names)
-    if folder.supervisor() is None:
-        raise KasparError(
-            f"no supervisor runs in {folder.path}: 'kaspar pipeline run' starts it, with {', '.join(names)}"
-        )
-    _applied(folder, names, _STOP_WAIT_S + _START_WAIT_S)
-    for status in statuses_of(folder):
-        if status.name in names:
-            print(status_line(status))
-    return 0
-
-
-def _remove(arguments: argparse.Namespace) -> int:
-    from kaspar.pipelines import definitions
-
-    folder, names = _chosen(arguments)
-    definitions.stop(folder, names)
-    unsettled = _applied(folder, names, _STOP_WAIT_S)
-    if unsettled:
-        return _say_stopped(unsettled, unsettled)
-    definitions.remove(folder, names)
-    _applied(folder, names, _STOP_WAIT_S)
-    print(f"Removed {', '.join(names)}.")
-    return 0
-
-
-def _chosen(arguments: argparse.Namespace) -> "tuple[Folder, list[str]]":
-    folder = folder_of(arguments)
-    if bool(arguments.names) is arguments.all:
+def _chosen(folder: "Folder", names: Sequence[str], *, is_all: bool) -> list[str]:
+    if bool(names) is is_all:
         raise KasparError("name one or more pipelines, or give --all")
     if not folder.exists():
         raise KasparError(f"there are no pipelines in {folder.path}")
-    return folder, folder.names() if arguments.all else list(dict.fromkeys(arguments.names))
+    return folder.names() if is_all else list(dict.fromkeys(names))
 
 
 def _applied(folder: "Folder", names: Sequence[str], wait_s: float) -> Sequence[str]:

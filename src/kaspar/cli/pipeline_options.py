@@ -1,23 +1,29 @@
 """What the commands of `kaspar pipeline` have in common."""
 
-import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import click
 
 if TYPE_CHECKING:
     from kaspar.pipelines.folder import Folder
 
+R = TypeVar("R")
 
-def add_folder(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+
+def folder_option(function: Callable[..., R]) -> Callable[..., R]:
+    return click.option(
         "--dir",
-        type=Path,
+        "folder",
+        type=click.Path(path_type=Path),
         metavar="FOLDER",
-        help="folder of the supervisor (default: kaspar/pipelines in $XDG_STATE_HOME or ~/.local/state)",
-    )
+        callback=lambda context, parameter, path: _folder(path),
+        help="Folder of the supervisor (default: kaspar/pipelines in $XDG_STATE_HOME or ~/.local/state).",
+    )(function)
 
 
-def folder_of(arguments: argparse.Namespace) -> "Folder":
+def _folder(path: Path | None) -> "Folder":
     from kaspar.pipelines.folder import Folder, default_folder
 
-    return Folder(arguments.dir or default_folder())
+    return Folder(path or default_folder())

@@ -1,16 +1,19 @@
 """`kaspar pipeline run`: the supervisor of a folder, or one more program for the supervisor that has it."""
 
-import argparse
 import contextlib
 import importlib.util
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from kaspar.base.errors import KasparError
-from kaspar.cli.pipeline_options import add_folder, folder_of
+from kaspar.cli.command import Command
+from kaspar.cli.pipeline_options import folder_option
 
 if TYPE_CHECKING:
     from kaspar.pipelines.folder import Folder, SessionPlan
@@ -31,89 +34,99 @@ If a supervisor runs in the folder, it is given the programs, and the command re
 """
 
 
-def add_run(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    run = subcommands.add_parser(
-        "run",
-        usage="kaspar pipeline run [PROGRAM ...] [options] [-- ARGUMENT ...]",
-        help="run programs under a supervisor, and resume those of before",
-        description="Run Python programs until Ctrl-C or SIGTERM, each in a thread of one process with one Spark\n"
-        "session, and all other pipelines of the folder that were not stopped. A pipeline that fails is\n"
-        "started again, and so is the process if it ends.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    run.add_argument("programs", nargs="*", type=Path, metavar="PROGRAM", help="Python programs; none: only resume")
-    run.add_argument("--name", metavar="NAME", help="name of the pipeline (default: of its file, without .py)")
-    add_folder(run)
-    run.add_argument(
-        "--master",
-        metavar="URL",
-        help="Spark master (default: as before in this folder, or $KASPAR_SPARK_MASTER, or all cores)",
-    )
-    run.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of Spark; may be repeated. An empty value removes it",
-    )
-    run.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there, under /metrics")
-    run.add_argument(
-        "--follow", action="store_true", help="if a supervisor runs already: show the pipelines until Ctrl-C"
-    )
-    run.set_defaults(run=_run)
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    programs: Sequence[Path]
+    program_arguments: Sequence[str]
+    name: str | None
+    master: str | None
+    conf: Sequence[str]
+    metrics: str | None
+    follow: bool
 
 
-def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What belongs to this command, and what follows `--` of `kaspar pipeline run`, for its programs."""
-    given = list(argv)
-    if given[:2] != ["pipeline", "run"] or "--" not in given:
+class _RunCommand(Command):
+    """What follows `--` is for the programs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, ctx.obj = split_arguments(args)
+        return super().parse_args(ctx, own)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENT ...]"]
+
+
+def split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What belongs to the command, and what follows `--`."""
+    given = list(words)
+    if "--" not in given:
         return given, []
     at = given.index("--")
     return given[:at], given[at + 1 :]
 
 
-def _run(arguments: argparse.Namespace) -> int:
+@click.command("run", cls=_RunCommand, epilog=_EXAMPLES)
+@click.argument("programs", nargs=-1, type=click.Path(path_type=Path), metavar="[PROGRAM]...")
+@click.option("--name", metavar="NAME", help="Name of the pipeline (default: of its file, without .py).")
+@folder_option
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Spark master (default: as before in this folder, or $KASPAR_SPARK_MASTER, or all cores).",
+)
+@click.option(
+    "--conf",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of Spark; may be repeated. An empty value removes it.",
+)
+@click.option("--metrics", metavar="HOST:PORT", help="Serve metrics for Prometheus there, under /metrics.")
+@click.option("--follow", is_flag=True, help="If a supervisor runs already: show the pipelines until Ctrl-C.")
+@click.pass_obj
+def run(program_arguments: Sequence[str], /, folder: "Folder", **given: Any) -> int:
+    """Run Python programs until Ctrl-C or SIGTERM, each in a thread of one process with one Spark session, and all
+    other pipelines of the folder that were not stopped; without a PROGRAM only those. A pipeline that fails is started
+    again, and so is the process if it ends."""
+    options = RunOptions(program_arguments=program_arguments, **given)
     if importlib.util.find_spec("pyspark") is None:
         raise KasparError("PySpark is not installed: pip install 'kaspar[spark]'")
-    if arguments.program_arguments and not arguments.programs:
+    if options.program_arguments and not options.programs:
         raise KasparError("arguments after -- are for a program: name one")
-    folder = folder_of(arguments)
     folder.make()
     with folder.supervising() as is_mine:
         if is_mine:
-            return _supervise(folder, arguments)
-    return _hand_over(folder, arguments)
+            return _supervise(folder, options)
+    return _hand_over(folder, options)
 
 
-def _supervise(folder: "Folder", arguments: argparse.Namespace) -> int:
+def _supervise(folder: "Folder", options: RunOptions) -> int:
     from kaspar.pipelines.definitions import add, left_to_run
     from kaspar.pipelines.display import Display
     from kaspar.pipelines.supervisor import Supervisor, end_leftovers
 
-    folder.write_session(_session(folder.session(), arguments))
-    add(folder, arguments.programs, arguments.program_arguments, arguments.name)
+    folder.write_session(_session(folder.session(), options))
+    add(folder, options.programs, options.program_arguments, options.name)
     names = left_to_run(folder)
     if not names:
         raise KasparError(f"nothing is left to run in {folder.path}: name a program, or restart a pipeline by its name")
     display = Display(sys.stdout)
     supervisor = Supervisor(folder, display)
-    with _served(arguments.metrics, supervisor):
+    with _served(options.metrics, supervisor):
         end_leftovers(folder)
         display.say(f"Starting Spark for {', '.join(names)}.")
         return supervisor.run()
 
 
-def _session(earlier: "SessionPlan", arguments: argparse.Namespace) -> "SessionPlan":
+def _session(earlier: "SessionPlan", options: RunOptions) -> "SessionPlan":
     from kaspar.pipelines.folder import SessionPlan
 
     config = dict(earlier.config)
-    for given in arguments.conf:
+    for given in options.conf:
         name, is_setting, value = given.partition("=")
         if not is_setting or not name:
             raise KasparError(f"--conf {given} is not NAME=VALUE")
         config[name] = value
-    return SessionPlan(arguments.master or earlier.master, {name: value for name, value in config.items() if value})
+    return SessionPlan(options.master or earlier.master, {name: value for name, value in config.items() if value})
 
 
 @contextlib.contextmanager
@@ -131,19 +144,19 @@ def _served(address: str | None, supervisor: "Supervisor") -> Iterator[None]:
         page.stop()
 
 
-def _hand_over(folder: "Folder", arguments: argparse.Namespace) -> int:
+def _hand_over(folder: "Folder", options: RunOptions) -> int:
     from kaspar.pipelines.control import NoHost, ask
     from kaspar.pipelines.definitions import add
     from kaspar.pipelines.lines import status_line
     from kaspar.pipelines.messages import ApplyChanges, Pipelines
 
-    if arguments.metrics or _session(folder.session(), arguments) != folder.session():
+    if options.metrics or _session(folder.session(), options) != folder.session():
         raise KasparError(
             f"a supervisor already runs in {folder.path}: --master, --conf and --metrics are for its start. Stop it "
             "first, or choose another folder with --dir"
         )
-    names = add(folder, arguments.programs, arguments.program_arguments, arguments.name)
-    if not names and not arguments.follow:
+    names = add(folder, options.programs, options.program_arguments, options.name)
+    if not names and not options.follow:
         raise KasparError(f"a supervisor already runs in {folder.path}: 'kaspar pipeline list' shows its pipelines")
     if names:
         print(f"Given to the supervisor that runs in {folder.path}: {', '.join(names)}.", flush=True)
@@ -156,7 +169,7 @@ def _hand_over(folder: "Folder", arguments: argparse.Namespace) -> int:
             for status in response.statuses:
                 if status.name in names:
                     print(status_line(status), flush=True)
-    return _follow(folder, names) if arguments.follow else 0
+    return _follow(folder, names) if options.follow else 0
 
 
 def _follow(folder: "Folder", names: Sequence[str]) -> int:

@@ -1,12 +1,16 @@
 """`kaspar spark transactions`: shows and ends transactions that exactly-once queries have left open."""
 
-import argparse
 import secrets
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from kaspar.base.errors import KasparError
-from kaspar.tools.client_config import add_command_config
+from kaspar.cli.command import Command
+from kaspar.cli.session import Session, cluster_options
 
 if TYPE_CHECKING:
     from kaspar.client import Client
@@ -14,74 +18,82 @@ if TYPE_CHECKING:
     from kaspar.exactly_once.leftovers import QueryLeftovers
 
 
-def add_transactions(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = subcommands.add_parser(
-        "transactions",
-        help="show and end transactions that exactly-once queries have left open",
-        description="Show the open transactions of exactly-once queries, and batches that are decided but not yet "
-        "committed. Running queries have some, too. A query that is restarted ends its own.",
-        epilog="--end commits what was decided and aborts the rest. A query that is still running stops. "
-        "Example: kaspar spark transactions --bootstrap-server localhost:9092 --end --query orders",
-    )
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="one or more brokers")
-    add_command_config(parser)
-    parser.add_argument("--query", action="append", metavar="ID", help="only this query; may be repeated")
-    parser.add_argument(
-        "--finish", action="store_true", help="commit what was decided, for all queries; running queries go on"
-    )
-    parser.add_argument(
-        "--end", action="store_true", help="end the transactions of the queries that --query or --all selects"
-    )
-    parser.add_argument("--all", action="store_true", help="with --end: of all queries")
-    parser.add_argument(
-        "--accept-loss",
-        action="store_true",
-        help="with --end: continue although records are lost, because a decided transaction was aborted, or because "
-        "the changed program writes more in its last batch than was published",
-    )
-    parser.add_argument(
-        "--release",
-        action="store_true",
-        help="with --end and --query: free the name for another streaming query, which counts batches from 0",
-    )
-    parser.set_defaults(run=_run)
+@dataclass(frozen=True, slots=True)
+class TransactionsOptions:
+    query: Sequence[str]
+    finish: bool
+    end: bool
+    all: bool
+    accept_loss: bool
+    release: bool
 
 
-def _run(arguments: argparse.Namespace) -> int:
+@click.command(
+    "transactions",
+    cls=Command,
+    epilog="--end commits what was decided and aborts the rest. A query that is still running stops.\n"
+    "Example: kaspar spark transactions --bootstrap-server localhost:9092 --end --query orders",
+)
+@cluster_options
+@click.option("--query", multiple=True, metavar="ID", help="Only this query; may be repeated.")
+@click.option("--finish", is_flag=True, help="Commit what was decided, for all queries; running queries go on.")
+@click.option("--end", is_flag=True, help="End the transactions of the queries that --query or --all selects.")
+@click.option("--all", is_flag=True, help="With --end: of all queries.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="With --end: continue although records are lost, because a decided transaction was aborted, or because the "
+    "changed program writes more in its last batch than was published.",
+)
+@click.option(
+    "--release",
+    is_flag=True,
+    help="With --end and --query: free the name for another streaming query, which counts batches from 0.",
+)
+def transactions(session: Session, /, **given: Any) -> int:
+    """Show the open transactions of exactly-once queries, and batches that are decided but not yet committed. Running
+    queries have some, too. A query that is restarted ends its own."""
+    options = TransactionsOptions(**given)
+    _check(options)
+    try:
+        return _run(session, options)
+    except OSError as problem:
+        raise KasparError(f"{session.servers} cannot be reached: {problem}") from problem
+
+
+def _check(options: TransactionsOptions) -> None:
+    if options.finish and (options.query or options.end):
+        raise KasparError("--finish is for all queries and cannot be combined with --query or --end")
+    if (options.all or options.accept_loss or options.release) and not options.end:
+        raise KasparError("--all, --accept-loss and --release require --end")
+    if options.release and not options.query:
+        raise KasparError("--release requires --query ID, the name to be freed")
+    if options.end and not (options.query or options.all):
+        raise KasparError("--end requires --query ID or --all; queries that are still running will stop")
+
+
+def _run(session: Session, options: TransactionsOptions) -> int:
     from kaspar.client.core import REQUEST_TIMEOUT_S
     from kaspar.exactly_once.decision_log import DecisionLog
     from kaspar.exactly_once.leftovers import find_leftovers, is_known
-    from kaspar.tools.command_line import open_client
 
-    if arguments.finish and (arguments.query or arguments.end):
-        raise KasparError("--finish is for all queries and cannot be combined with --query or --end")
-    if (arguments.all or arguments.accept_loss or arguments.release) and not arguments.end:
-        raise KasparError("--all, --accept-loss and --release require --end")
-    if arguments.release and not arguments.query:
-        raise KasparError("--release requires --query ID, the name to be freed")
-    if arguments.end and not (arguments.query or arguments.all):
-        raise KasparError("--end requires --query ID or --all; queries that are still running will stop")
-    servers = arguments.bootstrap_server
-    try:
-        with open_client(servers, arguments.command_config, client_id="kaspar", timeout_s=REQUEST_TIMEOUT_S) as client:
-            log = DecisionLog(client)
-            found = find_leftovers(client, log)
-            wanted = [each for each in found if not arguments.query or each.query in arguments.query]
-            for each in wanted:
-                _show(each)
-            if arguments.finish:
-                return _finish(client, log)
-            named = set(arguments.query or ())
-            queries = {each.query for each in wanted} | named
-            unknown = sorted(query for query in named if not is_known(client, log, query))
-            if unknown:
-                raise KasparError(f"there is no query {', '.join(unknown)}; nothing was changed")
-            if arguments.end:
-                return _end(client, log, sorted(queries), accept_loss=arguments.accept_loss, releases=arguments.release)
-            if not wanted:
-                print(f"{', '.join(sorted(named))} left nothing open." if named else "No query left anything open.")
-    except OSError as problem:
-        raise KasparError(f"{servers} cannot be reached: {problem}") from problem
+    with session.client(client_id="kaspar", timeout_s=REQUEST_TIMEOUT_S) as client:
+        log = DecisionLog(client)
+        found = find_leftovers(client, log)
+        wanted = [each for each in found if not options.query or each.query in options.query]
+        for each in wanted:
+            _show(each)
+        if options.finish:
+            return _finish(client, log)
+        named = set(options.query)
+        queries = {each.query for each in wanted} | named
+        unknown = sorted(query for query in named if not is_known(client, log, query))
+        if unknown:
+            raise KasparError(f"there is no query {', '.join(unknown)}; nothing was changed")
+        if options.end:
+            return _end(client, log, sorted(queries), accept_loss=options.accept_loss, releases=options.release)
+        if not wanted:
+            print(f"{', '.join(sorted(named))} left nothing open." if named else "No query left anything open.")
     return 0
 
 

@@ -1,13 +1,16 @@
 """`kaspar status`: what runs in the folder of `kaspar up`, for people and for programs."""
 
-import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from kaspar.base.errors import KasparError
-from kaspar.cli.up import add_folder
+from kaspar.cli.command import Command
+from kaspar.cli.up import folder_option
 
 if TYPE_CHECKING:
     from kaspar.supervisor.folder import Folder
@@ -24,40 +27,30 @@ exit codes: 0 if every broker and ZooKeeper server is ready, 1 otherwise
 """
 
 
-def add_status(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    status = commands.add_parser(
-        "status",
-        help="show what 'kaspar up' runs",
-        description="Show the brokers and ZooKeeper servers that 'kaspar up' runs in a folder: their processes,\n"
-        "whether they are ready, and which broker is the controller.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_folder(status)
-    status.add_argument("--json", action="store_true", help="as JSON")
-    status.add_argument(
-        "--wait",
-        type=float,
-        default=0.0,
-        metavar="SECONDS",
-        help="wait up to this long until everything is ready (default: do not wait)",
-    )
-
-
-def run_status(arguments: argparse.Namespace) -> int:
-    import msgspec
-
+@click.command("status", cls=Command, epilog=_EXAMPLES)
+@folder_option
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=float,
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait up to this long until everything is ready (default: do not wait).",
+)
+def command(folder: Path, as_json: bool, wait_s: float) -> int:
+    """Show the brokers and ZooKeeper servers that 'kaspar up' runs in a folder: their processes, whether they are
+    ready, and which broker is the controller."""
     from kaspar.supervisor.folder import Folder
 
-    folder = Folder(arguments.dir)
-    try:
-        status = _status(folder, wait_s=arguments.wait)
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    if arguments.json:
+    return _show(Folder(folder), as_json=as_json, wait_s=wait_s)
+
+
+def _show(folder: "Folder", *, as_json: bool, wait_s: float) -> int:
+    import msgspec
+
+    status = _status(folder, wait_s=wait_s)
+    if as_json:
         print(msgspec.json.encode(status).decode())
     elif status.brokers:
         print("\n".join(_lines(folder, status)))

@@ -1,13 +1,16 @@
 """`kaspar stop`: asks the supervisor of `kaspar up` to stop, and waits until everything has ended."""
 
-import argparse
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import KasparError
-from kaspar.cli.up import add_folder
+import click
+
+from kaspar.cli.command import Command
+from kaspar.cli.failures import INTERRUPTED
+from kaspar.cli.up import folder_option
 
 if TYPE_CHECKING:
     from kaspar.supervisor.folder import Folder, Running
@@ -23,36 +26,26 @@ exit codes: 0 if nothing runs in the folder any more, also if nothing did before
 """
 
 
-def add_stop(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    stop = commands.add_parser(
-        "stop",
-        help="stop what 'kaspar up' runs",
-        description="Stop the brokers and ZooKeeper servers that 'kaspar up' runs in a folder, as Ctrl-C there does:\n"
-        "brokers one after the other, each cleanly, then ZooKeeper. Returns when all of them have ended.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_folder(stop)
-    stop.add_argument(
-        "--timeout",
-        type=float,
-        default=120.0,
-        metavar="SECONDS",
-        help="stop waiting after this time; they go on stopping (default: %(default)g)",
-    )
-
-
-def run_stop(arguments: argparse.Namespace) -> int:
+@click.command("stop", cls=Command, epilog=_EXAMPLES)
+@folder_option
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=float,
+    default=120.0,
+    metavar="SECONDS",
+    help="Stop waiting after this time; they go on stopping (default: 120).",
+)
+def command(folder: Path, timeout_s: float) -> int:
+    """Stop the brokers and ZooKeeper servers that 'kaspar up' runs in a folder, as Ctrl-C there does: brokers one after
+    the other, each cleanly, then ZooKeeper. Returns when all of them have ended."""
     from kaspar.supervisor.folder import Folder
 
     try:
-        return _stop(Folder(arguments.dir), timeout_s=arguments.timeout)
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
+        return _stop(Folder(folder), timeout_s=timeout_s)
     except KeyboardInterrupt:
         print("kaspar: interrupted; what was asked to stop goes on stopping", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def _stop(folder: "Folder", *, timeout_s: float) -> int:

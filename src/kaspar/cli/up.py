@@ -1,13 +1,17 @@
 """`kaspar up`: runs a cluster, or a single broker, on this machine, in the foreground."""
 
-import argparse
 import contextlib
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from kaspar.base.errors import KasparError
+from kaspar.cli.command import Command
 
 if TYPE_CHECKING:
     from kaspar.supervisor.folder import Folder
@@ -39,88 +43,86 @@ Each broker has a folder broker-N in the folder of --dir: server.properties, bro
 """
 
 
-def add_folder(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+def folder_option(function: Callable[..., int]) -> Callable[..., int]:
+    return click.option(
         "--dir",
-        type=Path,
+        "folder",
+        type=click.Path(path_type=Path),
         default=DEFAULT_FOLDER,
         metavar="FOLDER",
-        help="folder of the cluster: all data, settings and logs are in it (default: ./%(default)s)",
-    )
+        help=f"Folder of the cluster: all data, settings and logs are in it (default: ./{DEFAULT_FOLDER}).",
+    )(function)
 
 
-def add_up(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    up = commands.add_parser(
-        "up",
-        help="run a cluster of several brokers on this machine, or a single broker",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    up.add_argument(
-        "--brokers",
-        type=int,
-        metavar="N",
-        help="number of brokers (default: as many as the folder has data of, or 1). More than before is possible; "
-        "fewer is not",
-    )
-    add_folder(up)
-    up.add_argument(
-        "--port",
-        type=int,
-        metavar="PORT",
-        help="port of broker 1; broker 2 has the next one, and so on (default: as before in this folder, or 9092)",
-    )
-    up.add_argument(
-        "--zookeepers",
-        type=int,
-        metavar="N",
-        help="number of ZooKeeper servers of a new cluster: 1 (default), or 3, of which one may fail",
-    )
-    up.add_argument(
-        "--secure",
-        action="store_true",
-        help="clients log in over TLS, as one of two users that are made at the first start: 'admin', who may do "
-        "everything, and 'client', who may create, read and write topics. A folder that was secured stays so",
-    )
-    up.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of every broker, with Kafka's name; may be repeated. Not kept: give it at every start",
-    )
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    brokers: int | None
+    port: int | None
+    zookeepers: int | None
+    secure: bool
+    override: Sequence[str]
 
 
-def run_up(arguments: argparse.Namespace) -> int:
+@click.command("up", cls=Command, help=_DESCRIPTION, epilog=_EXAMPLES)
+@click.option(
+    "--brokers",
+    type=int,
+    metavar="N",
+    help="Number of brokers (default: as many as the folder has data of, or 1). More than before is possible; fewer is "
+    "not.",
+)
+@folder_option
+@click.option(
+    "--port",
+    type=int,
+    metavar="PORT",
+    help="Port of broker 1; broker 2 has the next one, and so on (default: as before in this folder, or 9092).",
+)
+@click.option(
+    "--zookeepers",
+    type=int,
+    metavar="N",
+    help="Number of ZooKeeper servers of a new cluster: 1 (default), or 3, of which one may fail.",
+)
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Clients log in over TLS, as one of two users that are made at the first start: 'admin', who may do "
+    "everything, and 'client', who may create, read and write topics. A folder that was secured stays so.",
+)
+@click.option(
+    "--override",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of every broker, with Kafka's name; may be repeated. Not kept: give it at every start.",
+)
+def command(folder: Path, **given: Any) -> int:
     from kaspar.supervisor.folder import Folder
+
+    return run_up(Folder(folder), UpOptions(**given))
+
+
+def run_up(folder: "Folder", options: UpOptions) -> int:
     from kaspar.supervisor.supervisor import Supervisor
 
-    folder = Folder(arguments.dir)
-    try:
-        folder.plan()  # before the lock creates a file: a folder of something else stays as it is
-        with folder.locked():
-            earlier = folder.plan()
-            members = _prepare(folder, arguments)
-            has_grown = earlier is not None and len(earlier.brokers) < len(members.brokers)
-            return Supervisor(
-                folder,
-                members,
-                _say,
-                when_complete=partial(_complete, folder, members, arguments, has_grown=has_grown),
-                when_ready=partial(_tell_clients, folder, members.plan),
-            ).run()
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:  # before anything was started: the supervisor handles the signal itself
-        return 130
+    folder.plan()  # before the lock creates a file: a folder of something else stays as it is
+    with folder.locked():
+        earlier = folder.plan()
+        members = _prepare(folder, options)
+        has_grown = earlier is not None and len(earlier.brokers) < len(members.brokers)
+        return Supervisor(
+            folder,
+            members,
+            _say,
+            when_complete=partial(_complete, folder, members, options, has_grown=has_grown),
+            when_ready=partial(_tell_clients, folder, members.plan),
+        ).run()
 
 
-def _complete(folder: "Folder", members: "Members", arguments: argparse.Namespace, *, has_grown: bool) -> None:
+def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_grown: bool) -> None:
     """What can be done only when all brokers are there, and before clients are told that they are."""
     if has_grown:
-        _keep_settings(members, arguments)
+        _keep_settings(members, options)
     if members.plan.is_secured:
         from kaspar.supervisor.security import create_users
 
@@ -137,14 +139,14 @@ def _tell_clients(folder: "Folder", plan: "ClusterPlan") -> None:
         _say(line)
 
 
-def _keep_settings(members: "Members", arguments: argparse.Namespace) -> None:
+def _keep_settings(members: "Members", options: UpOptions) -> None:
     """A cluster that has grown needs more replicas in sync than before."""
     from kaspar.config import load_settings
     from kaspar.supervisor.cluster_settings import MIN_INSYNC_REPLICAS, keep_min_insync_replicas
     from kaspar.supervisor.settings import replication_settings
 
     plan = members.plan
-    values = {**replication_settings(len(plan.brokers)), **load_settings(None, arguments.override)}
+    values = {**replication_settings(len(plan.brokers)), **load_settings(None, options.override)}
     try:
         keep_min_insync_replicas(members.contacts[1], values[MIN_INSYNC_REPLICAS])
     except (KasparError, OSError) as problem:
@@ -156,7 +158,7 @@ def _say(line: str) -> None:
         print(line, flush=True)
 
 
-def _prepare(folder: "Folder", arguments: argparse.Namespace) -> "Members":
+def _prepare(folder: "Folder", options: UpOptions) -> "Members":
     """Everything that can be refused is refused here, before anything starts."""
     from kaspar.config import load_settings, warnings_about
     from kaspar.supervisor.members import check_java, make_members
@@ -165,16 +167,16 @@ def _prepare(folder: "Folder", arguments: argparse.Namespace) -> "Members":
     from kaspar.supervisor.settings import check_overrides
     from kaspar.supervisor.supervisor import end_leftovers
 
-    overrides = load_settings(None, arguments.override)
+    overrides = load_settings(None, options.override)
     check_overrides(overrides)
     earlier = folder.plan()
     size = size_of(
         folder.path,
         earlier,
-        brokers=arguments.brokers,
-        port=arguments.port,
-        zookeepers=arguments.zookeepers,
-        secure=arguments.secure,
+        brokers=options.brokers,
+        port=options.port,
+        zookeepers=options.zookeepers,
+        secure=options.secure,
     )
     if size.zookeepers:
         check_java()

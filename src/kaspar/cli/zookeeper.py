@@ -1,13 +1,14 @@
 """`kaspar zookeeper [FILE]`: runs a ZooKeeper server in the foreground, alone or as a member of an ensemble."""
 
-import argparse
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
+
 from kaspar.base.errors import KasparError
+from kaspar.cli.command import Command
 
 if TYPE_CHECKING:
     from kaspar.zookeeper import ServerConfig, ZooKeeperServer
@@ -17,47 +18,44 @@ _PATIENCE_S: Final = 3.0
 """After this time without a majority, the command says what it waits for."""
 
 
-def add_zookeeper(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    zookeeper = commands.add_parser(
-        "zookeeper",
-        help="run a ZooKeeper server, which keeps the metadata of a cluster",
-        description="Run a ZooKeeper server until SIGTERM or Ctrl-C: the one that comes with PySpark. Without a file "
-        "it is a single server that listens on 127.0.0.1. Several servers with the same server.N lines in their files "
-        "are an ensemble. Needs Java and kaspar[spark].",
-        epilog="Example: kaspar zookeeper zoo.cfg --id 1; brokers use it with zookeeper.connect=HOST:2181.",
-    )
-    zookeeper.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the server's settings, as in zoo.cfg")
-    zookeeper.add_argument(
-        "--id", type=int, metavar="N", help="which server.N of FILE this is; kept in its dataDir after the first start"
-    )
-    zookeeper.add_argument(
-        "--dir",
-        type=Path,
-        default=Path("zookeeper"),
-        metavar="FOLDER",
-        help="folder of data and settings if there is no FILE (default: ./%(default)s)",
-    )
-    zookeeper.add_argument(
-        "--port", type=int, default=2181, help="port for clients if there is no FILE (default: %(default)s)"
-    )
-    zookeeper.add_argument(
-        "--jaas",
-        type=Path,
-        metavar="JAASFILE",
-        help="who may log in by SASL: a JAAS file with a section Server (docs/zookeeper.md)",
-    )
-    zookeeper.add_argument("--heap", default="1g", metavar="SIZE", help="memory, at most (default: %(default)s)")
-
-
-def run_zookeeper(arguments: argparse.Namespace) -> int:
+@click.command(
+    "zookeeper",
+    cls=Command,
+    epilog="Example: kaspar zookeeper zoo.cfg --id 1; brokers use it with zookeeper.connect=HOST:2181.",
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--id",
+    "number",
+    type=int,
+    metavar="N",
+    help="Which server.N of FILE this is; kept in its dataDir after the first start.",
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("zookeeper"),
+    metavar="FOLDER",
+    help="Folder of data and settings if there is no FILE (default: ./zookeeper).",
+)
+@click.option("--port", type=int, default=2181, help="Port for clients if there is no FILE (default: 2181).")
+@click.option(
+    "--jaas",
+    type=click.Path(path_type=Path),
+    metavar="JAASFILE",
+    help="Who may log in by SASL: a JAAS file with a section Server (docs/zookeeper.md).",
+)
+@click.option("--heap", default="1g", metavar="SIZE", help="Memory, at most (default: 1g).")
+def command(file: Path | None, number: int | None, folder: Path, port: int, jaas: Path | None, heap: str) -> int:
+    """Run a ZooKeeper server until SIGTERM or Ctrl-C: the one that comes with PySpark. FILE has its settings, as in
+    zoo.cfg. Without a file it is a single server that listens on 127.0.0.1. Several servers with the same server.N
+    lines in their files are an ensemble. Needs Java and kaspar[spark]."""
     from kaspar.zookeeper import ZooKeeperServer
 
-    try:
-        jaas_file = _checked_jaas_file(arguments.jaas)
-        return _run(ZooKeeperServer(_config(arguments), heap=arguments.heap, jaas_file=jaas_file))
-    except KasparError as problem:
-        print(f"kaspar: {problem}", file=sys.stderr)
-        return 1
+    jaas_file = _checked_jaas_file(jaas)
+    config = _own_config(folder, port, number) if file is None else _config_of(file, number)
+    return _run(ZooKeeperServer(config, heap=heap, jaas_file=jaas_file))
 
 
 def _checked_jaas_file(file: Path | None) -> Path | None:
@@ -77,18 +75,22 @@ def _checked_jaas_file(file: Path | None) -> Path | None:
     return file.resolve()
 
 
-def _config(arguments: argparse.Namespace) -> "ServerConfig":
-    from kaspar.zookeeper.config import read_config, write_config, write_id
+def _own_config(folder: Path, port: int, number: int | None) -> "ServerConfig":
+    from kaspar.zookeeper.config import write_config
 
-    if arguments.file is None:
-        if arguments.id is not None:
-            raise KasparError("--id says which member of an ensemble this is, and the members are in a FILE")
-        if not 1 <= arguments.port <= 65_535:
-            raise KasparError(f"a port is between 1 and 65535, not {arguments.port}")
-        return write_config(arguments.dir, client_port=arguments.port)
-    config = read_config(arguments.file)
-    if arguments.id is not None:
-        write_id(config, arguments.id)
+    if number is not None:
+        raise KasparError("--id says which member of an ensemble this is, and the members are in a FILE")
+    if not 1 <= port <= 65_535:
+        raise KasparError(f"a port is between 1 and 65535, not {port}")
+    return write_config(folder, client_port=port)
+
+
+def _config_of(file: Path, number: int | None) -> "ServerConfig":
+    from kaspar.zookeeper.config import read_config, write_id
+
+    config = read_config(file)
+    if number is not None:
+        write_id(config, number)
     return config
 
 

@@ -113,16 +113,13 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity | None:
     if not protocol.startswith("SASL"):
         return ClientSecurity(protocol, tls)
     mechanism = properties.get("sasl.mechanism", GSSAPI).strip()
-    login = _login(mechanism, properties)
+    login = login_module(mechanism, properties)
     kerberos = _kerberos(login, properties) if mechanism == GSSAPI else None
     return ClientSecurity(protocol, tls, mechanism, login, _token_file(mechanism, properties), kerberos)
 
 
-def handshake_failed(peer: str, problem: ssl.SSLError) -> HandshakeFailed:
-    return HandshakeFailed(f"SSL handshake with {peer} failed: {failure_sentence(problem)}")
-
-
-def _login(mechanism: str, properties: Mapping[str, str]) -> LoginModule:
+def login_module(mechanism: str, properties: Mapping[str, str]) -> LoginModule:
+    """Who logs in: what sasl.jaas.config says. Raises InvalidSetting."""
     if mechanism not in (PLAIN, OAUTHBEARER, GSSAPI, *HASHES):
         raise InvalidSetting(
             f"Invalid value {mechanism} for configuration sasl.mechanism: "
@@ -140,6 +137,10 @@ def _login(mechanism: str, properties: Mapping[str, str]) -> LoginModule:
     if missing := [name for name in ("username", "password") if name not in login.options]:
         raise InvalidSetting(f"the login module of sasl.jaas.config lacks {' and '.join(missing)}")
     return login
+
+
+def handshake_failed(peer: str, problem: ssl.SSLError) -> HandshakeFailed:
+    return HandshakeFailed(f"SSL handshake with {peer} failed: {failure_sentence(problem)}")
 
 
 def _kerberos(login: LoginModule, properties: Mapping[str, str]) -> KerberosClient:

@@ -4,28 +4,21 @@ A user that exists is left alone, with its password and its ACLs: somebody may h
 created before the client, so that they are complete if it exists.
 """
 
-import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kaspar.acls.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from kaspar.base.errors import ErrorCode
-from kaspar.client.admin.session import Admin, refuse
-from kaspar.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    ScramCredentialUpsertion,
+from kaspar.acls.acl import WILDCARD, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.admin.acls import create_acls
+from kaspar.client.admin.scram import (
+    NewScramCredential,
+    ScramCredentialInfo,
+    alter_scram_credentials,
+    describe_scram_credentials,
 )
-from kaspar.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from kaspar.protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-    UserName,
-)
-from kaspar.security.scram import MECHANISM_TYPES, MIN_ITERATIONS, salted_password
+from kaspar.client.admin.session import Admin
 from kaspar.supervisor.readiness import Contact
 
-_ALL: Final = "*"
 CLIENT_ACLS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.TOPIC: (
         AclOperation.CREATE,
@@ -50,50 +43,28 @@ def create_missing_users(contact: Contact, mechanism: str, passwords: Mapping[st
 
 
 def _exists(admin: Admin, name: str) -> bool:
-    request = DescribeUserScramCredentialsRequest(users=(UserName(name=name),))
-    response = admin.ask_any("describeUserScramCredentials", request, DescribeUserScramCredentialsResponse)
-    refuse(response.error_code, response.error_message)
-    (found,) = response.results
-    if found.error_code == ErrorCode.RESOURCE_NOT_FOUND:
-        return False
-    refuse(found.error_code, found.error_message)
-    return True
+    found = describe_scram_credentials(admin, [name])[name]
+    if isinstance(found, Refused) and found.code is not ErrorCode.RESOURCE_NOT_FOUND:
+        raise found
+    return not isinstance(found, Refused)
 
 
 def _create_acls(admin: Admin, user: str) -> None:
-    creations = tuple(
-        AclCreation(
-            resource_type=resource,
-            resource_name=_ALL,
-            resource_pattern_type=PatternType.LITERAL,
-            principal=f"User:{user}",
-            host=_ALL,
-            operation=operation,
-            permission_type=AclPermissionType.ALLOW,
-        )
+    acls = [
+        Acl(resource, WILDCARD, PatternType.LITERAL, f"User:{user}", WILDCARD, operation, AclPermissionType.ALLOW)
         for resource, operations in CLIENT_ACLS.items()
         for operation in operations
-    )
-    response = admin.ask_controller("createAcls", CreateAclsRequest(creations=creations), CreateAclsResponse)
-    for result in response.results:
-        refuse(result.error_code, result.error_message)
+    ]
+    _raise_first(create_acls(admin, acls).values())
 
 
 def _create_users(admin: Admin, mechanism: str, passwords: Mapping[str, str]) -> None:
-    type_of = {name: number for number, name in MECHANISM_TYPES.items()}
-    upsertions = []
-    for name, password in passwords.items():
-        salt = secrets.token_bytes(24)
-        upsertions.append(
-            ScramCredentialUpsertion(
-                name=name,
-                mechanism=type_of[mechanism],
-                iterations=MIN_ITERATIONS,
-                salt=salt,
-                salted_password=salted_password(mechanism, password, salt, MIN_ITERATIONS),
-            )
-        )
-    request = AlterUserScramCredentialsRequest(deletions=(), upsertions=tuple(upsertions))
-    response = admin.ask_controller("alterUserScramCredentials", request, AlterUserScramCredentialsResponse)
-    for result in response.results:
-        refuse(result.error_code, result.error_message)
+    info = ScramCredentialInfo(mechanism)
+    new = [NewScramCredential(name, password, info) for name, password in passwords.items()]
+    _raise_first(alter_scram_credentials(admin, new).values())
+
+
+def _raise_first(results: Iterable[Refused | None]) -> None:
+    for refused in results:
+        if refused is not None:
+            raise refused

@@ -26,7 +26,7 @@ API_TIMEOUT_S: Final = 30.0
 REQUEST_TIMEOUT_S: Final = 15.0
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-leader-election",
         "Attempt to elect a new leader for a set of topic partitions: the preferred replica, or any live one.",
@@ -64,7 +64,7 @@ def _election_type(text: str) -> ElectionType:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     return run(lambda: _run(parser, options), _report)
 

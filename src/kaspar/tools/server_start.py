@@ -31,18 +31,22 @@ def parser(program: str, *, file_required: bool) -> argparse.ArgumentParser:
     return parser
 
 
-def run(arguments: argparse.Namespace) -> int:
+def command_options() -> argparse.ArgumentParser:
+    return parser("kafka-server-start", file_required=True)
+
+
+def run(properties: str | None, overrides: Sequence[str], *, daemon: bool) -> int:
     # Imported here so that --help is fast.
     from kaspar.broker.run import run_broker
     from kaspar.config import BrokerSettings, load_settings
 
     try:
-        file = Path(arguments.properties) if arguments.properties else None
-        settings = BrokerSettings.of(load_settings(file, arguments.override))
+        file = Path(properties) if properties else None
+        settings = BrokerSettings.of(load_settings(file, overrides))
     except KasparError as problem:
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
-    if arguments.daemon:
+    if daemon:
         _detach()
     return run_broker(settings)
 
@@ -60,7 +64,8 @@ def _detach() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run(parser("kafka-server-start", file_required=True).parse_args(argv))
+    arguments = command_options().parse_args(argv)
+    return run(arguments.properties, arguments.override, daemon=arguments.daemon)
 
 
 if __name__ == "__main__":

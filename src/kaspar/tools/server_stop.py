@@ -40,9 +40,20 @@ def broker_arguments(words: Sequence[str]) -> list[str] | None:
         case ["kafka-server-start" | "kaspar.tools.server_start", *_]:
             return rest[1:]
         case ["kaspar" | "kaspar.cli.main", "broker"]:
-            return rest[2:]
+            return _arguments_of_run(rest[2:])
         case _:
             return None
+
+
+def _arguments_of_run(words: Sequence[str]) -> list[str] | None:
+    """Of `kaspar broker`, which runs a broker unless the next word is another command."""
+    match words:
+        case ["list" | "describe" | "log-dirs" | "--help" | "-h", *_]:
+            return None
+        case ["run", *arguments]:
+            return arguments
+        case _:
+            return list(words)
 
 
 def node_id_of(arguments: Sequence[str], folder: Path) -> int | None:
@@ -58,7 +69,7 @@ def node_id_of(arguments: Sequence[str], folder: Path) -> int | None:
         return None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def command_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kafka-server-stop",
         description="Stop the brokers that run on this machine, cleanly. Returns before they have stopped.",
@@ -70,7 +81,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="accepted for compatibility; every process is broker and controller",
     )
     parser.add_argument("--node-id", type=int, help="stop only the broker with this node.id")
-    chosen = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    chosen = command_options().parse_args(argv)
     stopped, refused = 0, 0
     for pid, arguments in running_brokers():
         if chosen.node_id is not None and node_id_of(arguments, Path(f"/proc/{pid}/cwd")) != chosen.node_id:

@@ -4,7 +4,6 @@ A broker formats the directories of a new cluster by itself. This command is for
 empty directory is new, and not a volume that failed to mount; that a directory unknown to the cluster may be used.
 """
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
@@ -12,16 +11,21 @@ from pathlib import Path
 
 from kaspar.base.errors import KasparError
 from kaspar.base.ids import random_uuid, uuid_to_text
+from kaspar.tools.argparse4j import Argparse4jOptions
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="kafka-storage",
+def command_options() -> Argparse4jOptions:
+    parser = Argparse4jOptions(
+        "kafka-storage",
         description="Format log directories, or show what is in them. A new cluster needs no formatting.",
         epilog="Example: kafka-storage format --ignore-formatted -c server.properties",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    info = commands.add_parser("info", help="show what is in the log directories")
+    info = commands.add_parser(
+        "info",
+        help="show what is in the log directories",
+        description="Show the ids of the log directories, also while the broker runs.",
+    )
     formatting = commands.add_parser(
         "format",
         help="give every directory of log.dirs an id and register it with the cluster",
@@ -29,33 +33,33 @@ def _parser() -> argparse.ArgumentParser:
         "it. The broker must be stopped.",
     )
     for command in (info, formatting):
-        command.add_argument("-c", "--config", required=True, metavar="FILE", help="the broker's settings file")
+        command.add_argument("--config", "-c", required=True, metavar="FILE", help="the broker's settings file")
     formatting.add_argument(
-        "-t",
         "--cluster-id",
+        "-t",
         metavar="ID",
         help="the id of a new cluster (default: a random one, as random-uuid prints)",
     )
     formatting.add_argument(
-        "-g", "--ignore-formatted", action="store_true", help="skip directories that are already formatted"
+        "--ignore-formatted", "-g", action="store_true", help="skip directories that are already formatted"
     )
     formatting.add_argument(
-        "-s", "--standalone", action="store_true", help="accepted for compatibility; there is no Raft quorum to set up"
+        "--standalone", "-s", action="store_true", help="accepted for compatibility; there is no Raft quorum to set up"
     )
     formatting.add_argument(
-        "-S",
         "--add-scram",
+        "-S",
         action="append",
         default=[],
         metavar="CREDENTIAL",
         help="a user that can log in by SCRAM: 'SCRAM-SHA-256=[name=alice,password=alice-secret]'; may be repeated",
     )
-    commands.add_parser("random-uuid", help="print a random cluster id")
+    commands.add_parser("random-uuid", help="print a random cluster id", description="Print a random cluster id.")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments = command_options().parse_args(argv)
     if arguments.command == "random-uuid":
         print(uuid_to_text(random_uuid()))
         return 0

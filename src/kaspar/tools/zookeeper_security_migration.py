@@ -21,7 +21,7 @@ _PROGRAM: Final = "zookeeper-security-migration"
 _PREFIXES: Final = ("zookeeper.", "kaspar.zookeeper.", "config.providers")
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=_PROGRAM,
         description="Set the ACLs of all nodes of a cluster in ZooKeeper: 'secure' for brokers alone, which others may "
@@ -30,7 +30,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"Example: {_PROGRAM} --zookeeper.acl secure --zookeeper.connect zk1:2182/kaspar "
         "--zk-tls-config-file server.properties",
     )
-    parser.add_argument("--zookeeper.acl", dest="acl", choices=("secure", "unsecure"), required=True)
+    parser.add_argument(
+        "--zookeeper.acl",
+        dest="acl",
+        choices=("secure", "unsecure"),
+        required=True,
+        help="who may change the nodes: brokers alone, or everybody",
+    )
     parser.add_argument(
         "--zookeeper.connect",
         dest="connect",
@@ -63,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(argv)
+    arguments = command_options().parse_args(argv)
     # Imported here so that --help is fast.
     from kaspar.config import BrokerConfig, load_settings
     from kaspar.metadata.store import UnknownOutcome

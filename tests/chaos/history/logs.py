@@ -136,10 +136,11 @@ def read_logs(client: Client, topics: Iterable[str]) -> Logs:
 
 
 def read_partition(client: Client, topic: str, partition: int) -> PartitionLog:
-    return PartitionLog.of(_batches(client, topic, partition))
+    return PartitionLog.of(read_batches(client, topic, partition))
 
 
-def _batches(client: Client, topic: str, partition: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
+def read_batches(client: Client, topic: str, partition: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
+    """Up to the high watermark."""
     offset = 0
     while True:
         found = client.fetch(topic, partition, offset, max_bytes=_FETCH_BYTES, max_wait_ms=0)

@@ -1,54 +1,17 @@
-"""The options of the commands, and what is said about wrong ones: the same as Kafka's."""
-
-import re
+"""What the commands say about wrong options: the same as Kafka's."""
 
 import pytest
 
 from tests.compat.tools.comparing import (
     LEADER_ELECTION,
     REASSIGN,
-    STREAMS_RESET,
     VERIFICATION,
     Command,
     Side,
-    run_ours,
     same_on_both_sides,
 )
-from tests.peers.kafka_tools import KafkaTools
 
-COMMANDS = {
-    "leader-election": LEADER_ELECTION,
-    "reassign-partitions": REASSIGN,
-    "replica-verification": VERIFICATION,
-    "streams-application-reset": STREAMS_RESET,
-}
 ADDRESS = ("--bootstrap-server", "127.0.0.1:1")
-
-
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_help_lists_the_same_options(command: Command, kafka_tools: KafkaTools) -> None:
-    theirs, ours = kafka_tools.run(command.kafka_class, "--help"), run_ours(command, "--help")
-    assert (ours.code, ours.output) == (theirs.code, theirs.output) == (1, "")
-    assert _options(ours.errors) == _options(theirs.errors)
-
-
-def _options(text: str) -> set[str]:
-    return set(re.findall(r"^(?:  |\* )?(--[a-z][\w.-]+)", text, re.MULTILINE))
-
-
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_without_options_help_is_shown(command: Command, kafka_tools: KafkaTools) -> None:
-    theirs, ours = kafka_tools.run(command.kafka_class), run_ours(command)
-    assert (ours.code, ours.output) == (theirs.code, theirs.output) == (1, "")
-    assert "--version" in ours.errors
-
-
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_version_is_printed(command: Command, kafka_tools: KafkaTools) -> None:
-    theirs, ours = kafka_tools.run(command.kafka_class, "--version"), run_ours(command, "--version")
-    assert ours.code == theirs.code == 0
-    assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", ours.output)
-
 
 WRONG_REASSIGN = [
     (*ADDRESS, "--list", "--zork"),

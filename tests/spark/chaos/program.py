@@ -28,13 +28,16 @@ class ProgramSettings:
     drain: bool = False
     rows_in_a_batch: int = 500
     config: dict[str, str] | None = None
+    client: dict[str, str] | None = None
+    """More settings of its Kafka clients, with Java's names: how they log in, and on which listener."""
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "tests.spark.chaos.program", json.dumps(asdict(self))]
 
     @property
     def kafka_options(self) -> dict[str, str]:
-        return {"kafka.bootstrap.servers": self.bootstrap}
+        settings = {"bootstrap.servers": self.bootstrap, **(self.client or {})}
+        return {f"kafka.{name}": value for name, value in settings.items()}
 
 
 def main() -> None:

@@ -18,9 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from tests.peers.sasl_ssl import SecuredListener
 from tests.spark.chaos.feeder import Feeder
 from tests.spark.chaos.processes import Process, Program, processes_of
 from tests.spark.chaos.program import ProgramSettings
+from tests.spark.documented_acls import documented_acls
 from tests.spark.topics import Topics, wait_until
 
 PROGRESS_SECONDS = 300.0
@@ -55,7 +57,8 @@ class Mortal(Protocol):
 
 
 class Siege:
-    """`cluster_sessions`: the system's sessions of a standalone cluster's processes, where its executors are found."""
+    """`cluster_sessions`: the system's sessions of a standalone cluster's processes, where its executors are found.
+    `listener`: where the query logs in, with the ACLs that it needs and no others."""
 
     def __init__(
         self,
@@ -67,6 +70,7 @@ class Siege:
         master: str = "local[2]",
         guarantee: str = "exactly-once",
         cluster_sessions: tuple[int, ...] = (),
+        listener: SecuredListener | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.topics = Topics(broker.bootstrap)
@@ -90,7 +94,10 @@ class Siege:
             way=way,
             guarantee=guarantee,
             master=master,
+            client=listener.java if listener is not None else None,
         )
+        if listener is not None:
+            listener.admit(acl for target in self.targets for acl in documented_acls(SOURCE=self.source, SINK=target))
         self._feeder = Feeder(broker.bootstrap, self.source, SOURCE_PARTITIONS)
         self._program: Program | None = None
         self._usurped: list[Program] = []

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from kaspar.spark.running.standalone import Cluster, ClusterPlan, start, stop
-from tests.peers.kaspar import KasparProcess
 from tests.peers.wire import free_port
 from tests.spark.chaos.checking import check
-from tests.spark.chaos.conftest import ROUNDS
+from tests.spark.chaos.conftest import ROUNDS, MortalBroker
 from tests.spark.chaos.processes import processes_of
 from tests.spark.chaos.program import FOREACH_BATCH, SINK
 from tests.spark.chaos.siege import Siege, Strike
@@ -30,9 +29,9 @@ LONG_SECONDS = 4 * 3600
 @pytest.mark.timeout(LONG_SECONDS)
 @pytest.mark.parametrize("way", [SINK, FOREACH_BATCH])
 def test_every_record_comes_out_once_over_kills(
-    mortal_broker: KasparProcess, rng: random.Random, rounds: int, tmp_path: Path, way: str
+    mortal_broker: MortalBroker, rng: random.Random, rounds: int, tmp_path: Path, way: str
 ) -> None:
-    with Siege(mortal_broker, tmp_path / "siege", rng, way=way) as siege:
+    with Siege(mortal_broker, tmp_path / "siege", rng, way=way, listener=mortal_broker.listener) as siege:
         for number in range(rounds // 2 if way == SINK else rounds // 4):
             siege.strike_at_random(WITHOUT_A_CLUSTER)
             siege.report(number)
@@ -51,7 +50,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.timeout(LONG_SECONDS)
 def test_a_worker_of_a_cluster_may_die_and_executors_and_drivers_before_it(
-    mortal_broker: KasparProcess, cluster: Cluster, rng: random.Random, rounds: int, tmp_path: Path
+    mortal_broker: MortalBroker, cluster: Cluster, rng: random.Random, rounds: int, tmp_path: Path
 ) -> None:
     sessions = tuple(process.pid for process in cluster.processes)
     siege_of_cluster = Siege(
@@ -61,6 +60,7 @@ def test_a_worker_of_a_cluster_may_die_and_executors_and_drivers_before_it(
         way=SINK,
         master=cluster.master,
         cluster_sessions=sessions,
+        listener=mortal_broker.listener,
     )
     with siege_of_cluster as siege:
         for number in range((rounds - ROUNDS) // 4):

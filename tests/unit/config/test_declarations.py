@@ -168,3 +168,8 @@ def test_the_reference_pages_are_current() -> None:
     for name, text in generate_reference.pages().items():
         page = generate_reference.PAGES / name
         assert page.read_text(encoding="utf-8") == text, f"{name} is old: run 'make generate'"
+
+
+def test_every_reference_page_of_a_command_is_of_a_command() -> None:
+    found = {page.name for page in (generate_reference.PAGES / "commands").iterdir()}
+    assert found == {name.removeprefix("commands/") for name in generate_reference.pages() if "/" in name}

@@ -1,6 +1,7 @@
-"""The settings of topics and brokers: described, and changed one by one (KIP-339)."""
+"""The settings of topics, brokers, groups and other resources: described, and changed one by one (KIP-226, KIP-339)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -23,6 +24,26 @@ from kaspar.protocol.messages.incremental_alter_configs import (
 class ResourceType(IntEnum):
     TOPIC = 2
     BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+_OF_ONE_BROKER = frozenset({ResourceType.BROKER, ResourceType.BROKER_LOGGER})
+
+
+class ConfigSource(IntEnum):
+    """Where a value was set, with the names of Kafka's ConfigEntry.ConfigSource."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class ConfigOperation(IntEnum):
@@ -44,27 +65,73 @@ class ConfigChange(NamedTuple):
     value: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """One of the values of which the first applies: of the topic, then of its broker, then of all brokers."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    name: str
+    value: str | None
+    """None for sensitive values, which brokers do not reveal."""
+    source: ConfigSource
+    is_sensitive: bool
+    is_read_only: bool
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    documentation: str | None = None
+
+
 def describe_configs(
-    admin: Admin, resources: Collection[ConfigResource]
-) -> dict[ConfigResource, dict[str, DescribeConfigsResourceResult] | Refused]:
+    admin: Admin,
+    resources: Collection[ConfigResource],
+    *,
+    include_synonyms: bool = False,
+    include_documentation: bool = False,
+) -> dict[ConfigResource, dict[str, ConfigEntry] | Refused]:
     """All settings of each resource by their names, those with a default too; or why there are none."""
-    found: dict[ConfigResource, dict[str, DescribeConfigsResourceResult] | Refused] = {}
-    for node, together in _by_node(admin, resources).items():
+    found: dict[ConfigResource, dict[str, ConfigEntry] | Refused] = {}
+    for node, together in _by_node(resources, _OF_ONE_BROKER).items():
         request = DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(resource_type=each.type, resource_name=each.name, configuration_keys=None)
                 for each in together
-            )
+            ),
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
         )
         if node is None:
-            response = admin.ask_any("describeConfigs", request, DescribeConfigsResponse)
+            response = admin.ask_any("describeConfigs", request, DescribeConfigsResponse, at_controllers=True)
         else:
             response = admin.ask_broker("describeConfigs", node, request, DescribeConfigsResponse)
         for result in response.results:
             found[ConfigResource(ResourceType(result.resource_type), result.resource_name)] = refusal(
                 result.error_code, result.error_message
-            ) or {each.name: each for each in result.configs}
+            ) or {each.name: _entry(each) for each in result.configs}
     return found
+
+
+def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        result.name,
+        result.value,
+        _source(result.config_source),
+        result.is_sensitive,
+        result.read_only,
+        tuple(ConfigSynonym(each.name, each.value, _source(each.source)) for each in result.synonyms),
+        result.documentation,
+    )
+
+
+def _source(code: int) -> ConfigSource:
+    try:
+        return ConfigSource(code)
+    except ValueError:  # of a newer version of Kafka
+        return ConfigSource.UNKNOWN
 
 
 def incremental_alter_configs(
@@ -72,7 +139,9 @@ def incremental_alter_configs(
 ) -> dict[ConfigResource, Refused]:
     """Change settings. Returns the resources that were refused."""
     refused: dict[ConfigResource, Refused] = {}
-    for node, resources in _by_node(admin, changes).items():
+    # Controllers store the settings of all brokers; only its log has each to itself.
+    types = {ResourceType.BROKER_LOGGER} if admin.via_controllers else _OF_ONE_BROKER
+    for node, resources in _by_node(changes, types).items():
         request = IncrementalAlterConfigsRequest(
             resources=tuple(
                 AlterConfigsResource(
@@ -100,19 +169,18 @@ def incremental_alter_configs(
 
 def _send(admin: Admin, node: int | None, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     call = "incrementalAlterConfigs"
-    if admin.via_controllers:
-        return admin.ask_controller(call, request, IncrementalAlterConfigsResponse, code_of=_first_code)
     if node is None:
-        return admin.ask_any(call, request, IncrementalAlterConfigsResponse, code_of=_first_code)
+        return admin.ask_any(call, request, IncrementalAlterConfigsResponse, code_of=_first_code, at_controllers=True)
     return admin.ask_broker(call, node, request, IncrementalAlterConfigsResponse, code_of=_first_code)
 
 
-def _by_node(admin: Admin, resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """The resources that one request may have together: a broker takes only its own settings."""
+def _by_node(
+    resources: Iterable[ConfigResource], types: Collection[ResourceType]
+) -> dict[int | None, list[ConfigResource]]:
+    """The resources that one request may have together: a broker serves only its own resources of these types."""
     nodes: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
-        is_one_broker = resource.type is ResourceType.BROKER and resource.name != ""
-        node = int(resource.name) if is_one_broker and not admin.via_controllers else None
+        node = int(resource.name) if resource.type in types and resource.name else None
         nodes.setdefault(node, []).append(resource)
     return nodes
 

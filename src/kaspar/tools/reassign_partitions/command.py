@@ -51,7 +51,7 @@ _ALLOWED: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-reassign-partitions",
         "Move topic partitions between brokers, and replicas between the log directories of a broker.",
@@ -128,7 +128,7 @@ def _add_action_options(options: KafkaOptions) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     action = _check(parser, options)
     return run(lambda: _connect_and_run(action, options), _report)

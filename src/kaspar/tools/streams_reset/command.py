@@ -7,7 +7,8 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.client.admin.deletion import delete_topics
-from kaspar.client.admin.groups import GroupMember, describe_group_members, remove_group_members
+from kaspar.client.admin.group_members import describe_group_members, remove_group_members
+from kaspar.client.admin.groups import GroupMember
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
 from kaspar.tools.client_config import add_command_config
@@ -22,7 +23,7 @@ _TARGETS: Final = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to
 """At most one of these options is given."""
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-streams-application-reset",
         "Make a Streams application process its input again: resets the offsets of its input topics, and deletes its "
@@ -57,7 +58,7 @@ def _topics(text: str) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     _check(parser, options)
     not_found: list[str] = []

@@ -1,0 +1,1 @@
+"""`kaspar consume`: where it begins and ends, which records it prints, and how."""

@@ -1,0 +1,79 @@
+"""Where `kaspar consume` begins (`--from`) and ends (`--until`), and which partitions it reads (`--partitions`)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from kaspar.cli.records.times import FORMS, MIN_EPOCH_MS, parse_time
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The first record that the log still has."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Behind the last record there is now."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset:
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """So many offsets before the end of each partition."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """The first record with this timestamp or a later one."""
+
+    timestamp_ms: int
+
+
+Position = Start | End | AtOffset | Last | AtTime
+_STARTS: Final = frozenset({"start", "beginning", "earliest"})
+_ENDS: Final = frozenset({"end", "latest"})
+
+
+def parse_position(text: str, now: datetime) -> Position:
+    """start, end, an offset, -N for the last N of each partition, or a time. Raises ValueError with a sentence."""
+    word = text.strip().lower()
+    if word in _STARTS:
+        return Start()
+    if word in _ENDS:
+        return End()
+    if word.startswith("-") and word[1:].isdecimal():
+        return Last(int(word[1:]))
+    if word.isdecimal() and int(word) < MIN_EPOCH_MS:
+        return AtOffset(int(word))
+    try:
+        return AtTime(parse_time(text, now))
+    except ValueError:
+        raise ValueError(f"'{text}' is neither start, end, an offset, -N for the last N, nor a time: {FORMS}") from None
+
+
+def parse_until(text: str, now: datetime) -> End | AtTime:
+    """end, or a time: records with this timestamp or a later one are not read. Raises ValueError with a sentence."""
+    if text.strip().lower() in _ENDS:
+        return End()
+    try:
+        return AtTime(parse_time(text, now))
+    except ValueError:
+        raise ValueError(f"'{text}' is neither end nor a time: {FORMS}") from None
+
+
+def parse_partitions(text: str) -> tuple[int, ...]:
+    """'0', '0,2', '0-3,7': sorted, each once. Raises ValueError with a sentence."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = (each.strip() for each in part.partition("-"))
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"'{text}' is not a list of partitions: try 0,2 or 0-3")
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))

@@ -1,0 +1,122 @@
+"""A record for people: where it is, when it was written, its key and its value, in colours on a terminal.
+
+What records contain never reaches the terminal as it is: control characters, with which a record could rename the
+window or overwrite lines, are escaped.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kaspar.cli.records.record import ReadRecord
+from kaspar.cli.records.times import local_time
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_JSON_TOKEN: Final = re.compile(
+    r"""(?P<name>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*")"""
+    r"""|(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"""
+)
+_INDENT: Final = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """The escape sequences of each kind of text; empty ones where there are no colours."""
+
+    place: str = ""
+    time: str = ""
+    key: str = ""
+    name: str = ""
+    text: str = ""
+    number: str = ""
+    word: str = ""
+    off: str = ""
+
+    def paint(self, colour: str, text: str) -> str:
+        return f"{colour}{text}{self.off}" if colour else text
+
+
+NO_COLOURS: Final = Colours()
+COLOURS: Final = Colours(
+    place="\x1b[2m",
+    time="\x1b[36m",
+    key="\x1b[1;33m",
+    name="\x1b[34m",
+    text="\x1b[32m",
+    number="\x1b[35m",
+    word="\x1b[2m",
+    off="\x1b[0m",
+)
+
+
+def pretty(record: ReadRecord, *, meta: bool, colours: Colours, width: int) -> str:
+    """One line if everything fits the width, otherwise the value on lines of its own."""
+    raw = record.raw
+    plain_head = [str(raw), local_time(raw.timestamp_ms)]
+    head = [colours.paint(colours.place, plain_head[0]), colours.paint(colours.time, plain_head[1])]
+    if raw.key is not None:
+        key = _one_line(record.key)
+        plain_head.append(key)
+        head.append(colours.paint(colours.key, key))
+    value = _one_line(record.value)
+    lines = [_INDENT + line for line in _details(record)] if meta else []
+    if not lines and len("  ".join([*plain_head, value])) <= width:
+        return "  ".join([*head, _painted(value, record.value, colours)])
+    block = _block(record.value)
+    painted = [_INDENT + _painted(line, record.value, colours) for line in block.splitlines() or [""]]
+    return "\n".join(["  ".join(head), *lines, *painted])
+
+
+def _details(record: ReadRecord) -> list[str]:
+    raw = record.raw
+    kind = "LogAppendTime" if raw.is_append_time else "CreateTime"
+    sizes = f"key {_size(raw.key)}, value {_size(raw.value)}"
+    epoch = "" if raw.leader_epoch is None else f", leader epoch {raw.leader_epoch}"
+    headers = [f"{printable(name)}: {_one_line(_header(data))}" for name, data in raw.headers]
+    return [f"{kind} {raw.timestamp_ms}, {sizes}{epoch}", *headers]
+
+
+def _header(data: bytes | None) -> Any:
+    return None if data is None else data.decode(errors="backslashreplace")
+
+
+def _size(data: bytes | None) -> str:
+    return "null" if data is None else f"{len(data)} bytes"
+
+
+def _one_line(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bytes():
+            return f"0x{value.hex()}"
+        case str():
+            return printable(value)
+    return printable(json.dumps(value, ensure_ascii=False))
+
+
+def _block(value: Any) -> str:
+    match value:
+        case dict() | list():
+            text = json.dumps(value, ensure_ascii=False, indent=2)
+        case str():
+            text = value
+        case _:
+            return _one_line(value)
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def printable(text: str) -> str:
+    """Control characters as \\n or \\x1b."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def _painted(line: str, value: Any, colours: Colours) -> str:
+    if colours is NO_COLOURS or isinstance(value, str | bytes):
+        return line
+
+    def paint(match: re.Match[str]) -> str:
+        return colours.paint(getattr(colours, match.lastgroup or "off"), match[0])
+
+    return _JSON_TOKEN.sub(paint, line)

@@ -1,0 +1,21 @@
+"""`kaspar demo`: a broker, events and two streams programs, with a live view."""
+
+import click
+
+from kaspar.cli.command import Command
+
+
+@click.command("demo", cls=Command, epilog="Example: kaspar demo --seconds 30 --rate 5000")
+@click.option(
+    "--seconds",
+    type=float,
+    help="End after this time, counted from when everything is up (default: run until Ctrl-C).",
+)
+@click.option("--rate", type=int, default=500, help="Events per second to produce (default: 500).")
+@click.option("--without-spark", is_flag=True, help="Read the events with a consumer instead of Spark.")
+def command(seconds: float | None, rate: int, without_spark: bool) -> int:
+    """Start a broker, produce trades and clicks, process them with two streams programs on Spark, and show it live. All
+    data is temporary. Needs kaspar[tools]; without kaspar[streams] or Java a consumer reads the events."""
+    from kaspar.demo.run import run_demo
+
+    return run_demo(seconds=seconds, rate=rate, with_spark=not without_spark)

@@ -1,0 +1,203 @@
+"""What commands print: a table on a terminal, the same as aligned text in a pipe, or JSON or YAML if that is asked for.
+
+Colours are for terminals only, and not if NO_COLOR is set or --no-color is given. Rich, which draws on terminals, is
+imported only there.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import KasparError
+from kaspar.cli.failures import explain, worst
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Row = Mapping[str, object]
+"""Plain values by their keys: those of JSON."""
+
+
+class Format(Enum):
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    key: str
+    title: str
+    text: Callable[[object], str] | None = None
+    """How people read the value, if not as it is: sizes, times."""
+    alarms: Callable[[object], bool] | None = None
+    """Whether the value deserves attention: red on a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of one of several changes."""
+
+    what: str
+    """As in "topic orders"."""
+    sentence: str = ""
+    """What happened: "created"."""
+    problem: KasparError | None = None
+
+
+class Output:
+    def __init__(self, output_format: Format = Format.TEXT, *, color: bool = True, headers: bool = True) -> None:
+        self._format = output_format
+        self._color = color
+        self._headers = headers
+
+    @property
+    def is_text(self) -> bool:
+        return self._format is Format.TEXT
+
+    def table(self, columns: Sequence[Column], rows: Sequence[Row], *, empty: str | None = None) -> None:
+        """JSON and YAML have all values of the rows, also those without a column. `empty` says in the text that there
+        are none."""
+        if not self.is_text:
+            self.value(list(rows))
+        elif rows:
+            self.text_table(columns, rows)
+        elif empty is not None:
+            print(empty, file=sys.stderr)
+
+    def record(self, record: Row, draw: Callable[[], None]) -> None:
+        """One thing with all its details: `draw` prints it as text."""
+        if self.is_text:
+            draw()
+        else:
+            self.value(record)
+
+    def value(self, value: object) -> None:
+        """For programs, as JSON or YAML."""
+        if self._format is Format.YAML:
+            from kaspar.cli.yaml_text import yaml_text
+
+            print(yaml_text(value), end="")
+        else:
+            import json
+
+            print(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def results(self, results: Sequence[Done]) -> int:
+        """Print what became of several changes. Returns the exit code."""
+        failures = [explain(each.problem, each.what) for each in results if each.problem is not None]
+        if self.is_text:
+            for each in results:
+                if each.problem is None:
+                    print(f"{each.what}: {each.sentence}")
+            sys.stdout.flush()
+        else:
+            self.value(
+                [
+                    {
+                        "what": each.what,
+                        "done": each.problem is None,
+                        "error": None if each.problem is None else explain(each.problem).sentence,
+                    }
+                    for each in results
+                ]
+            )
+        for failure in failures:
+            print(f"kaspar: {failure.sentence}", file=sys.stderr)
+        return worst(failure.exit_code for failure in failures)
+
+    def heading(self, text: str) -> None:
+        """Above the parts of a description."""
+        if sys.stdout.isatty():
+            self._console().print(text, style="bold", highlight=False, markup=False)
+        else:
+            print(text)
+
+    def fields(self, fields: Iterable[tuple[str, object]]) -> None:
+        """Names and values, one a line."""
+        pairs = [(name, shown(value)) for name, value in fields]
+        width = max((len(name) for name, _ in pairs), default=0)
+        for name, value in pairs:
+            print(f"{name:{width}}  {value}".rstrip())
+
+    def text_table(self, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+        if sys.stdout.isatty():
+            self._draw(columns, rows)
+        else:
+            print("\n".join(aligned(columns, rows, headers=self._headers)))
+
+    def _draw(self, columns: Sequence[Column], rows: Sequence[Row]) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, show_header=self._headers, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        for column in columns:
+            table.add_column(column.title, justify="right" if _is_number(column, rows) else "left", overflow="fold")
+        for row in rows:
+            cells = []
+            for column in columns:
+                value = row.get(column.key)
+                is_alarming = column.alarms is not None and column.alarms(value)
+                cells.append(Text(_cell(column, row), style="red" if is_alarming else ""))
+            table.add_row(*cells)
+        self._console().print(table)
+
+    def _console(self) -> "Console":
+        from rich.console import Console
+
+        return Console(no_color=not self._color or "NO_COLOR" in os.environ, highlight=False)
+
+
+def aligned(columns: Sequence[Column], rows: Sequence[Row], *, headers: bool = True) -> list[str]:
+    """Columns two blanks apart. Values without blanks make this text easy for cut, awk and sort."""
+    lines = [[column.title for column in columns]] if headers else []
+    lines += [[_cell(column, row) for column in columns] for row in rows]
+    widths = [max((len(line[number]) for line in lines), default=0) for number in range(len(columns))]
+    right = [_is_number(column, rows) for column in columns]
+    return [
+        "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
+
+
+def shown(value: object) -> str:
+    """A value as people read it: nothing is a dash, a list has commas."""
+    match value:
+        case None | "":
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ",".join(map(shown, value)) or "-"
+        case _:
+            return str(value)
+
+
+def size(value: object) -> str:
+    """A number of bytes, with one of the units of powers of 1024."""
+    if not isinstance(value, int):
+        return shown(value)
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(amount) < 1024:
+            return f"{amount:.0f}{unit}" if unit == "B" else f"{amount:.1f}{unit}"
+        amount /= 1024
+    return f"{amount:.1f}TiB"
+
+
+def _cell(column: Column, row: Row) -> str:
+    value = row.get(column.key)
+    return shown(value) if column.text is None else column.text(value)
+
+
+def _is_number(column: Column, rows: Sequence[Row]) -> bool:
+    values = [row.get(column.key) for row in rows]
+    return any(isinstance(value, int | float) and not isinstance(value, bool) for value in values) and all(
+        value is None or isinstance(value, int | float) for value in values
+    )

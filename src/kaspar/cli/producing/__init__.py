@@ -1,0 +1,1 @@
+"""`kaspar produce`: records from lines, JSON, CSV and templates, and their delivery."""

@@ -1,0 +1,157 @@
+"""The words of the template language: what stands between {{ and }}, each declared once.
+
+A faker is made once, of its arguments, and then draws a text for every record. All chance comes from the one generator
+of the template, so a seed repeats every record; only `now` and `recent` read the clock.
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from kaspar.cli.producing.words import CITIES, COUNTRIES, FIRST_NAMES, LAST_NAMES, PRODUCTS, WORDS
+from kaspar.cli.records.times import epoch_ms, parse_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a faker may use for one record."""
+
+    rng: random.Random
+    number: int
+    """0 for the first record."""
+    now: datetime
+
+
+Fake = Callable[[Draw], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Faker:
+    name: str
+    arguments: str
+    explanation: str
+    make: Callable[[Sequence[str]], Fake]
+
+
+FAKERS: Final[dict[str, Faker]] = {}
+
+
+def _faker(name: str, arguments: str, explanation: str) -> Callable[[Callable[..., Fake]], Callable[..., Fake]]:
+    """The arguments of a template are passed as text; wrong ones are a TypeError (how many) or a ValueError."""
+
+    def declare(make: Callable[..., Fake]) -> Callable[..., Fake]:
+        FAKERS[name] = Faker(name, arguments, explanation, lambda given: make(*given))
+        return make
+
+    return declare
+
+
+def _choose_from(name: str, words: Sequence[str], explanation: str) -> None:
+    _faker(name, "", explanation)(lambda: lambda draw: draw.rng.choice(words))
+
+
+_choose_from("first_name", FIRST_NAMES, "a given name")
+_choose_from("last_name", LAST_NAMES, "a family name")
+_choose_from("city", CITIES, "a city")
+_choose_from("country", COUNTRIES, "a country")
+_choose_from("product", PRODUCTS, "something a shop sells")
+_choose_from("word", WORDS, "a word")
+
+
+@_faker("name", "", "a given name and a family name")
+def _name() -> Fake:
+    return lambda draw: f"{draw.rng.choice(FIRST_NAMES)} {draw.rng.choice(LAST_NAMES)}"
+
+
+@_faker("email", "", "an address at example.com")
+def _email() -> Fake:
+    return lambda draw: (
+        f"{draw.rng.choice(FIRST_NAMES)}.{draw.rng.choice(LAST_NAMES)}{draw.rng.randrange(100)}@example.com".lower()
+    )
+
+
+@_faker("words", "COUNT", "so many words")
+def _words(count: str) -> Fake:
+    number = int(count)
+    return lambda draw: " ".join(draw.rng.choice(WORDS) for _ in range(number))
+
+
+@_faker("uuid", "", "a random UUID")
+def _uuid() -> Fake:
+    return lambda draw: str(uuid.UUID(int=draw.rng.getrandbits(128), version=4))
+
+
+@_faker("hex", "LENGTH", "so many hexadecimal digits")
+def _hex(length: str) -> Fake:
+    digits = int(length)
+    return lambda draw: "".join(draw.rng.choices("0123456789abcdef", k=digits))
+
+
+@_faker("ip", "", "an IPv4 address of a private network")
+def _ip() -> Fake:
+    return lambda draw: f"10.{draw.rng.randrange(256)}.{draw.rng.randrange(256)}.{draw.rng.randrange(1, 255)}"
+
+
+@_faker("seq", "[START [STEP]]", "1, 2, 3 and so on, or from START in steps of STEP")
+def _seq(start: str = "1", step: str = "1") -> Fake:
+    first, difference = int(start), int(step)
+    return lambda draw: str(first + draw.number * difference)
+
+
+@_faker("int", "LOW HIGH", "a whole number, both ends included")
+def _int(low: str, high: str) -> Fake:
+    lowest, highest = int(low), int(high)
+    if lowest > highest:
+        raise ValueError(f"{low} is above {high}")
+    return lambda draw: str(draw.rng.randint(lowest, highest))
+
+
+@_faker("float", "LOW HIGH [DIGITS]", "a number with so many digits behind the point, or 2")
+def _float(low: str, high: str, digits: str = "2") -> Fake:
+    lowest, highest, precision = float(low), float(high), int(digits)
+    return lambda draw: f"{draw.rng.uniform(lowest, highest):.{precision}f}"
+
+
+@_faker("gauss", "MEAN DEVIATION [DIGITS]", "a number of a normal distribution")
+def _gauss(mean: str, deviation: str, digits: str = "2") -> Fake:
+    middle, spread, precision = float(mean), float(deviation), int(digits)
+    return lambda draw: f"{draw.rng.gauss(middle, spread):.{precision}f}"
+
+
+@_faker("bool", "[PROBABILITY]", "true or false; true with this probability, or 0.5")
+def _bool(probability: str = "0.5") -> Fake:
+    share = float(probability)
+    return lambda draw: "true" if draw.rng.random() < share else "false"
+
+
+@_faker("choice", "WORD...", "one of these words; a word that stands twice is chosen twice as often")
+def _choice(*words: str) -> Fake:
+    if not words:
+        raise TypeError
+    return lambda draw: draw.rng.choice(words)
+
+
+@_faker("now", "[iso|ms|s]", "the time: 2026-11-17T10:00:00.123Z, or milliseconds or seconds since 1970")
+def _now(form: str = "iso") -> Fake:
+    shown = _time_form(form)
+    return lambda draw: shown(draw.now)
+
+
+@_faker("recent", "DURATION [iso|ms|s]", "a time within the last 10m, 2h or 1d")
+def _recent(duration: str, form: str = "iso") -> Fake:
+    longest_s, shown = parse_duration(duration).total_seconds(), _time_form(form)
+    return lambda draw: shown(draw.now - timedelta(seconds=draw.rng.uniform(0, longest_s)))
+
+
+def _time_form(form: str) -> Callable[[datetime], str]:
+    match form:
+        case "iso":
+            return lambda moment: moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case "ms":
+            return lambda moment: str(epoch_ms(moment))
+        case "s":
+            return lambda moment: str(epoch_ms(moment) // 1000)
+    raise ValueError(f"'{form}' is neither iso, ms nor s")

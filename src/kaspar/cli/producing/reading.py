@@ -1,0 +1,165 @@
+"""What `kaspar produce` reads: lines, JSON, CSV, records as `kaspar consume --output json` prints them, whole files.
+
+A reader takes the bytes of one source and yields entries, each with the place it comes from. What cannot be read is an
+entry as well, a BadEntry: the records before and behind it are produced. Bytes that are no UTF-8 are kept as they are
+(surrogateescape), so lines may have any encoding.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePath
+from typing import IO, Any, Final, assert_never
+
+
+class InputFormat(StrEnum):
+    LINES = "lines"
+    JSON = "json"
+    CSV = "csv"
+    RECORDS = "records"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record before the options for keys, headers and types are applied."""
+
+    place: str
+    """'line 17' or 'orders.csv, line 17', for messages."""
+    text: str | None
+    """The value as text; None is a tombstone."""
+    fields: Any = None
+    """The same value as JSON, where the format has it: --key-field looks here."""
+    key: str | None = None
+    """The key, where the source has one of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadEntry:
+    place: str
+    reason: str
+
+
+_BY_SUFFIX: Final = {
+    ".csv": InputFormat.CSV,
+    ".json": InputFormat.JSON,
+    ".jsonl": InputFormat.JSON,
+    ".ndjson": InputFormat.JSON,
+}
+
+
+def format_of(path: str) -> InputFormat:
+    """By the end of the file's name: .csv, .json, .jsonl, .ndjson; everything else has lines."""
+    return _BY_SUFFIX.get(PurePath(path).suffix.lower(), InputFormat.LINES)
+
+
+def read_entries(
+    source: IO[bytes], form: InputFormat, *, name: str | None = None, delimiter: str = ",", numbers: bool = False
+) -> Iterator[Entry | BadEntry]:
+    """`name` is that of the file, for messages. `delimiter` and `numbers` are for CSV."""
+    prefix = f"{name}, " if name is not None else ""
+    match form:
+        case InputFormat.LINES:
+            return (Entry(f"{prefix}line {number}", line) for number, line in _lines(source))
+        case InputFormat.JSON | InputFormat.RECORDS:
+            return _read_json(source, prefix)
+        case InputFormat.CSV:
+            return _read_csv(source, prefix, delimiter, numbers)
+        case InputFormat.WHOLE:
+            return iter([Entry(name or "the input", source.read().decode(errors="surrogateescape"))])
+        case _:
+            assert_never(form)
+
+
+def _lines(source: IO[bytes]) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(source, start=1):
+        yield number, line.removesuffix(b"\n").removesuffix(b"\r").decode(errors="surrogateescape")
+
+
+def _read_json(source: IO[bytes], prefix: str) -> Iterator[Entry | BadEntry]:
+    """A value on each line, or one array of values on as many lines as it likes."""
+    lines = _lines(source)
+    for number, line in lines:
+        if not line.strip():
+            continue
+        if number == 1 and line.lstrip().startswith("[") and not _is_json(line):
+            yield from _read_array("\n".join([line, *(rest for _, rest in lines)]), prefix)
+            return
+        place = f"{prefix}line {number}"
+        try:
+            value = json.loads(line)
+        except ValueError as problem:
+            yield BadEntry(place, f"not JSON: {problem}")
+            continue
+        if number == 1 and isinstance(value, list):
+            yield from _elements(value, prefix)
+        else:
+            yield Entry(place, line.strip(), value)
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_array(text: str, prefix: str) -> Iterator[Entry | BadEntry]:
+    try:
+        yield from _elements(json.loads(text), prefix)
+    except ValueError as problem:
+        yield BadEntry(f"{prefix}the array", f"not JSON: {problem}")
+
+
+def _elements(values: list[Any], prefix: str) -> Iterator[Entry]:
+    for number, value in enumerate(values, start=1):
+        yield Entry(f"{prefix}element {number}", _json_text(value), value)
+
+
+def _read_csv(source: IO[bytes], prefix: str, delimiter: str, numbers: bool) -> Iterator[Entry | BadEntry]:
+    """The first row has the names of the columns; each further row becomes an object."""
+    text = io.TextIOWrapper(source, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    rows = csv.reader(text, delimiter=delimiter, strict=True)
+    names: list[str] | None = None
+    try:
+        for row in rows:
+            if not row:
+                continue
+            if names is None:
+                names = row
+                continue
+            place = f"{prefix}line {rows.line_num}"
+            if len(row) != len(names):
+                yield BadEntry(place, f"{len(row)} cells, but there are {len(names)} columns")
+                continue
+            fields = {
+                column: _number_or_text(cell) if numbers else cell for column, cell in zip(names, row, strict=True)
+            }
+            yield Entry(place, _json_text(fields), fields)
+    except csv.Error as problem:
+        yield BadEntry(f"{prefix}line {rows.line_num}", f"not CSV: {problem}")
+
+
+def _number_or_text(cell: str) -> int | float | str:
+    """A cell that a number would be written as: '007' and '+1' stay text."""
+    for kind in (int, float):
+        try:
+            number = kind(cell)
+        except ValueError:
+            continue
+        if json.dumps(number) == cell or (kind is float and _is_decimal(cell)):
+            return number
+    return cell
+
+
+def _is_decimal(cell: str) -> bool:
+    whole, _, fraction = cell.removeprefix("-").partition(".")
+    return whole.isdecimal() and fraction.isdecimal() and (whole == "0" or not whole.startswith("0"))
+
+
+def _json_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,265 @@
+"""What commands that talk to a cluster have in common: the options that say which cluster and how to print, and the
+session with it.
+
+Settings of the client are Java client properties. What is said closer to the command wins: -b, then -X, then the file
+of --config, then the profile (--profile, $KASPAR_PROFILE, or the one of 'kaspar profile use').
+"""
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
+
+import click
+
+from kaspar.base.errors import KasparError
+from kaspar.cli.failures import NoBroker, WrongUsage
+from kaspar.cli.output import Format, Output
+from kaspar.cli.profiles import BOOTSTRAP_SERVERS, Profiles, default_folder, read_properties_file
+
+if TYPE_CHECKING:
+    from kaspar.client import Client
+    from kaspar.client.admin.session import Admin
+
+DEFAULT_SERVERS: Final = "localhost:9092"
+REQUEST_TIMEOUT_S: Final = 15.0
+API_TIMEOUT_S: Final = 60.0
+PATIENCE_S: Final = 2.0
+"""How long a cluster may be out of reach: a broker that is being restarted moves its work within that time."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChoice:
+    """The options that say which cluster."""
+
+    servers: str | None = None
+    profile: str | None = None
+    config_file: Path | None = None
+    settings: Sequence[str] = ()
+    profiles: Profiles = field(default_factory=lambda: Profiles(default_folder()))
+
+    def properties(self) -> dict[str, str]:
+        """The Java client properties in effect, bootstrap.servers among them."""
+        name = self.profile or self.profiles.current()
+        properties = {BOOTSTRAP_SERVERS: DEFAULT_SERVERS}
+        if name is not None:
+            properties |= self.profiles.read(name)
+        if self.config_file is not None:
+            properties |= read_properties_file(self.config_file)
+        properties |= pairs(self.settings, "-X")
+        if self.servers is not None:
+            properties[BOOTSTRAP_SERVERS] = self.servers
+        return properties
+
+
+class Session:
+    def __init__(self, choice: ClusterChoice, output: Output | None = None, *, patience_s: float = PATIENCE_S) -> None:
+        self.output = output or Output()
+        self._choice = choice
+        self._patience_s = patience_s
+
+    @functools.cached_property
+    def properties(self) -> dict[str, str]:
+        return self._choice.properties()
+
+    @property
+    def servers(self) -> str:
+        return self.properties[BOOTSTRAP_SERVERS]
+
+    @contextlib.contextmanager
+    def admin(self) -> "Iterator[Admin]":
+        """For the calls of kaspar.client.admin. Raises NoBroker if none of the brokers answers."""
+        from kaspar.client.admin.session import Admin
+
+        api_timeout_s = self._seconds("default.api.timeout.ms", API_TIMEOUT_S)
+        patience_s = self._seconds("default.api.timeout.ms", self._patience_s)
+        try:
+            admin = Admin(
+                self.servers,
+                client_id=self.properties.get("client.id", "kaspar"),
+                request_timeout_s=min(self._seconds("request.timeout.ms", REQUEST_TIMEOUT_S), api_timeout_s),
+                api_timeout_s=api_timeout_s,
+                on_unreachable=_Patience(self.servers, patience_s),
+                security=self._security(),
+            )
+        except ValueError:
+            raise WrongUsage(f"{self.servers} is not a list of host:port") from None
+        with admin:
+            try:
+                yield admin
+            except OSError as problem:
+                if problem.filename is not None or isinstance(problem, BrokenPipeError):
+                    raise
+                raise no_broker(self.servers, problem) from None
+
+    def client(self, *, client_id: str, timeout_s: float) -> "Client":
+        """A wire client, for requests that are not those of an administrator. Nothing is sent yet."""
+        from kaspar.client import Client
+
+        try:
+            return Client(
+                self.servers,
+                client_id=self.properties.get("client.id", client_id),
+                timeout_s=self._seconds("request.timeout.ms", timeout_s),
+                security=self._security(),
+            )
+        except ValueError:
+            raise KasparError(f"{self.servers} is not a list of host:port") from None
+
+    def _security(self) -> Any:
+        if "security.protocol" not in self.properties:
+            return None
+        from kaspar.security.client import client_security  # most commands run without
+
+        return client_security(self.properties)
+
+    def _seconds(self, name: str, default_s: float) -> float:
+        try:
+            return int(self.properties[name]) / 1000 if name in self.properties else default_s
+        except ValueError:
+            raise WrongUsage(f"{name} is a number of milliseconds, not {self.properties[name]!r}") from None
+
+
+class _Patience:
+    """Ends a call when no broker has been reached for some time."""
+
+    def __init__(self, servers: str, patience_s: float) -> None:
+        self._servers = servers
+        self._patience_s = patience_s
+        self._since: float | None = None
+
+    def __call__(self, error: OSError) -> None:
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        is_final = isinstance(error, TimeoutError) or now - self._since >= self._patience_s
+        if is_final:
+            raise no_broker(self._servers, error)
+
+
+def no_broker(servers: str, error: OSError) -> NoBroker:
+    """What can be wrong, by how it failed."""
+    import socket
+
+    match error:
+        case ConnectionRefusedError():
+            return NoBroker(f"no broker answers at {servers}: is it running? try 'kaspar up'")
+        case socket.gaierror():
+            return NoBroker(f"no broker answers at {servers}: the host name is not known")
+        case TimeoutError():
+            return NoBroker(f"no broker answers at {servers} in time: is this the port of a broker? does it need TLS?")
+        case ConnectionError():
+            return NoBroker(
+                f"the broker at {servers} closed the connection: if it needs TLS or a log-in, give the settings with "
+                "--config FILE or --profile NAME"
+            )
+    return NoBroker(f"no broker answers at {servers}: {error.strerror or error}")
+
+
+def pairs(settings: Sequence[str], option: str) -> dict[str, str]:
+    """name=value, as several options have it."""
+    values = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise WrongUsage(f"{option} {setting} is not NAME=VALUE")
+        values[name.strip()] = value.strip()
+    return values
+
+
+_CLUSTER_OPTIONS: Final = (
+    click.option(
+        "-b",
+        "--bootstrap-server",
+        "servers",
+        metavar="HOST:PORT",
+        envvar="KASPAR_BOOTSTRAP_SERVER",
+        help="One or more brokers of the cluster, comma-separated (default: of the profile, or localhost:9092).",
+    ),
+    click.option(
+        "--profile",
+        metavar="NAME",
+        envvar="KASPAR_PROFILE",
+        shell_complete=lambda context, parameter, incomplete: [
+            name for name in Profiles(default_folder()).names() if name.startswith(incomplete)
+        ],
+        help="A cluster by its name (default: that of 'kaspar profile use').",
+    ),
+    click.option(
+        "--config",
+        "--command-config",
+        "config_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="A file of Java client properties: security.protocol, sasl.*, ssl.*, request.timeout.ms.",
+    ),
+    click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", help="One client property; may be repeated."),
+)
+_OUTPUT_OPTIONS: Final = (
+    click.option("--json", "output_format", flag_value=Format.JSON, type=Format, help="Print JSON."),
+    click.option("--yaml", "output_format", flag_value=Format.YAML, type=Format, help="Print YAML."),
+    click.option("--no-headers", is_flag=True, help="Print tables without their first line."),
+    click.option("--no-color", is_flag=True, help="No colours, as NO_COLOR=1 in the environment."),
+)
+
+
+def common_options(function: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
+    """Give the command the options of the cluster and of the output, and their session as its first argument."""
+
+    @functools.wraps(function)
+    def with_session(
+        *args: Any,
+        output_format: Format | None,
+        no_headers: bool,
+        no_color: bool,
+        servers: str | None,
+        profile: str | None,
+        config_file: Path | None,
+        settings: Sequence[str],
+        **options: Any,
+    ) -> R:
+        output = Output(output_format or Format.TEXT, color=not no_color, headers=not no_headers)
+        choice = ClusterChoice(servers, profile, config_file, settings)
+        return function(Session(choice, output), *args, **options)
+
+    return _with(with_session, (*_CLUSTER_OPTIONS, *_OUTPUT_OPTIONS))
+
+
+def cluster_options(function: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
+    """Only the options of the cluster, for commands whose output has one form."""
+
+    @functools.wraps(function)
+    def with_session(
+        *args: Any,
+        servers: str | None,
+        profile: str | None,
+        config_file: Path | None,
+        settings: Sequence[str],
+        **options: Any,
+    ) -> R:
+        return function(Session(ClusterChoice(servers, profile, config_file, settings)), *args, **options)
+
+    return _with(with_session, _CLUSTER_OPTIONS)
+
+
+def output_options(function: Callable[Concatenate[Output, P], R]) -> Callable[..., R]:
+    """Only the options of the output, for commands that talk to no cluster. The output is the first argument."""
+
+    @functools.wraps(function)
+    def with_output(*args: Any, output_format: Format | None, no_headers: bool, no_color: bool, **options: Any) -> R:
+        output = Output(output_format or Format.TEXT, color=not no_color, headers=not no_headers)
+        return function(output, *args, **options)
+
+    return _with(with_output, _OUTPUT_OPTIONS)
+
+
+def _with(function: Callable[..., R], options: Sequence[Callable[..., Any]]) -> Callable[..., R]:
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,23 @@
+"""`kaspar version`: what is installed."""
+
+import sys
+
+import click
+
+from kaspar import __version__
+from kaspar.cli.command import Command
+
+
+@click.command("version", cls=Command, epilog="Example: kaspar version")
+def command() -> None:
+    """Show the versions of Kaspar and Python, and whether the modules of the core are compiled."""
+    from kaspar.base import compiled
+
+    print(f"kaspar {__version__}, Python {sys.version.split()[0]}")
+    for module in compiled.COMPILED_MODULES:
+        form = (
+            "compiled"
+            if compiled.load(module).__name__ != module
+            else "interpreted (slower: there was no C compiler at install)"
+        )
+        print(f"  {module}: {form}")

@@ -1,0 +1,112 @@
+"""The SCRAM credentials of users (KIP-554). A password is salted here, and never sent."""
+
+import secrets
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.admin.session import Admin, refusal, refuse
+from kaspar.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from kaspar.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    UserName,
+)
+from kaspar.security.scram import MAX_ITERATIONS, MECHANISM_TYPES, MIN_ITERATIONS, salted_password
+
+_TYPES = {name: number for number, name in MECHANISM_TYPES.items()}
+_SALT_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredentialInfo:
+    mechanism: str
+    iterations: int = MIN_ITERATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class NewScramCredential:
+    user: str
+    password: str = field(repr=False)
+    info: ScramCredentialInfo
+
+
+@dataclass(frozen=True, slots=True)
+class OldScramCredential:
+    """One to be deleted."""
+
+    user: str
+    mechanism: str
+
+
+def describe_scram_credentials(
+    admin: Admin, users: Collection[str] | None = None
+) -> dict[str, tuple[ScramCredentialInfo, ...] | Refused]:
+    """Of these users, or of all that have some. A user without is refused with RESOURCE_NOT_FOUND. Raises Refused."""
+    names = None if users is None else tuple(UserName(name=name) for name in users)
+    response = admin.ask_any(
+        "describeUserScramCredentials",
+        DescribeUserScramCredentialsRequest(users=names),
+        DescribeUserScramCredentialsResponse,
+    )
+    refuse(response.error_code, response.error_message)
+    return {
+        result.user: refusal(result.error_code, result.error_message)
+        or tuple(
+            ScramCredentialInfo(MECHANISM_TYPES.get(each.mechanism, "UNKNOWN"), each.iterations)
+            for each in result.credential_infos
+        )
+        for result in response.results
+    }
+
+
+def alter_scram_credentials(
+    admin: Admin, new: Iterable[NewScramCredential] = (), old: Iterable[OldScramCredential] = ()
+) -> dict[str, Refused | None]:
+    """Create or replace credentials, and delete others. Returns why each user was refused, or None. A user may appear
+    only once: brokers refuse two changes of one user."""
+    refused: dict[str, Refused | None] = {}
+    upsertions = []
+    for each in new:
+        if (problem := _unacceptable(each)) is not None:
+            refused[each.user] = problem
+        else:
+            upsertions.append(_upsertion(each))
+    deletions = tuple(ScramCredentialDeletion(name=each.user, mechanism=_TYPES[each.mechanism]) for each in old)
+    if not upsertions and not deletions:
+        return refused
+    response = admin.ask_any(
+        "alterUserScramCredentials",
+        AlterUserScramCredentialsRequest(deletions=deletions, upsertions=tuple(upsertions)),
+        AlterUserScramCredentialsResponse,
+        code_of=lambda response: response.results[0].error_code if response.results else 0,
+    )
+    return refused | {each.user: refusal(each.error_code, each.error_message) for each in response.results}
+
+
+def _unacceptable(new: NewScramCredential) -> Refused | None:
+    """What Kafka's Admin refuses itself; and too many iterations, which would take long before the broker refuses."""
+    if not new.user:
+        return Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+    if not new.password:
+        return Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Password must not be empty")
+    if new.info.iterations > MAX_ITERATIONS:
+        return Refused(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    return None
+
+
+def _upsertion(new: NewScramCredential) -> ScramCredentialUpsertion:
+    salt = secrets.token_bytes(_SALT_BYTES)
+    mechanism, iterations = new.info.mechanism, new.info.iterations
+    return ScramCredentialUpsertion(
+        name=new.user,
+        mechanism=_TYPES[mechanism],
+        iterations=iterations,
+        salt=salt,
+        salted_password=salted_password(mechanism, new.password, salt, iterations),
+    )

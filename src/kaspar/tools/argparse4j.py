@@ -1,0 +1,93 @@
+"""Options of the commands that Kafka writes with argparse4j: kafka-storage, kafka-cluster, kafka-features and others.
+
+Their rules differ from those of the other commands (`command_line.KafkaOptions`): help goes to standard output, a wrong
+option ends the command with the usage, a sentence of argparse4j, and exit code 1. Flags are declared in Kafka's order,
+such as `--config`, `-c`, since sentences name them all.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NoReturn
+
+FAILED: Final = 1
+
+
+class Argparse4jOptions(argparse.ArgumentParser):
+    """`help_code` is the exit code after `--help`, which Kafka's commands do not agree about. Parsers of subcommands
+    take over that of their command."""
+
+    def __init__(self, prog: str, *, help_code: int = 0, **others: Any) -> None:
+        super().__init__(prog, add_help=False, **others)
+        self.help_code = help_code
+        self._words: Sequence[str] = ()
+        self.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
+
+    def add_subparsers(self, **others: Any) -> Any:
+        parser_class = partial(type(self), help_code=self.help_code)
+        return super().add_subparsers(parser_class=parser_class, **others)  # type: ignore[call-overload]
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        self._words = sys.argv[1:] if args is None else list(args)
+        options, unknown = super().parse_known_args(self._words, namespace)
+        if unknown:
+            self.report(f"unrecognized arguments: '{unknown[0]}'")
+        return options, unknown
+
+    def error(self, message: str) -> NoReturn:
+        self.report(self._sentence(message))
+
+    def report(self, sentence: str) -> NoReturn:
+        """End the command because of its options."""
+        self.print_usage(sys.stderr)
+        print(f"{self.prog.split()[0]}: error: {sentence}", file=sys.stderr)
+        sys.exit(FAILED)
+
+    def _sentence(self, message: str) -> str:
+        """That of argparse4j for one of argparse."""
+        subcommands = self._subcommands()
+        if message.startswith("the following arguments are required: "):
+            # argparse4j reports an unknown option where it meets it, argparse what is missing before that.
+            if (unknown := self._unknown_option()) is not None and not subcommands & {*self._words}:
+                return f"unrecognized arguments: '{unknown}'"
+            missing = message.partition(": ")[2].split(", ")[0]
+            return f"argument {missing} is required" if missing.startswith("-") else "too few arguments"
+        if subcommands and ": invalid choice: " in message:
+            word = next(word for word in self._words if repr(word) in message)
+            choices = ", ".join(f"'{each}'" for each in self._choices())
+            return f"invalid choice: '{word}' (choose from {choices})"
+        return message
+
+    def _choices(self) -> list[str]:
+        actions = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        return [name for action in actions for name in action.choices]
+
+    def _subcommands(self) -> set[str]:
+        return {*self._choices()}
+
+    def _unknown_option(self) -> str | None:
+        known = self._option_string_actions
+        for word in self._words:
+            flag = word.partition("=")[0]
+            if flag.startswith("-") and not any(each.startswith(flag) for each in known):
+                return word
+        return None
+
+
+class _Help(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        assert isinstance(parser, Argparse4jOptions)
+        parser.print_help()
+        sys.exit(parser.help_code)
+
+
+def to_integer(text: str) -> int:
+    """The type of an option with a number."""
+    try:
+        return int(text)
+    except ValueError:
+        sentence = f"could not convert '{text}' to Integer (For input string: \"{text}\")"
+        raise argparse.ArgumentTypeError(sentence) from None

@@ -1,0 +1,79 @@
+"""Messages as JSON, as Kafka's generated converters write them: the names of Kafka's definitions, the fields of one
+version, tagged fields only where they differ from their default, bytes in base 64.
+"""
+
+import base64
+import dataclasses
+import functools
+import json
+import math
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from kaspar.protocol.schema import NO_TAG, Message, VersionRange
+
+JsonObject = dict[str, Any]
+
+
+def message_json(message: Message, version: int) -> JsonObject:
+    kind: Any = type(message)
+    return {
+        name: _value(value, version)
+        for attribute, name, tagged, default in _fields(kind, version)
+        if (value := getattr(message, attribute)) != default or not tagged
+    }
+
+
+def json_line(value: object) -> str:
+    """Compact, without escapes that are not necessary, and with Java's notation of numbers: as Kafka's commands print
+    it."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{json_line(name)}:{json_line(each)}" for name, each in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(json_line, value)) + "]"
+        case float():
+            return java_double(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def java_double(number: float) -> str:
+    """As Java's Double.toString: 1.0E7 from ten millions on, and below a thousandth."""
+    if not math.isfinite(number):
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(repr(number), "NaN")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int), "it is finite"
+    first, *others = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(others) or '0'}E{exponent + len(others)}"
+
+
+@functools.lru_cache(maxsize=128)
+def _fields(kind: Any, version: int) -> tuple[tuple[str, str, bool, object], ...]:
+    """Of each field that the version has: attribute, Kafka's name, whether it is tagged, its default."""
+    defaults = {each.name: each.default for each in dataclasses.fields(kind)}
+    return tuple(
+        (each.name, _camel_case(each.name), each.tag != NO_TAG, defaults[each.name])
+        for each in kind.SCHEMA.fields
+        if version in VersionRange.parse(each.versions)
+    )
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _value(value: object, version: int) -> object:
+    match value:
+        case Message():
+            return message_json(value, version)
+        case tuple():
+            return [_value(each, version) for each in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case uuid.UUID():
+            return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    return value

@@ -1,0 +1,60 @@
+"""Times as people write them."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from kaspar.cli.records.times import epoch_ms, local_time, parse_duration, parse_time
+
+HERE = timezone(timedelta(hours=2))
+NOW = datetime(2026, 11, 17, 15, 30, 0, tzinfo=HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("now", NOW),
+        ("10 minutes ago", NOW - timedelta(minutes=10)),
+        ("10min ago", NOW - timedelta(minutes=10)),
+        ("an hour ago", NOW - timedelta(hours=1)),
+        ("1h30m ago", NOW - timedelta(minutes=90)),
+        ("2 days, 3 hours ago", NOW - timedelta(days=2, hours=3)),
+        ("1.5 h ago", NOW - timedelta(minutes=90)),
+        ("A week ago", NOW - timedelta(weeks=1)),
+        ("today", datetime(2026, 11, 17, tzinfo=HERE)),
+        ("yesterday", datetime(2026, 11, 16, tzinfo=HERE)),
+        ("yesterday 14:30", datetime(2026, 11, 16, 14, 30, tzinfo=HERE)),
+        ("10:15", datetime(2026, 11, 17, 10, 15, tzinfo=HERE)),
+        ("2026-11-17", datetime(2026, 11, 17, tzinfo=HERE)),
+        ("2026-11-17T10:00", datetime(2026, 11, 17, 10, tzinfo=HERE)),
+        ("2026-11-17 10:00:05.250", datetime(2026, 11, 17, 10, 0, 5, 250_000, tzinfo=HERE)),
+        ("2026-11-17T10:00Z", datetime(2026, 11, 17, 10, tzinfo=UTC)),
+        ("2026-11-17T10:00+05:30", datetime(2026, 11, 17, 4, 30, tzinfo=UTC)),
+    ],
+)
+def test_time_is_understood(text: str, expected: datetime) -> None:
+    assert parse_time(text, NOW) == epoch_ms(expected)
+
+
+@pytest.mark.parametrize("text", ["1763374800000", "@1763374800000", "0"])
+def test_number_is_milliseconds(text: str) -> None:
+    assert parse_time(text, NOW) == int(text.lstrip("@"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "10 bananas ago", "ago", "2026-13-01", "25:00", "yesterday noon", "99999999999 weeks ago"]
+)
+def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a time: try '10 minutes ago'"):
+        parse_time(text, NOW)
+
+
+def test_duration_needs_a_unit() -> None:
+    assert parse_duration("90s") == timedelta(seconds=90)
+    with pytest.raises(ValueError, match="'90' is not a duration"):
+        parse_duration("90")
+
+
+def test_timestamp_that_no_calendar_has_is_shown_as_a_number() -> None:
+    assert local_time(-(2**62)) == str(-(2**62))
+    assert local_time(0).endswith(":00:00.000")
