@@ -5,8 +5,10 @@ from uuid import UUID
 import pytest
 
 from kaspar.acls.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.acls import create_acls
 from kaspar.client.admin.creation import NewTopic, create_topics
+from kaspar.client.admin.group_offsets import alter_group_offsets
 from kaspar.client.admin.session import Admin
 from tests.compat.commands.catalog import CONFIGS
 from tests.compat.commands.places import Place, Places, same_at_all
@@ -123,6 +125,19 @@ def test_settings_of_groups(places: Places) -> None:
         configs(place, "--describe", "--group", group, "--all")
         configs(place, "--alter", "--group", group, "--delete-config", "consumer.session.timeout.ms")
         configs(place, "--alter", "--group", group, "--add-config", "zork=1")
+
+    same_at_all(places, scenario)
+
+
+def test_a_group_without_settings(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        group = place.name_of("group")
+        where = TopicPartition(create_topic(place, "orders"), 0)
+        with Admin(place.broker.bootstrap) as admin:
+            assert alter_group_offsets(admin, group, {where: 0}) == {where: None}
+        configs(place, "--describe", "--group", group)
+        everything = place.run_unseen(CONFIGS, *place.servers, "--describe", "--entity-type", "groups").output
+        place.see(f"Dynamic configs for group {group} are:\n" in everything)
 
     same_at_all(places, scenario)
 
