@@ -27,6 +27,10 @@ BROKER_ENDPOINTS: Final = 1
 CONTROLLER_ENDPOINTS: Final = 2
 """The endpoint types of DescribeCluster: whose listeners it is about (KIP-919)."""
 
+_NOT_AT_CONTROLLERS: Final = (
+    "This Admin API is not yet supported when communicating directly with the controller quorum."
+)
+
 _TRANSIENT: Final = frozenset(
     {
         ErrorCode.NOT_CONTROLLER,
@@ -76,9 +80,12 @@ class Admin:
         response_class: type[AnyResponse],
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
+        at_controllers: bool = False,
     ) -> AnyResponse:
-        """The response of any broker; of the active controller in a session with controllers. `call` is the name that
-        Kafka's Admin has for it, for the error message."""
+        """The response of any broker. In a session with controllers that of the active one, if the call is one
+        `at_controllers`. `call` is the name that Kafka's Admin has for it, for the error message."""
+        if self.via_controllers and not at_controllers:
+            raise Refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, _NOT_AT_CONTROLLERS)
         if self.via_controllers:
             return self.ask_controller(call, message, response_class, code_of=code_of)
         return self.retry(call, lambda: self.client.request(message, response_class), code_of)
@@ -95,7 +102,7 @@ class Admin:
 
         def attempt() -> AnyResponse:
             if self.via_controllers:
-                return self.client.request_at(self._active_controller(), message, response_class)
+                return self.client.request_at(self._controller(), message, response_class)
             return self.client.request_controller(message, response_class)
 
         return self.retry(call, attempt, code_of)
@@ -109,8 +116,15 @@ class Admin:
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
     ) -> AnyResponse:
-        """The response of that broker. While it is not in the cluster's metadata, the call waits for it."""
-        return self.retry(call, lambda: self.client.request_broker(broker_id, message, response_class), code_of)
+        """The response of that broker, or controller in a session with them. While it is not in the cluster's metadata,
+        the call waits for it."""
+
+        def attempt() -> AnyResponse:
+            if self.via_controllers:
+                return self.client.request_at(self._controller(broker_id), message, response_class)
+            return self.client.request_broker(broker_id, message, response_class)
+
+        return self.retry(call, attempt, code_of)
 
     def retry(self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int]) -> _Result:
         """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
@@ -144,15 +158,19 @@ class Admin:
         except OSError as error:
             self.report_unreachable(error)
 
-    def _active_controller(self) -> Address:
+    def _controller(self, node_id: int | None = None) -> Address:
+        """Where this controller listens, or the active one."""
         found = self.client.request(
             DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=CONTROLLER_ENDPOINTS),
             DescribeClusterResponse,
         )
+        refuse(found.error_code, found.error_message)
         for node in found.brokers:
-            if node.broker_id == found.controller_id:
+            if node.broker_id == (found.controller_id if node_id is None else node_id):
                 return node.host, node.port
-        raise Refused(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
+        if node_id is None:
+            raise Refused(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
+        raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no controller {node_id}")
 
     def close(self) -> None:
         self.client.close()
