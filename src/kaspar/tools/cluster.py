@@ -18,7 +18,7 @@ _RACK_WIDTH: Final = 10
 """Of the column of racks, if no node has one."""
 
 
-def _options() -> Argparse4jOptions:
+def command_options() -> Argparse4jOptions:
     options = Argparse4jOptions(
         "kafka-cluster",
         help_code=_HELP_CODE,
@@ -45,7 +45,7 @@ def _options() -> Argparse4jOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
+    options = command_options().parse_args(argv)
     return run(lambda: _run(options), _report)
 
 

@@ -37,7 +37,7 @@ class _Options(Argparse4jOptions):
         sys.exit(FAILED)
 
 
-def _options() -> _Options:
+def command_options() -> _Options:
     options = _Options(
         "kafka-features",
         description="Show the levels of a cluster's features, and raise, lower or disable them.",
@@ -102,7 +102,7 @@ def run_local_command(options: argparse.Namespace) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse_args(argv)
     return run(lambda: _run(parser, options), _report)
 

@@ -15,7 +15,7 @@ _FILTERS: Final = ("consumer", "share", "streams")
 _WIDTH: Final = 20
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-groups",
         "List groups of all types: those of consumers of both protocols, share groups and streams groups.",
@@ -41,7 +41,7 @@ def _options() -> KafkaOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     _check(parser, options)
     return run(lambda: _run(options), _report)

@@ -37,7 +37,7 @@ _API_OF_COMMAND: Final = {
 }
 
 
-def _options() -> Argparse4jOptions:
+def command_options() -> Argparse4jOptions:
     options = Argparse4jOptions(
         "kafka-metadata-quorum",
         description="Describe the quorum of controllers that keeps the metadata, or change its members.",
@@ -70,7 +70,7 @@ def _options() -> Argparse4jOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
+    options = command_options().parse_args(argv)
     return run(lambda: _run(options), _report)
 
 

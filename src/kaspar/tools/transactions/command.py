@@ -28,7 +28,7 @@ from kaspar.tools.transactions.hanging import failure, find_hanging
 _HELP_CODE: Final = 1
 
 
-def _options() -> Argparse4jOptions:
+def command_options() -> Argparse4jOptions:
     options = Argparse4jOptions(
         "kafka-transactions",
         help_code=_HELP_CODE,
@@ -94,7 +94,7 @@ def _options() -> Argparse4jOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    options = _options().parse_args(argv)
+    options = command_options().parse_args(argv)
     return run(lambda: _run(options), _report)
 
 
