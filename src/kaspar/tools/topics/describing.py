@@ -85,7 +85,7 @@ def _collect(admin: Admin, topics: list[TopicDescription]) -> list[Described]:
         described.append(
             Described(
                 topic,
-                {name: each.value or "" for name, each in found.items() if each.config_source != DEFAULT_SOURCE},
+                {name: each.value or "" for name, each in found.items() if each.source != DEFAULT_SOURCE},
                 int(found["min.insync.replicas"].value or 1),
                 {where.partition: each for where, each in reassignments.items() if where.topic == topic.name},
             )
