@@ -9,7 +9,7 @@ import pytest
 
 from kaspar.cli.main import main
 from tests.peers.kaspar import KasparProcess
-from tests.peers.sasl_ssl import AUTHORIZER
+from tests.peers.sasl_ssl import SecuredListener, User
 
 
 class Ended(NamedTuple):
@@ -55,17 +55,29 @@ class Kaspar:
         return ended.errors.removeprefix("kaspar: ")
 
 
+class SecuredBroker(NamedTuple):
+    process: KasparProcess
+    listener: SecuredListener
+    """Clients log in there as a user who may do nothing; on the other listener everybody may do everything."""
+
+
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KasparProcess]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
     settings = {
-        "authorizer.class.name": AUTHORIZER,
-        "super.users": "User:ANONYMOUS",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
     }
-    with KasparProcess(tmp_path_factory.mktemp("broker"), overrides=settings) as running:
-        yield running
+    process = KasparProcess(tmp_path_factory.mktemp("broker"), overrides=settings)
+    listener = SecuredListener(tmp_path_factory.mktemp("certificates"), process, User("client", "secret"))
+    with process:
+        listener.admit([])
+        yield SecuredBroker(process, listener)
+
+
+@pytest.fixture
+def broker(secured: SecuredBroker) -> KasparProcess:
+    return secured.process
 
 
 @pytest.fixture(autouse=True)
