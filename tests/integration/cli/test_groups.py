@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Message, Producer
 
 from kaspar.cli.failures import FAILED, NOT_FOUND
 from tests.integration.cli.conftest import Kaspar
@@ -21,10 +21,10 @@ def reading(broker: KasparProcess, topic: str, group: str) -> Iterator[Consumer]
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = Consumer({**settings, "enable.auto.commit": False, "client.id": "reader"})
     consumer.subscribe([topic])
-    messages = []
+    messages: "list[Message[bytes, bytes]]" = []
     while len(messages) < READ:
         messages += [each for each in consumer.consume(READ - len(messages), timeout=1) if each.error() is None]
-    consumer.commit(messages[-1], asynchronous=False)
+    consumer.commit(message=messages[-1], asynchronous=False)
     try:
         yield consumer
     finally:
