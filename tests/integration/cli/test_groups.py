@@ -21,7 +21,7 @@ def reading(broker: KasparProcess, topic: str, group: str) -> Iterator[Consumer]
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = Consumer({**settings, "enable.auto.commit": False, "client.id": "reader"})
     consumer.subscribe([topic])
-    messages: "list[Message[bytes, bytes]]" = []
+    messages: list[Message[bytes, bytes]] = []
     while len(messages) < READ:
         messages += [each for each in consumer.consume(READ - len(messages), timeout=1) if each.error() is None]
     consumer.commit(message=messages[-1], asynchronous=False)
