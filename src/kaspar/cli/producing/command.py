@@ -11,6 +11,7 @@ import click
 
 from kaspar.cli.command import Command
 from kaspar.cli.failures import WrongUsage
+from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.parameters import Parsed, Words
 from kaspar.cli.producing.delivery import Delivery
 from kaspar.cli.producing.progress import progress
@@ -232,12 +233,18 @@ def _produce(
         check_topic(admin, topic, shape.partition, create=create)
     settings = settings_of_producer(session, {name: text for name, text in properties.items() if text is not None})
     report = Report(topic)
-    delivery = Delivery(settings, topic, report, on_delivered=print if told.verbose else None)
     started = time.monotonic()
-    with progress(source.total, shown=not (told.verbose or told.quiet or source.is_typed)) as advance:
+    shows_progress = not (told.verbose or told.quiet or source.is_typed)
+    with Interrupts() as interrupts, progress(source.total, shown=shows_progress) as advance:
+        on_delivered = _print_at_once if told.verbose else None
+        delivery = Delivery(settings, topic, report, interrupts, on_delivered=on_delivered)
         code = Run(source, shape, delivery, report, count, rate, advance).run()
     _summarize(report, time.monotonic() - started, told)
     return code
+
+
+def _print_at_once(line: str) -> None:
+    print(line, flush=True)
 
 
 def _key_template(text: str) -> Template:
