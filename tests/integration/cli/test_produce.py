@@ -26,7 +26,7 @@ def test_lines(kaspar_on_both: Kaspar) -> None:
 
 def test_bytes_that_are_no_text_arrive_as_they_are(kaspar: Kaspar) -> None:
     topic = kaspar.new_topic("bytes")
-    kaspar.ok("produce", topic, stdin=b"\xff\xfe\n")
+    kaspar.write(topic, stdin=b"\xff\xfe\n")
     assert kaspar.ok("consume", topic, "-o", "hex").lines == ["fffe"]
 
 
@@ -55,7 +55,7 @@ def test_files_by_their_names(kaspar: Kaspar, tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    kaspar.ok("produce", topic, *(str(tmp_path / name) for name in files), "--key-field", "id", "--numbers")
+    kaspar.write(topic, *(str(tmp_path / name) for name in files), "--key-field", "id", "--numbers")
     people = [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}, {"id": 3}, {"id": 4}, {"id": 5}, {"id": 6}]
     assert _records(kaspar, topic) == [(str(number), person) for number, person in enumerate(people, start=1)]
 
@@ -63,22 +63,22 @@ def test_files_by_their_names(kaspar: Kaspar, tmp_path: Path) -> None:
 def test_key_column_and_value_column(kaspar: Kaspar) -> None:
     topic = kaspar.new_topic("columns")
     options = ["--input", "csv", "--delimiter", ";", "--key-field", "id", "--value-field", "name"]
-    kaspar.ok("produce", topic, *options, stdin="id;name\n1;Ada\n")
+    kaspar.write(topic, *options, stdin="id;name\n1;Ada\n")
     assert _records(kaspar, topic) == [("1", "Ada")]
 
 
 def test_tombstone(kaspar: Kaspar) -> None:
     topic = kaspar.new_topic("tombstones")
-    kaspar.ok("produce", topic, "-k", "ada", "--value", "", "--tombstone")
-    kaspar.ok("produce", topic, "--key-separator", ":", "--tombstone", stdin="bob:\ncy:x\n")
+    kaspar.write(topic, "-k", "ada", "--value", "", "--tombstone")
+    kaspar.write(topic, "--key-separator", ":", "--tombstone", stdin="bob:\ncy:x\n")
     assert _records(kaspar, topic) == [("ada", None), ("bob", None), ("cy", "x")]
 
 
 def test_consumed_records_can_be_produced_again(kaspar: Kaspar) -> None:
     first, second = kaspar.new_topic("first"), kaspar.new_topic("second")
-    kaspar.ok("produce", first, "-k", "k", "-H", "h=1", stdin=b'{"a": 1}\n\xff\n')
+    kaspar.write(first, "-k", "k", "-H", "h=1", stdin=b'{"a": 1}\n\xff\n')
     printed = kaspar.ok("consume", first, "--json").output
-    kaspar.ok("produce", second, "--input", "records", stdin=printed)
+    kaspar.write(second, "--input", "records", stdin=printed)
     assert kaspar.ok("consume", second, "--json").output == printed.replace(first, second)
 
 
@@ -86,7 +86,7 @@ def test_template_is_repeated_by_its_seed(kaspar: Kaspar) -> None:
     template = '{"user": "{{name}}", "amount": {{float 1 100}}, "n": {{seq}}}'
     printed = []
     for topic in (kaspar.new_topic("drawn"), kaspar.new_topic("drawn")):
-        kaspar.ok("produce", topic, "--template", template, "-n", "50", "--seed", "7", "--key", "{{choice a b}}")
+        kaspar.write(topic, "--template", template, "-n", "50", "--seed", "7", "--key", "{{choice a b}}")
         printed.append(kaspar.ok("consume", topic, "-o", "key-value").output)
     assert printed[0] == printed[1]
     values = [json.loads(line.split("\t")[1]) for line in printed[0].splitlines()]
@@ -97,7 +97,7 @@ def test_template_is_repeated_by_its_seed(kaspar: Kaspar) -> None:
 def test_template_of_a_file_with_a_key_field(kaspar: Kaspar, tmp_path: Path) -> None:
     topic = kaspar.new_topic("drawn")
     (tmp_path / "order.json").write_text('{"id": {{seq 10}}}\n')
-    kaspar.ok("produce", topic, "--template", f"@{tmp_path / 'order.json'}", "-n", "2", "--key-field", "id")
+    kaspar.write(topic, "--template", f"@{tmp_path / 'order.json'}", "-n", "2", "--key-field", "id")
     assert _records(kaspar, topic) == [("10", {"id": 10}), ("11", {"id": 11})]
 
 
@@ -135,7 +135,7 @@ def test_record_that_the_broker_refuses_is_told_with_its_line(kaspar_on_both: Ka
     ("words", "code", "sentence"),
     [
         (["ordrs-made"], 3, "there is no topic 'ordrs-made': did you mean 'orders-made'"),
-        (["orders-made", "-p", "7"], 3, "has no partition 7: it has 0 to 0"),
+        (["orders-made", "-p", "7"], 3, "orders-made has partitions 0 to 0, not 7"),
         (["orders-made", "/no/such/file"], 1, "/no/such/file: No such file or directory"),
         (["orders-made", "--template", "{{nme}}"], 2, "a template has no 'nme': did you mean name?"),
         (["orders-made", "--template", "x", "--key", "{{nme}}"], 2, "a template has no 'nme'"),
@@ -147,7 +147,7 @@ def test_record_that_the_broker_refuses_is_told_with_its_line(kaspar_on_both: Ka
     ],
 )
 def test_mistakes(kaspar: Kaspar, words: list[str], code: int, sentence: str) -> None:
-    kaspar.ok("produce", "orders-made", "--create", "--value", "x")
+    kaspar.write("orders-made", "--create", "--value", "x")
     done = kaspar.run("produce", *words, stdin="x\n")
     assert (done.code, done.output) == (code, "")
     assert sentence in done.errors

@@ -1,15 +1,11 @@
 """Where a consumer begins in each partition, and when it has read everything."""
 
-import uuid
-
 import pytest
 
 from kaspar.base.ids import TopicPartition
-from kaspar.cli.consuming.planning import Bounds, choose_partitions, start_of
+from kaspar.cli.consuming.planning import Bounds, start_of
 from kaspar.cli.consuming.positions import AtOffset, AtTime, End, Last, Position, Start
 from kaspar.cli.consuming.remaining import Remaining
-from kaspar.cli.failures import NotFound
-from kaspar.client.admin.topics import PartitionDescription, TopicDescription
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -30,19 +26,6 @@ A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 )
 def test_start_is_within_what_the_partition_has(position: Position, at_time: int, expected: int) -> None:
     assert start_of(position, Bounds(earliest=10, latest=20, at_time=at_time)) == expected
-
-
-def _topic(name: str, partitions: int) -> TopicDescription:
-    each = (PartitionDescription(number, 1, 0, (1,), (1,), (), None, None) for number in range(partitions))
-    return TopicDescription(name, uuid.uuid4(), False, tuple(each))
-
-
-def test_partitions_are_chosen_of_every_topic() -> None:
-    topics = {"a": _topic("a", 2), "b": _topic("b", 3)}
-    assert len(choose_partitions(topics, None)) == 5
-    assert choose_partitions(topics, (1,)) == [TopicPartition("a", 1), TopicPartition("b", 1)]
-    with pytest.raises(NotFound, match="topic 'a' has no partition 2: it has 0 to 1"):
-        choose_partitions(topics, (2,))
 
 
 def test_reading_ends_with_the_last_record_of_every_partition() -> None:
