@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.command import Kaspar
+from tests.integration.cli.records.command import Kaspar
 
 PATIENCE_S = 30.0
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.integration.cli.command import Kaspar
+from tests.integration.cli.records.command import Kaspar
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing

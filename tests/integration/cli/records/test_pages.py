@@ -12,7 +12,7 @@ import pytest
 
 from kaspar.testing import Broker
 
-PAGE = Path(__file__).parents[3] / "docs" / "cli-produce-consume.md"
+PAGE = Path(__file__).parents[4] / "docs" / "cli-produce-consume.md"
 PEOPLE = "id,name,age\n1,Ada,36\n2,Bob,41\n"
 COMMAND_SECONDS = 60.0
 
@@ -45,7 +45,7 @@ def test_examples_print_what_the_page_says(tmp_path: Path) -> None:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m kaspar.cli.main "$@"\n')
     program.chmod(0o755)
     (tmp_path / "people.csv").write_text(PEOPLE)
-    source = Path(__file__).parents[3] / "src"
+    source = Path(__file__).parents[4] / "src"
     with Broker(process=True, overrides={"group.initial.rebalance.delay.ms": "0"}) as broker:
         environment = {
             **os.environ,

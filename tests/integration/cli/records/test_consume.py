@@ -9,7 +9,7 @@ import pytest
 from kaspar.client.admin.group_members import describe_group_members
 from kaspar.client.admin.session import Admin
 from kaspar.client.offsets import fetch_committed
-from tests.integration.cli.command import Kaspar
+from tests.integration.cli.records.command import Kaspar
 
 ORDERS = [
     {"id": 1, "amount": 5, "customer": {"name": "ada"}},
