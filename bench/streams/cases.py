@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.rows import Better, Row
 from bench.sides import kaspar as our_broker
-from bench.streams.load import PARTITIONS, WORDS_OF_A_LINE, Load
+from bench.streams.load import PARTITIONS, WORDS_OF_A_LINE, Batches, Load
 from bench.streams.programs import FAUST, KAFKA_STREAMS, OURS, QUIX, Side, running
 from bench.topics import Topics
 
@@ -59,29 +59,32 @@ class Throughput(Case):
 
     def prepare(self, load: Load) -> None:
         if self.program == "table_join":
-            load.produce("names", ((f"key{number}", f"name{number}") for number in range(_NAMES)))
+            load.send(load.batches("names", ((f"key{number}", f"name{number}") for number in range(_NAMES))))
 
     def value(self, load: Load, application: str, scale: float) -> float:
         count = max(100, int(self.records * scale))
-        self._process(load, application, count // 2)
+        first, measured = (load.batches("lines", self._records(load, each)) for each in (count // 2, count))
+        _process(load, application, first)
         began = time.monotonic()
-        self._process(load, application, count)
+        _process(load, application, measured)
         per_record = WORDS_OF_A_LINE if self.program == "word_count" else 1
         return count * per_record / (time.monotonic() - began)
 
-    def _process(self, load: Load, application: str, count: int) -> None:
-        records = load.lines(count, self.distinct) if self.program == "word_count" else load.events(count)
-        load.produce("lines", records)
-        load.wait_until_processed(application, {"lines"}, _MOST_SECONDS)
+    def _records(self, load: Load, count: int) -> Iterator[tuple[str, str]]:
+        return load.lines(count, self.distinct) if self.program == "word_count" else load.events(count)
 
 
 class Latency(Case):
     """The median time until the result of a record can be read, at a low rate, after a minute."""
 
     def value(self, load: Load, application: str, scale: float) -> float:
-        load.produce("lines", load.events(100))
-        load.wait_until_processed(application, {"lines"}, _MOST_SECONDS)
+        _process(load, application, load.batches("lines", load.events(100)))
         return load.latencies(_RATE, _WARM_UP_SECONDS * min(1.0, 2 * scale), _MEASURED_SECONDS)
+
+
+def _process(load: Load, application: str, batches: Batches) -> None:
+    load.send(batches)
+    load.wait_until_processed(application, {"lines"}, _MOST_SECONDS)
 
 
 @contextmanager

@@ -1,19 +1,34 @@
-"""Fills the topics, and finds out when a program has processed everything: its group has committed the ends."""
+"""Fills the topics, and finds out when a program has processed everything: its group has committed the ends.
+
+Throughput is measured from when the records are sent until they are processed. They are built before that, as whole
+batches, so that what sends them takes little of the machine from the programs.
+"""
 
 import itertools
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, Producer
+from confluent_kafka import TopicPartition as Where
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from bench.programs import LoadError
+from kaspar.base.ids import TopicPartition
+from kaspar.client import Client
+from kaspar.client.producing import RawProducer
+from kaspar.client.transactions import init_producer_id
+from kaspar.records import Record, build_batch
+from kaspar.records.core.column_writing import partition_of
+
+Batches: TypeAlias = list[tuple[TopicPartition, bytearray]]
 
 PARTITIONS = 2
 WORDS_OF_A_LINE = 10
 KEYS = 1_000
+_RECORDS_OF_A_BATCH = 500  # about as many as a producer puts into a batch of 16 KiB
 _MARKERS = 2  # control records at the end of a partition, behind which a group need not commit
 _POLL_SECONDS = 0.05
 _QUIET = {"log_level": 0}
@@ -24,9 +39,7 @@ class Load:
     def __init__(self, bootstrap: str, seed: int = 1) -> None:
         self._bootstrap = bootstrap
         self._random = random.Random(seed)
-        self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "linger.ms": 20, "queue.buffering.max.messages": 2_000_000, **_QUIET}
-        )
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, **_QUIET})
         self._admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
         self._time_ms = 1_700_000_000_000
         self.check: Callable[[], None] = lambda: None
@@ -45,21 +58,30 @@ class Load:
         for _, key in zip(range(count), keys, strict=False):
             yield key, "event"
 
-    def produce(self, topic: str, records: Iterator[tuple[str, str]]) -> None:
-        """All of them, a millisecond of event time for every ten."""
-        producer = self._producer
+    def batches(self, topic: str, records: Iterator[tuple[str, str]]) -> Batches:
+        """All of them, a millisecond of event time for every ten, in partitions by Kafka's hash of their keys."""
+        filling: list[list[Record]] = [[] for _ in range(PARTITIONS)]
+        built: Batches = []
         for number, (key, value) in enumerate(records):
-            while True:
-                try:
-                    producer.produce(topic, value, key, timestamp=self._time_ms + number // 10)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-            if number % 1_000 == 0:
-                producer.poll(0)
+            name = key.encode()
+            partition = partition_of(name, PARTITIONS)
+            filling[partition].append(Record(self._time_ms + number // 10, name, value.encode()))
+            if len(filling[partition]) == _RECORDS_OF_A_BATCH:
+                built.append((TopicPartition(topic, partition), build_batch(filling[partition])))
+                filling[partition] = []
+        built += [(TopicPartition(topic, number), build_batch(left)) for number, left in enumerate(filling) if left]
         self._time_ms += 1_000_000
-        if producer.flush(120):
-            raise LoadError("the records of the load could not be produced")
+        return built
+
+    def send(self, batches: Batches) -> None:
+        with Client(self._bootstrap) as client:
+            producer_id = init_producer_id(client, None).producer
+            with RawProducer(client, producer=producer_id) as producer:
+                for topic in {where.topic for where, _ in batches}:
+                    producer.partitions_of(topic)
+                for where, batch in batches:
+                    producer.send([(where, memoryview(batch))])
+                producer.flush()
 
     def wait_until_processed(self, group: str, topics: set[str], timeout_s: float) -> None:
         """Until the group has committed the end of every partition it reads, those of these topics among them."""
@@ -76,7 +98,7 @@ class Load:
         if not topics <= {each.topic for each in committed}:
             return False
         ends = self._admin.list_offsets(
-            {TopicPartition(each.topic, each.partition): LATEST for each in committed},
+            {Where(each.topic, each.partition): LATEST for each in committed},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
         )
         latest = {(where.topic, where.partition): future.result().offset for where, future in ends.items()}
@@ -94,7 +116,7 @@ class Load:
                 **_QUIET,
             }
         )
-        consumer.assign([TopicPartition("results", partition) for partition in range(PARTITIONS)])
+        consumer.assign([Where("results", partition) for partition in range(PARTITIONS)])
         measured: list[float] = []
         began = time.monotonic()
         next_event = began

@@ -1,4 +1,5 @@
 import java.io.BufferedReader;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -8,8 +9,10 @@ import java.nio.charset.StandardCharsets;
 import java.security.Permission;
 import java.security.Policy;
 import java.security.ProtectionDomain;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 import org.apache.kafka.common.metrics.MetricConfig;
@@ -20,8 +23,9 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Kafka's commands one after the other in this process. A line of the input is a class and its arguments, separated
- * by tabs; the answer is a line with the exit code, the standard output and the standard error in base 64.
+ * Runs Kafka's commands one after the other in this process. A line of the input is the command's own standard input in
+ * base 64, its class and its arguments, separated by tabs; the answer is a line with the exit code, the standard output
+ * and the standard error in base 64.
  */
 public class KafkaTools {
     /** Instead of the end of the process. Some commands print what they catch: the name tells such lines. */
@@ -56,6 +60,7 @@ public class KafkaTools {
     }
 
     private static Integer code;
+    private static final List<Runnable> shutdownHooks = new ArrayList<>();
 
     @SuppressWarnings("removal")
     public static void main(String[] arguments) throws IOException {
@@ -67,6 +72,7 @@ public class KafkaTools {
             throw new ToolExit();
         });
         keepProcess();
+        Exit.setShutdownHookAdder((name, hook) -> shutdownHooks.add(hook));
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split("\t", -1);
@@ -74,7 +80,9 @@ public class KafkaTools {
             ByteArrayOutputStream errors = new ByteArrayOutputStream();
             System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
             System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
-            run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            System.setIn(new ByteArrayInputStream(Base64.getDecoder().decode(words[0])));
+            run(words[1], Arrays.copyOfRange(words, 2, words.length));
+            shutDown();
             answers.println(code + " " + encoded(output) + " " + encoded(errors) + ".");
         }
     }
@@ -111,6 +119,12 @@ public class KafkaTools {
             code = -1;
         }
         code = code == null ? 0 : code;
+    }
+
+    /** What a command leaves to the end of its process: a producer sends its last records, for one. */
+    private static void shutDown() {
+        shutdownHooks.forEach(Runnable::run);
+        shutdownHooks.clear();
     }
 
     private static String encoded(ByteArrayOutputStream bytes) {

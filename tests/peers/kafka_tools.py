@@ -41,10 +41,10 @@ class KafkaTools:
             text=True,
         )
 
-    def run(self, tool_class: str, *arguments: str | Path) -> Done:
+    def run(self, tool_class: str, *arguments: str | Path, standard_input: bytes = b"") -> Done:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        words = [tool_class, *map(str, arguments)]
+        words = [base64.b64encode(standard_input).decode(), tool_class, *map(str, arguments)]
         assert not any(character in word for word in words for character in "\t\n"), "a line has one command"
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()

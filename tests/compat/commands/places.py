@@ -64,20 +64,20 @@ class Place:
         path.write_text(text)
         return path
 
-    def run(self, command: Command, *arguments: str | Path, in_order: bool = True) -> Done:
+    def run(self, command: Command, *arguments: str | Path, in_order: bool = True, standard_input: bytes = b"") -> Done:
         """Run the command and compare what it prints; without `in_order` its lines in any order."""
-        done = self.run_unseen(command, *arguments)
+        done = self.run_unseen(command, *arguments, standard_input=standard_input)
         shown = Done(done.code, sentences(done.output), sentences(done.errors))
         if not in_order:
             shown = Done(done.code, *("\n".join(sorted(text.splitlines())) for text in shown[1:]))
         self.see(shown)
         return done
 
-    def run_unseen(self, command: Command, *arguments: str | Path) -> Done:
+    def run_unseen(self, command: Command, *arguments: str | Path, standard_input: bytes = b"") -> Done:
         """For what a scenario needs but does not compare."""
         if self._kafka_tools is not None:
-            return self._kafka_tools.run(command.kafka_class, *arguments)
-        done = run_ours(command, *arguments)
+            return self._kafka_tools.run(command.kafka_class, *arguments, standard_input=standard_input)
+        done = run_ours(command, *arguments, standard_input=standard_input)
         assert "Traceback" not in done.errors
         return done
 
@@ -106,7 +106,7 @@ class Place:
 Places = tuple[Place, ...]
 
 
-def same_at_all(places: Sequence[Place], scenario: Callable[[Place], None]) -> None:
+def same_at_all(places: Sequence[Place], scenario: Callable[[Place], object]) -> None:
     for place in places:
         scenario(place)
     expected, *others = places

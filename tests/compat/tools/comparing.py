@@ -16,7 +16,9 @@ import io
 import itertools
 import json
 import re
+import sys
 import time
+import unittest.mock
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,8 +47,9 @@ from tests.peers.observed import wait_until
 
 _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsimple)\.[\w.$]+: )*")
 _STACK = re.compile(
-    r"^(Error occurred: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
+    r"^(Error [\w ]+: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
 )
+_LOGGED = re.compile(r"^\[[^\]]+\] (ERROR|WARN) org\.apache\.kafka\.(tools|clients\.admin)\.")
 _OURS_ONLY = re.compile(r"^(Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)
 _ERROR = re.compile(r"^ERROR: ((java|com|org|joptsimple)\.[\w.$]+: )+")
@@ -237,22 +240,38 @@ class Side:
         return Throttles(of_topic, {int(broker_id): each for broker_id, each in changed.items()})
 
 
-def run_ours(command: Command, *arguments: str | Path) -> Done:
-    output, errors = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+def run_ours(command: Command, *arguments: str | Path, standard_input: bytes = b"") -> Done:
+    output, errors = _Text(), _Text()
+    given = io.TextIOWrapper(io.BytesIO(standard_input), encoding="utf-8")
+    with (
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+        unittest.mock.patch.object(sys, "stdin", given),
+    ):
         try:
             code = command.main([str(each) for each in arguments])
         except SystemExit as ended:
             code = int(ended.code or 0)
-    return Done(code, output.getvalue(), errors.getvalue())
+    return Done(code, output.text(), errors.text())
+
+
+class _Text(io.TextIOWrapper):
+    """What is printed as text or, through `buffer`, as bytes."""
+
+    def __init__(self) -> None:
+        self._bytes = io.BytesIO()
+        super().__init__(self._bytes, encoding="utf-8", write_through=True)
+
+    def text(self) -> str:
+        return self._bytes.getvalue().decode()
 
 
 def sentences(text: str) -> str:
-    """What is left of a program's output without stack traces, help, and what only ours says."""
+    """What is left of a program's output without stack traces, log, help, and what only ours says."""
     table = _HELP_TABLE.search(text)
     kept: list[str] = []
     for line in (text[: table.start()] if table else text).splitlines():
-        if _STACK.match(line) or _OURS_ONLY.match(line):
+        if _STACK.match(line) or _LOGGED.match(line) or _OURS_ONLY.match(line):
             continue
         sentence = _EXCEPTION.sub("", _ERROR.sub("ERROR: ", line))
         if sentence == line or not any(earlier.endswith(sentence) for earlier in kept):

@@ -1,12 +1,17 @@
 """A streams program as a process of its own: stopped by SIGTERM, and killed in the middle of its batches."""
 
 import random
+import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from kaspar.client import Client
+from kaspar.client.offsets import commit_offsets, fetch_committed
 from tests.peers.kaspar import KasparProcess
 from tests.spark.chaos.processes import Program
 from tests.spark.programs.apps import TIMEOUT_SECONDS, counts
@@ -41,20 +46,26 @@ def test_the_program_goes_on_until_sigterm_and_then_ends_its_batch(
         assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
 
 
+@pytest.mark.parametrize("loses_folder", [False, True], ids=["folder kept", "folder lost"])
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(600)))])
 def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
-    broker: KasparProcess, topics: Topics, tmp_path: Path
+    broker: KasparProcess, topics: Topics, tmp_path: Path, kills: int, loses_folder: bool
 ) -> None:
+    """Without its folder the program goes on behind the last batch that it has published."""
     rng = random.Random(1)
     lines = topics.create(partitions=2)
     wanted = produce(topics, lines, rng, 2000)
     topics.create(name=f"{lines}-counts", partitions=2)
-    for _ in range(2):
+    for _ in range(kills):
         before = len(topics.read(f"{lines}-counts"))
         with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
             _wait_for_more(topics, lines, before)
             time.sleep(rng.random() / 2)  # into the middle of a batch, most likely
             running.kill()
         wanted += produce(topics, lines, rng, 200)
+        if loses_folder:
+            shutil.rmtree(tmp_path / f"app-{lines}")
+            _set_back(broker, f"app-{lines}", lines)
     with program(broker, tmp_path, lines) as running:
         _check_end(running, topics, lines, wanted)
 
@@ -91,6 +102,16 @@ def _check_end(running: Program, topics: Topics, lines: str, wanted: Mapping[str
 
 def _counted(topics: Topics, lines: str, wanted: Mapping[str, int]) -> bool:
     return counts(topics, f"{lines}-counts") == wanted
+
+
+def _set_back(broker: KasparProcess, group: str, topic: str) -> None:
+    """As if the program had been killed between the end of its last batch and the commit of the group's offsets."""
+    with Client(broker.bootstrap) as client:
+        committed = {where: each for where, each in fetch_committed(client, group).items() if where.topic == topic}
+        earlier = {where: max(0, each.offset - 50) for where, each in committed.items()}
+        assert any(earlier[where] < each.offset for where, each in committed.items())
+        (metadata,) = {each.metadata for each in committed.values()}
+        assert not commit_offsets(client, group, earlier, metadata=metadata)
 
 
 def _wait_for_more(topics: Topics, lines: str, before: int) -> None:

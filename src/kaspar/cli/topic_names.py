@@ -1,0 +1,58 @@
+"""Topics by the words of a command: names and patterns, and near names for one that does not exist."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kaspar.cli.failures import NotFound, WrongUsage
+
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+def is_pattern(word: str) -> bool:
+    """'orders-*' is a pattern of a shell, '^orders-[0-9]+$' a regular expression; neither can be a topic's name."""
+    return word.startswith("^") or _GLOB.search(word) is not None
+
+
+def expression_of(pattern: str) -> str:
+    """The pattern as a regular expression of the whole name, which Python and librdkafka (POSIX) both know. Raises
+    WrongUsage."""
+    expression = pattern
+    if not pattern.startswith("^"):
+        expression = f"^{pattern.replace('.', '[.]').replace('*', '.*').replace('?', '.')}$"
+    try:
+        re.compile(expression)
+    except re.error as problem:
+        raise WrongUsage(f"'{pattern}' is not a pattern: {problem}") from None
+    return expression
+
+
+def matching(words: Sequence[str], existing: Iterable[str]) -> list[str]:
+    """The names that the words stand for, in the order of the words. Patterns leave out topics such as
+    __consumer_offsets, unless they begin with '__' themselves. Raises NotFound."""
+    names = sorted(existing)
+    found: dict[str, None] = {}
+    for word in words:
+        if not is_pattern(word):
+            found[word] = None
+            continue
+        expression = re.compile(expression_of(word))
+        with_internal = word.lstrip("^").startswith("__")
+        matches = [name for name in names if expression.search(name) and (with_internal or not name.startswith("__"))]
+        if not matches:
+            raise NotFound(f"no topic matches '{word}'; 'kaspar topic list' shows all")
+        found |= dict.fromkeys(matches)
+    return list(found)
+
+
+def unknown_topic(name: str, existing: Sequence[str]) -> NotFound:
+    near = difflib.get_close_matches(name, existing, n=3, cutoff=0.6)
+    if near:
+        return NotFound(f"there is no topic '{name}': did you mean {_either(near)}?")
+    return NotFound(f"there is no topic '{name}': 'kaspar topic create {name}' makes it, 'kaspar topic list' shows all")
+
+
+def _either(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

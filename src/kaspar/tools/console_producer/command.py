@@ -1,0 +1,213 @@
+"""kafka-console-producer: its options, and what follows from them."""
+
+import argparse
+import os
+import select
+import sys
+from collections.abc import Sequence
+from typing import BinaryIO, Final
+
+from kaspar.base.errors import KasparError
+from kaspar.tools.client_properties import are_addresses, key_values, load_properties
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, run
+from kaspar.tools.console_producer.lines import READER_CLASS, LineParser, LineSplitter
+from kaspar.tools.console_producer.sending import Sending
+
+_PIECE_BYTES: Final = 1 << 20
+_PROMPT_POLL_S: Final = 0.2
+
+_OPTIONS_OF_PROPERTIES: Final = {
+    "linger.ms": ("timeout", "1000"),
+    "acks": ("request_required_acks", "-1"),
+    "request.timeout.ms": ("request_timeout_ms", "1500"),
+    "retries": ("message_send_max_retries", "3"),
+    "retry.backoff.ms": ("retry_backoff_ms", "100"),
+    "send.buffer.bytes": ("socket_buffer_size", "102400"),
+    "buffer.memory": ("max_memory_bytes", "33554432"),
+    "batch.size": ("batch_size", "16384"),
+    "metadata.max.age.ms": ("metadata_expiry_ms", "300000"),
+    "max.block.ms": ("max_block_ms", "60000"),
+}
+"""The option that sets a property of the producer, and what it is if neither is given."""
+
+_READER_PROPERTIES: Final = (
+    "parse.key=true: the line has a key before its value; key.separator, a tab by default, is between them. "
+    "parse.headers=true: the line begins with headers, h1:v1,h2:v2, up to headers.delimiter, a tab by default; "
+    "headers.separator and headers.key.separator replace the comma and the colon. null.marker: a key, value or header "
+    "value equal to this is null. ignore.error=true: a line without a separator is sent rather than refused"
+)
+
+
+def command_options() -> KafkaOptions:
+    options = KafkaOptions(
+        "kafka-console-producer",
+        "Send lines of text to a topic, each as a record: from a pipe, or typed at a prompt until Ctrl-D.",
+        example="echo 'k1:hello' | kafka-console-producer --bootstrap-server localhost:9092 --topic greetings "
+        "--reader-property parse.key=true --reader-property key.separator=:",
+    )
+    options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to. REQUIRED")
+    options.add_argument("--topic", help="the topic to send to. REQUIRED")
+    options.add_argument("--reader-property", action="append", metavar="KEY=VALUE", help=_READER_PROPERTIES)
+    options.add_argument("--reader-config", metavar="FILE", help="a file with such properties; --reader-property wins")
+    options.add_argument("--property", action="append", metavar="KEY=VALUE", help="deprecated: --reader-property")
+    options.add_argument("--line-reader", default=READER_CLASS, metavar="CLASS", help=f"only {READER_CLASS} is there")
+    options.add_argument(
+        "--compression-codec",
+        nargs="?",
+        const="gzip",
+        default="none",
+        metavar="CODEC",
+        help="none, gzip, snappy, lz4 or zstd; gzip if no codec follows. Default: none",
+    )
+    options.add_argument("--sync", action="store_true", help="wait until each record is stored before the next is sent")
+    _add_tuning(options)
+    options.add_argument("--command-property", action="append", metavar="KEY=VALUE", help="a property of the producer")
+    options.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help="a file with properties of the producer, such as security.protocol, sasl.* and ssl.*; "
+        "--command-property wins",
+    )
+    options.add_argument(
+        "--producer-property", action="append", metavar="KEY=VALUE", help="deprecated: --command-property"
+    )
+    options.add_argument(
+        "--producer.config", dest="producer_config", metavar="FILE", help="deprecated: --command-config"
+    )
+    return options
+
+
+def _add_tuning(options: KafkaOptions) -> None:
+    for name, metavar, text in (
+        ("--batch-size", "BYTES", "send a batch of a partition when it has this size. Default: 16384"),
+        ("--max-partition-memory-bytes", "BYTES", "deprecated: --batch-size"),
+        ("--max-memory-bytes", "BYTES", "how much may wait to be sent, all partitions together. Default: 33554432"),
+        ("--max-block-ms", "MS", "how long a record waits for metadata or free memory. Default: 60000"),
+        ("--timeout", "MS", "how long a batch waits for more records (linger.ms). Default: 1000"),
+        ("--request-timeout-ms", "MS", "how long a broker may take to respond. Default: 1500"),
+        ("--message-send-max-retries", "NUMBER", "how often a batch is sent again after an error. Default: 3"),
+        ("--retry-backoff-ms", "MS", "the pause before a batch is sent again. Default: 100"),
+        ("--metadata-expiry-ms", "MS", "refresh metadata after this time, in any case. Default: 300000"),
+        ("--socket-buffer-size", "BYTES", "the send buffer of a connection. Default: 102400"),
+    ):
+        options.add_argument(name, type=integer, metavar=metavar, help=text)
+    options.add_argument(
+        "--request-required-acks",
+        metavar="ACKS",
+        help="-1 or all: all in-sync replicas have the record; 1: the leader has it; 0: do not wait. Default: -1",
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = command_options()
+    options = parser.parse(argv)
+    _check(parser, options)
+    return run(lambda: _run(options), _report)
+
+
+def _report(problem: KasparError) -> None:
+    print(problem, file=sys.stderr)
+
+
+def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
+    if options.topic is None:
+        parser.fail('Missing required argument "[topic]"')
+    for name, deprecated, value, old_value in (
+        ("--command-config", "--producer.config", options.command_config, options.producer_config),
+        ("--command-property", "--producer-property", options.command_property, options.producer_property),
+        ("--reader-property", "--property", options.reader_property, options.property),
+    ):
+        if value is not None and old_value is not None:
+            parser.fail(f"Options {name} and {deprecated} cannot be specified together.")
+    _warn_of_deprecated(options)
+    if options.bootstrap_server is None:
+        parser.fail("Error while validating the bootstrap address\n")
+    if not are_addresses(options.bootstrap_server):
+        parser.fail("Please provide valid host:port like host1:9091,host2:9092\n")
+
+
+def _warn_of_deprecated(options: argparse.Namespace) -> None:
+    for deprecated, value, instead in (
+        ("--producer-property", options.producer_property, "--command-property"),
+        ("--producer.config", options.producer_config, "--command-config"),
+        ("--property", options.property, "--reader-property"),
+        ("--max-partition-memory-bytes", options.max_partition_memory_bytes, "--batch-size"),
+    ):
+        if value is not None:
+            when = "Apache Kafka 5.0" if instead == "--batch-size" else "a future version"
+            print(f"Warning: {deprecated} is deprecated and will be removed in {when}. Use {instead} instead.")
+
+
+def producer_properties(options: argparse.Namespace) -> dict[str, str]:
+    """Those of the file, of the command line and of the options, which win in this order. Raises CommandFailed."""
+    properties = load_properties(options.command_config or options.producer_config)
+    properties |= key_values(options.command_property or options.producer_property or ())
+    properties["bootstrap.servers"] = options.bootstrap_server
+    properties["compression.type"] = options.compression_codec
+    properties.setdefault("client.id", "console-producer")
+    for name, (option, default) in _OPTIONS_OF_PROPERTIES.items():
+        if (given := getattr(options, option)) is not None:
+            properties[name] = str(given)
+        else:
+            properties.setdefault(name, default)
+    if options.max_partition_memory_bytes is not None:
+        properties["batch.size"] = str(options.max_partition_memory_bytes)
+    return properties
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.line_reader != READER_CLASS:
+        raise CommandFailed(
+            f"java.lang.ClassNotFoundException: {options.line_reader}: "
+            f"Java classes cannot be loaded, and of Kafka's line readers {READER_CLASS} is here"
+        )
+    reader_properties = load_properties(options.reader_config)
+    parser = LineParser(reader_properties | key_values(options.reader_property or options.property or ()))
+    sending = Sending(options.topic, producer_properties(options), sync=options.sync)
+    try:
+        _send_lines(sys.stdin.buffer, parser, sending)
+    finally:
+        sending.finish()  # after Ctrl-C, too
+
+
+def _send_lines(source: BinaryIO, parser: LineParser, sending: Sending) -> None:
+    prompt = _Prompt(source, sending)
+    splitter = LineSplitter()
+    count = 0
+    while piece := prompt.read():
+        count = _send(splitter.feed(piece), count, parser, sending)
+    _send(list(splitter.finish()), count, parser, sending)
+
+
+def _send(lines: list[bytes], count: int, parser: LineParser, sending: Sending) -> int:
+    """How many lines there have been after these."""
+    if parser.values_only:
+        sending.send_values(lines)
+    else:
+        for number, line in enumerate(lines, count + 1):
+            sending.send(parser.parse(line, number))
+        sending.poll()
+    return count + len(lines)
+
+
+class _Prompt:
+    """Pieces of standard input, with a prompt on a terminal. What happens while nothing is typed is reported."""
+
+    def __init__(self, source: BinaryIO, sending: Sending) -> None:
+        self._source = source
+        self._sending = sending
+        self._is_shown = source.isatty() and sys.stdout.isatty()
+
+    def read(self) -> bytes:
+        """Empty at the end."""
+        if not self._is_shown:
+            piece: bytes = self._source.read1(_PIECE_BYTES)  # type: ignore[attr-defined]  # of every buffered reader
+            return piece
+        print(">", end="", flush=True)
+        while not select.select([self._source], [], [], _PROMPT_POLL_S)[0]:
+            self._sending.poll()
+        return os.read(self._source.fileno(), _PIECE_BYTES)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
