@@ -23,7 +23,7 @@ _RATES: Final = ", rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.se
 _TIMEOUT_MS: Final = 10_000
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-consumer-perf-test",
         "Read records of a topic as a member of a group, and report how many per second.",
@@ -89,7 +89,7 @@ def _options() -> KafkaOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     _check(parser, options)
     return run(lambda: _run(options), _report)

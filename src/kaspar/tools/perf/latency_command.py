@@ -14,7 +14,7 @@ _REQUIRED: Final = _POSITIONAL[:-1]
 _REPORT_EVERY: Final = 1000
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-e2e-latency",
         "Measure how long records take from a producer to a consumer, one after the other.",
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     if words and not {f"--{name}" for name in _REQUIRED} & {*words}:
         words = _named(words)
-    parser = _options()
+    parser = command_options()
     options = parser.parse(words)
     _check(parser, options)
     return run(lambda: _run(options), _report)

@@ -17,7 +17,7 @@ _CLIENT_ID: Final = "perf-producer-client"
 _PROPERTY: Final = "PROP-NAME=PROP-VALUE"
 
 
-def _options() -> Argparse4jOptions:
+def command_options() -> Argparse4jOptions:
     options = Argparse4jOptions(
         "kafka-producer-perf-test",
         help_code=1,
@@ -106,7 +106,7 @@ _double: Final = _number("Double", float)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     if not (sys.argv[1:] if argv is None else argv):
         parser.print_help()
         return 0
