@@ -17,9 +17,9 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client.cluster import Client
 from kaspar.client.cluster_core import refuse
-from kaspar.client.coordinators import MOVING, CoordinatorKind, error_code_of, find_coordinators, request_coordinator
+from kaspar.client.coordinators import MOVING, CoordinatorKind, find_coordinators, request_coordinator
 from kaspar.client.core import API_VERSIONS_REQUEST
-from kaspar.client.steps import Address, AnyResponse
+from kaspar.client.steps import Address, AnyResponse, error_code_of
 from kaspar.protocol.api import ApiKey
 from kaspar.protocol.messages import describe_transactions
 from kaspar.protocol.messages import list_transactions as listing
