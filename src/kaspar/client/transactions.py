@@ -242,6 +242,27 @@ def end(client: Client, ending: Ending, *, version: int) -> None:
     refuse(code, f"ending the transaction of {ending.transactional_id}")
 
 
+def end_and_continue(client: Client, ending: Ending, *, version: int) -> ProducerIdAndEpoch:
+    """End it, and return the producer of the next transaction of the same id. Raises Refused."""
+    if version < TRANSACTIONS_V2:
+        end(client, ending, version=version)
+        return init_producer_id(client, ending.transactional_id).producer  # sequences begin again in a new epoch
+    response = client.run(
+        request_coordinator(
+            client.core,
+            CoordinatorKind.TRANSACTION,
+            ending.transactional_id,
+            _end_request(ending),
+            EndTxnResponse,
+            _END_TXN[True],
+            retry_on=_BUSY,
+            resend=True,
+        )
+    )
+    refuse(response.error_code, f"ending the transaction of {ending.transactional_id}")
+    return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
+
+
 def end_all(
     client: Client, endings: Sequence[Ending], *, version: int, timeout_s: float | None = None
 ) -> list[ErrorCode]:
