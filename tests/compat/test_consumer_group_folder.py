@@ -14,7 +14,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode
 from kaspar.groups import records
-from kaspar.groups.consumer.protocol import write_assignment
+from kaspar.protocol.consumer_protocol import write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tests.peers.kafka import ApacheKafka, kafka_jars

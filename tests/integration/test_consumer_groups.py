@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kaspar.base.errors import ErrorCode
-from kaspar.groups.consumer.protocol import read_assignment, write_assignment
+from kaspar.protocol.consumer_protocol import read_assignment, write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kaspar.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedPartition
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition

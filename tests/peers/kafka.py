@@ -108,17 +108,21 @@ class ApacheKafka(BrokerProcess):
         port: int | None = None,
         jvm_flags: Sequence[str] = LIGHT_JVM,
         features: Mapping[str, int] | None = None,
+        plugins: Path | None = None,
     ) -> None:
+        """`plugins`: a folder of classes that its settings name."""
         super().__init__(folder, overrides=overrides, port=port)
         self.heap = heap
         self.jvm_flags = tuple(jvm_flags)
         self.features = dict(features or {})  # levels that a new folder gets instead of the version's own
+        self.plugins = plugins
         self.controller_port = free_port()
         self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
     def command(self) -> list[str]:
         heap = [f"-Xmx{self.heap}", f"-Xms{self.heap}"]
-        java = [require_tool("java"), *heap, *self.jvm_flags, *_LOG_FLAGS, "-cp", classpath()]
+        jars = classpath() if self.plugins is None else f"{self.plugins}:{classpath()}"
+        java = [require_tool("java"), *heap, *self.jvm_flags, *_LOG_FLAGS, "-cp", jars]
         return [*java, "kafka.Kafka", str(self.properties_file)]
 
     def prepare(self) -> None:

@@ -18,8 +18,8 @@ from kaspar.config.broker.groups import GroupSettings
 from kaspar.coordination import StoredRecord
 from kaspar.groups.classic.group import ClassicGroup
 from kaspar.groups.consumer.group import ConsumerGroup
-from kaspar.groups.consumer.protocol import read_assignment, read_subscription, write_assignment
 from kaspar.groups.shard import GroupShard
+from kaspar.protocol.consumer_protocol import read_assignment, read_subscription, write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 from tests.unit.groups.consumer.shell import Consumer, ConsumerShell, subscription, topic_id
 from tests.unit.groups.shell import GROUP, Waiting

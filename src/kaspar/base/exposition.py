@@ -25,6 +25,7 @@ class Kind(Enum):
     COUNTER = "counter"
     GAUGE = "gauge"
     SUMMARY = "summary"
+    HISTOGRAM = "histogram"
 
 
 @dataclass(frozen=True, slots=True)

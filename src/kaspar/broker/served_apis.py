@@ -66,6 +66,8 @@ SERVED: dict[int, ServedApi] = {
         ServedApi(ApiKey.LIST_TRANSACTIONS, 0, 2),
         ServedApi(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1),
         ServedApi(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1),
+        ServedApi(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0),
+        ServedApi(ApiKey.PUSH_TELEMETRY, 0, 0),
         ServedApi(ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
         ServedApi(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
         ServedApi(ApiKey.COMPACT_TOPICS, 0, 0),

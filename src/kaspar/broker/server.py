@@ -47,6 +47,7 @@ from kaspar.broker.security.between_brokers import BetweenBrokers
 from kaspar.broker.security.credentials import Credentials
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads, now_of
 from kaspar.broker.syncing import Syncing
+from kaspar.broker.telemetry.telemetry import Telemetry
 from kaspar.broker.upkeep import Upkeep
 from kaspar.broker.view import RunningBroker
 from kaspar.broker.wiring import request_pipeline
@@ -129,6 +130,7 @@ class Broker:
         self.auto_creation = AutoCreation(self.images, self.controller, self.tasks)
         self.large_requests = LargeRequests(self.threads.run_blocking)
         self.lost_brokers = LostBrokers(self.images, self.tasks)
+        self.telemetry = self._new_telemetry()
 
         # What follows the image and looks after the logs.
         self.cleaning = self._new_cleaning()
@@ -219,6 +221,11 @@ class Broker:
             ),
             next_producer_id=self.producer_ids.take,
             write_marker=self.transaction_routing.give,
+        )
+
+    def _new_telemetry(self) -> Telemetry:
+        return Telemetry(
+            self.images, self.current_settings, self.timers, self.metrics.client_metrics, self.threads.run_blocking
         )
 
     def _new_cleaning(self) -> Cleaning:

@@ -19,6 +19,7 @@ from kaspar.broker.partitions import Partitions
 from kaspar.broker.produce.backlog import Backlog
 from kaspar.broker.replication.replicas import Replicas
 from kaspar.broker.request_quotas import RequestQuotas
+from kaspar.broker.telemetry.telemetry import Telemetry
 from kaspar.config import BrokerConfig
 from kaspar.controller.channel import Channel
 from kaspar.metadata import NO_LEADER, ClusterImage, PartitionImage
@@ -211,6 +212,8 @@ class BrokerParts(Protocol):
     def moves(self) -> LogDirMoves: ...
     @property
     def quotas(self) -> RequestQuotas: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
 
 
 class RunningBroker:
@@ -287,6 +290,9 @@ class RunningBroker:
 
     def timer_count(self) -> int:
         return len(self._broker.timers)
+
+    def telemetry(self) -> Telemetry:
+        return self._broker.telemetry
 
     def cleaner(self) -> CleanerNumbers:
         return CleanerNumbers.of(self._broker.cleaning, self._broker.logs)

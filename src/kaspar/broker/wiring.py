@@ -259,6 +259,18 @@ def _list_config_resources(broker: "Broker") -> Handler:
     return ListConfigResourcesHandler(broker.images)
 
 
+def _get_telemetry_subscriptions(broker: "Broker") -> Handler:
+    from kaspar.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
+
+    return GetTelemetrySubscriptionsHandler(broker.telemetry, broker.current_settings)
+
+
+def _push_telemetry(broker: "Broker") -> Handler:
+    from kaspar.broker.handlers.push_telemetry import PushTelemetryHandler
+
+    return PushTelemetryHandler(broker.telemetry)
+
+
 def _describe_topic_partitions(broker: "Broker") -> Handler:
     from kaspar.broker.handlers.describe_topic_partitions import DescribeTopicPartitionsHandler
 
@@ -485,6 +497,8 @@ _FACTORIES: Final[Mapping[ApiKey, Callable[["Broker"], Handler]]] = MappingProxy
         ApiKey.LIST_TRANSACTIONS: _list_transactions,
         ApiKey.CONSUMER_GROUP_HEARTBEAT: _consumer_group_heartbeat,
         ApiKey.CONSUMER_GROUP_DESCRIBE: _consumer_group_describe,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _get_telemetry_subscriptions,
+        ApiKey.PUSH_TELEMETRY: _push_telemetry,
         ApiKey.LIST_CONFIG_RESOURCES: _list_config_resources,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
         ApiKey.COMPACT_TOPICS: _compact_topics,

@@ -8,12 +8,14 @@ from typing import Final
 
 import click
 
+from kaspar.cli.broker_views import describe, list_brokers, log_dirs
 from kaspar.cli.command import Group
 
 _EXAMPLES: Final = """\
 examples:
   kaspar broker                                   a broker on localhost:9092
   kaspar broker server.properties --override listeners=PLAINTEXT://127.0.0.1:9092
+  kaspar broker list                              the brokers of a running cluster
 """
 _RUN: Final = "run"
 
@@ -28,7 +30,12 @@ class _RunsABroker(Group):
 
 @click.group("broker", cls=_RunsABroker, epilog=_EXAMPLES, subcommand_metavar="[COMMAND | FILE] [ARGS]...")
 def command() -> None:
-    """Run a broker until SIGTERM or Ctrl-C. Without a settings file it listens on localhost:9092."""
+    """Run a broker until SIGTERM or Ctrl-C: 'kaspar broker' on localhost:9092, 'kaspar broker FILE' with the settings
+    of a file. Or show the brokers of a running cluster."""
+
+
+for _view in (list_brokers, describe, log_dirs):
+    command.add_command(_view)
 
 
 @command.command(_RUN, epilog=_EXAMPLES)

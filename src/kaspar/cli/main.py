@@ -34,11 +34,27 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "up": Entry("kaspar.cli.up", "Run a cluster of several brokers on this machine, or a single broker."),
         "status": Entry("kaspar.cli.status", "Show what 'kaspar up' runs."),
         "stop": Entry("kaspar.cli.stop", "Stop what 'kaspar up' runs."),
-        "broker": Entry("kaspar.cli.broker", "Run a broker."),
+        "broker": Entry("kaspar.cli.broker", "Run a broker; list and describe those of a running cluster."),
         "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
         "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
     },
+    "Topics and groups": {
+        "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
+        "group": Entry("kaspar.cli.group", "Consumer groups: how far they are, and where they go on."),
+        "txn": Entry("kaspar.cli.txn", "Transactions, and those that block readers."),
+        "config": Entry("kaspar.cli.config", "Show and change settings of topics, brokers and groups."),
+    },
+    "Users and permissions": {
+        "user": Entry("kaspar.cli.user", "Users that log in by SCRAM, and their passwords."),
+        "acl": Entry("kaspar.cli.acl", "Who may do what."),
+        "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
+    },
+    "Write and read records": {
+        "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
+        "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
+    },
     "Look after a cluster": {
+        "cluster": Entry("kaspar.cli.cluster", "Show a cluster: its brokers, its health, its metadata."),
         "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
         "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
         "metadata": Entry(
@@ -51,12 +67,24 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "spark": Entry("kaspar.cli.spark", "Run a Spark cluster on this machine; end transactions left open."),
     },
     "This command": {
+        "profile": Entry("kaspar.cli.profile", "Keep addresses and security settings of clusters under names."),
         "completion": Entry("kaspar.cli.completion", "Print the script that completes commands in a shell."),
         "version": Entry("kaspar.cli.version", "Show the version, and whether the core is compiled."),
     },
 }
 
-ALIASES: Final[Mapping[str, str]] = {}
+ALIASES: Final[Mapping[str, str]] = {
+    "acls": "acl",
+    "configs": "config",
+    "groups": "group",
+    "profiles": "profile",
+    "quotas": "quota",
+    "topics": "topic",
+    "transaction": "txn",
+    "transactions": "txn",
+    "txns": "txn",
+    "users": "user",
+}
 """Names of commands that people guess; help shows only the names above."""
 
 COMPLETION_VARIABLE: Final = "_KASPAR_COMPLETE"

@@ -1,10 +1,9 @@
 """Plain values as YAML: what `--yaml` prints.
 
-A string that could be read as something else is double-quoted as in JSON, which YAML understands. All others, such as
-names of topics, stay as they are.
+A string that could be read as something else is double-quoted, and what is not printable is escaped. All others, such
+as names of topics, stay as they are.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -61,7 +60,7 @@ def _scalar(value: object) -> str:
         case int() | float():
             return _number(value)
         case str():
-            return value if _is_plain(value) else json.dumps(value)
+            return value if _is_plain(value) else _quoted(value)
         case Mapping():
             return "{}"
         case list() | tuple():
@@ -74,6 +73,21 @@ def _number(value: float) -> str:
     special = {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}
     text = repr(value)
     return special.get(text, text)
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if character == "\n":
+        return "\\n"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _is_plain(text: str) -> bool:

@@ -11,7 +11,7 @@ from kaspar.base.errors import InvalidSetting
 from kaspar.config.broker import BrokerConfig
 from kaspar.config.declaration import Scope, Setting
 from kaspar.config.describe import BrokerSettings
-from kaspar.config.kinds import LIST
+from kaspar.config.kinds import LIST, ConfigType
 
 
 class AlterOperation(IntEnum):
@@ -39,7 +39,7 @@ def apply_operation(
             changed.pop(name, None)
         case AlterOperation.APPEND | AlterOperation.SUBTRACT:
             declaration = declared.get(name)
-            if declaration is None or declaration.kind is not LIST:
+            if declaration is None or declaration.kind.code is not ConfigType.LIST:
                 raise InvalidSetting(f"Can't {operation.name} to key {name} because its type is not LIST.")
             old = LIST.parse(changed[name]) if name in changed else declaration.default
             operands = LIST.parse(operand or "")

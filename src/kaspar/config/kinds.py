@@ -105,6 +105,10 @@ INT = _whole_number(ConfigType.INT, 32)
 LONG = _whole_number(ConfigType.LONG, 64)
 DOUBLE: Kind[float] = Kind(ConfigType.DOUBLE, _parse_double, format_double)
 LIST: Kind[tuple[str, ...]] = Kind(ConfigType.LIST, _parse_list, ",".join)
+DISTINCT_LIST: Kind[tuple[str, ...]] = Kind(
+    ConfigType.LIST, lambda text: tuple(dict.fromkeys(_parse_list(text))), ",".join
+)
+"""As Kafka reads a list that has a value twice (KIP-1161)."""
 CLASS: Kind[str] = Kind(ConfigType.CLASS, str.strip, str)
 PASSWORD: Kind[str] = Kind(ConfigType.PASSWORD, str, str)
 

@@ -1,13 +1,13 @@
 """The settings of groups and of client-metrics subscriptions, the other resources of AlterConfigs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kaspar.base.errors import ErrorCode, InvalidSetting, Refused
 from kaspar.config.broker import BrokerConfig
-from kaspar.config.checks import Check, at_least, between, one_of
+from kaspar.config.checks import Check, at_least, one_of
 from kaspar.config.declaration import Settings, Synonym, setting
-from kaspar.config.kinds import BOOLEAN, INT, LIST, STRING
+from kaspar.config.kinds import BOOLEAN, DISTINCT_LIST, INT, STRING
 from kaspar.config.reasons import NO_SHARE_GROUPS, NO_STREAMS_GROUPS
 
 _DURATION = re.compile(r"P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?")
@@ -160,13 +160,19 @@ class GroupConfig(Settings):
     )
 
 
-class ClientMetricsConfig(Settings, not_honoured="Client telemetry is not accepted yet."):
+class ClientMetricsConfig(Settings):
     """A subscription: which clients push which metrics, and how often."""
 
-    interval_ms: int = setting(INT, 300_000, between(100, 3_600_000), doc="How often the clients push.")
-    match: tuple[str, ...] = setting(LIST, (), doc="Which clients: `name=pattern`, comma-separated. Empty means all.")
+    interval_ms: int = setting(INT, 300_000, doc="How often the clients push: from 100 to 3600000, which is an hour.")
+    match: tuple[str, ...] = setting(
+        DISTINCT_LIST,
+        (),
+        doc="Which clients: `name=pattern`, comma-separated, all of which have to match. Names are `client_id`, "
+        "`client_instance_id`, `client_software_name`, `client_software_version`, `client_source_address` and "
+        "`client_source_port`; a pattern is a regular expression for the whole value. Empty means all clients.",
+    )
     metrics: tuple[str, ...] = setting(
-        LIST, (), doc="Prefixes of the metrics' names, or `*` for all of them. Empty means none."
+        DISTINCT_LIST, (), doc="Prefixes of the metrics' names, or `*` for all of them. Empty means none."
     )
 
 
@@ -197,31 +203,40 @@ def _bounds_of(name: str) -> list[str]:
 
 
 def validate_client_metrics(values: Mapping[str, str]) -> None:
-    """Validate the settings of a subscription. Raises Refused with Kafka's code and message."""
+    """Validate the settings of a subscription. Raises InvalidSetting, or Refused with Kafka's code, and its message."""
     for name in values:
         if name not in ClientMetricsConfig.declared:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
-    interval = values.get("interval.ms")
-    try:
-        if interval is not None:
-            ClientMetricsConfig.declared["interval.ms"].parse(interval)
-    except InvalidSetting:
+    parsed = {name: ClientMetricsConfig.declared[name].parse(text) for name, text in values.items()}
+    for name in ("metrics", "match"):
+        if "" in parsed.get(name, ()):
+            raise InvalidSetting(f"Configuration '{name}' values must not be empty.")
+    interval_ms = parsed.get("interval.ms", ClientMetricsConfig.declared["interval.ms"].default)
+    if not 100 <= interval_ms <= 3_600_000:
         raise Refused(
             ErrorCode.INVALID_REQUEST,
-            f"Invalid value {interval} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
-        ) from None
-    for pattern in LIST.parse(values.get("match", "")):
-        parameter, equals, expression = pattern.partition("=")
-        if parameter.strip() not in _MATCH_PARAMETERS or not equals or not _is_expression(expression.strip()):
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
-
-
-def _is_expression(text: str) -> bool:
+            f"Invalid value {interval_ms} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+        )
     try:
-        re.compile(text)
-    except re.error:
-        return False
-    return bool(text)
+        match_patterns(parsed.get("match", ()))
+    except re.error as problem:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {problem.pattern!s}") from None
+
+
+def match_patterns(entries: Iterable[str]) -> dict[str, re.Pattern[str]]:
+    """What a subscription's `match` requires of which attribute of a client. Raises re.error with the entry as its
+    pattern.
+    """
+    patterns = {}
+    for entry in entries:
+        parts = entry.rstrip("=").split("=")  # as Java splits: without empty parts at the end
+        if len(parts) != 2 or parts[0].strip() not in _MATCH_PARAMETERS:
+            raise re.error("it is not NAME=PATTERN", entry)
+        try:
+            patterns[parts[0].strip()] = re.compile(parts[1].strip())
+        except (re.error, RecursionError, OverflowError) as problem:
+            raise re.error(str(problem), entry) from None
+    return patterns
 
 
 _MATCH_PARAMETERS = {

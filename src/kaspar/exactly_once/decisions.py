@@ -85,6 +85,8 @@ class BatchDecision:
     transactions: tuple[DecidedTransaction, ...]
     covers: tuple[str, ...] | None = None
     """The topic of each write that it publishes, including writes without rows; None: unknown."""
+    note: str | None = None
+    """What the program wants to find again with the last decision, such as how far it has read."""
 
     @classmethod
     def of(
@@ -94,10 +96,11 @@ class BatchDecision:
         nonce: str,
         transactions: Sequence[DecidedTransaction],
         covers: Sequence[str] | None,
+        note: str | None = None,
     ) -> "BatchDecision":
         """Its key contains a fingerprint of the transactions: no other decision can ever replace it in the log."""
         nonce = f"{nonce}.{_fingerprint(transactions)}"
-        return cls(batch, generation, nonce, tuple(transactions), None if covers is None else tuple(covers))
+        return cls(batch, generation, nonce, tuple(transactions), None if covers is None else tuple(covers), note)
 
     @property
     def key(self) -> bytes:
@@ -123,6 +126,8 @@ class BatchDecision:
         content: dict[str, object] = {"format": _FORMAT, "complete": is_complete, "transactions": transactions}
         if self.covers is not None:
             content["covers"] = self.covers
+        if self.note is not None:
+            content["note"] = self.note
         return _text(content)
 
 
@@ -283,7 +288,8 @@ class QueryStates:
             return
         batch_id, generation, claim, nonce = rest
         covers = tuple(content["covers"]) if "covers" in content else None
-        decision = BatchDecision(BatchName(query, claim, batch_id), generation, nonce, _transactions(content), covers)
+        batch = BatchName(query, claim, batch_id)
+        decision = BatchDecision(batch, generation, nonce, _transactions(content), covers, content.get("note"))
         if content["complete"]:
             state.replay_completion(decision)
         else:

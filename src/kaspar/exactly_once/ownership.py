@@ -99,7 +99,7 @@ def release(participants: Participants, query: str) -> None:
     restarts the count is in force only if no run has claimed the query since, so no incomplete decision is forgotten.
     The stream that had the name cannot claim it again: it might repeat its last batch.
     """
-    name = f"released by kaspar spark transactions {participants.nonce}"
+    name = f"released {participants.nonce}"
     state = take_over(participants, query, name, participants.log.read_to_end(query))
     if state is not None:
         generation, last = state.generations[name] + 1, state.last  # not that of a run that came meanwhile

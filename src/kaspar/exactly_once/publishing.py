@@ -30,16 +30,17 @@ def publish(
     batch: BatchName,
     transactions: Sequence[DecidedTransaction],
     covers: Sequence[str] | None = None,
+    note: str | None = None,
 ) -> None:
     """All tasks of the batch have finished: make what they wrote visible, once, all of it or nothing. `covers` are the
-    topics of its writes.
+    topics of its writes; `note` is kept with the decision.
 
     Raises Superseded if another run owns the query, NotPublished if the batch was published without these transactions,
     DecidedNotCommitted if the next run has to commit it, and DecidedButAborted if a decision can no longer be carried
     out.
     """
     try:
-        state = _publish(participants, batch, transactions, covers)
+        state = _publish(participants, batch, transactions, covers, note)
     except Superseded:
         state = participants.log.state(batch.query)
         _try_abort_leftovers(participants, batch.query, state, generations_before=state.generation)
@@ -98,6 +99,7 @@ def _publish(
     batch: BatchName,
     transactions: Sequence[DecidedTransaction],
     covers: Sequence[str] | None,
+    note: str | None,
 ) -> QueryState:
     state = participants.log.state(batch.query)
     if state.standing(batch.claim) is not Standing.OWNER:
@@ -108,7 +110,7 @@ def _publish(
     if state.is_decided(batch.batch_id):
         _check_published(batch, state, transactions)
         return state
-    _decide(participants, batch, transactions, state.generation, covers)
+    _decide(participants, batch, transactions, state.generation, covers, note)
     try:
         return finish_pending(participants, batch.query)
     except (Refused, OSError) as problem:
@@ -143,10 +145,11 @@ def _decide(
     transactions: Sequence[DecidedTransaction],
     generation: int,
     covers: Sequence[str] | None,
+    note: str | None,
 ) -> None:
     _check_generation(batch, transactions, generation)
     check_open(participants, batch, transactions)
-    decision = BatchDecision.of(batch, generation, participants.nonce, transactions, covers)
+    decision = BatchDecision.of(batch, generation, participants.nonce, transactions, covers, note)
     state = participants.log.append(batch.query, [decision.record()])
     if is_unnamed_job(batch) and state.in_force is None:
         return  # another process has carried out the decision and deleted the job: nothing else deletes its owner

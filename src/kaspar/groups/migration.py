@@ -19,7 +19,6 @@ from kaspar.groups.classic.member import ClassicMember
 from kaspar.groups.classic.membership import ClassicMembership
 from kaspar.groups.classic.roster import Roster
 from kaspar.groups.consumer.member import Member, OwnedPartitions, Partitions
-from kaspar.groups.consumer.protocol import read_assignment, read_subscription, version_of, write_assignment
 from kaspar.groups.consumer.records import (
     current_record,
     epoch_record,
@@ -33,6 +32,7 @@ from kaspar.groups.context import ShardContext
 from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE
 from kaspar.groups.records import ClassicMemberMetadata, ClassicProtocol, GroupMetadataKey, GroupMetadataValue
 from kaspar.groups.topics import TopicsView
+from kaspar.protocol.consumer_protocol import read_assignment, read_subscription, version_of, write_assignment
 from kaspar.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
 
 log = get_log(__name__)

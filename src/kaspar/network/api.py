@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kaspar.network.connected_client import ConnectedClient
 from kaspar.network.gates import ANONYMOUS, Principal
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.schema import Message
@@ -57,6 +58,8 @@ class RequestContext(NamedTuple):
     listener: str
     principal: Principal = ANONYMOUS
     security_protocol: str = "PLAINTEXT"
+    client: ConnectedClient = ConnectedClient()
+    """Of the connection. The default is for requests that come over none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from kaspar.base.log import get_log
 from kaspar.base.metrics import Counter
 from kaspar.base.stalls import STALL_SECONDS
 from kaspar.network import outgoing
+from kaspar.network.connected_client import ConnectedClient
 from kaspar.network.gates import Permitted, Principal, Rejected
 from kaspar.network.receive_buffer import FRAME_SIZE, ReceiveBuffer
 from kaspar.network.recognition import KnownRequest
@@ -136,6 +137,7 @@ class Connection(asyncio.BufferedProtocol):
         "_socket",
         "_throttled",
         "authenticator",
+        "client",
         "client_id",
         "closing",
         "is_encrypted",
@@ -169,6 +171,7 @@ class Connection(asyncio.BufferedProtocol):
         """Who sends its requests; None until that is known (network/gates.py)."""
         self.permitted: Permitted | None = None
         """What it is known to be allowed, where there is an authorizer."""
+        self.client = ConnectedClient()
         self.client_id: str | None = None
         self.last_active = time.perf_counter()
         self.closing = False
@@ -203,6 +206,7 @@ class Connection(asyncio.BufferedProtocol):
         self._end_throttling()
         if self.authenticator is not None:
             self.authenticator.connection_lost()
+        self.client.disconnected()
         self._outgoing.drop()
         slots, self._slots = self._slots, deque()
         for slot in slots:

@@ -66,6 +66,7 @@ class MessageHandler:
                 connection.owner.name,
                 exchange.principal,
                 connection.security_protocol,
+                connection.client,
             ),
         )
         try:

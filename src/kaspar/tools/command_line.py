@@ -1,15 +1,16 @@
 """What Kafka's administrative commands have in common: how they take options, and how they reach a cluster.
 
-Their rules: `--help`, or no option at all, prints the options to standard error and ends with exit code 1, as does any
-wrong option; `--version` ends with 0. The sentences about wrong options are those of Kafka's commands.
+Their rules are those of joptsimple: `--help`, or no option at all, prints the options to standard error and ends with
+exit code 1, as does any wrong option; `--version` ends with 0. Words that are no options are ignored. The sentences
+about wrong options are those of Kafka's commands.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kaspar import __version__
 from kaspar.base.errors import InvalidSetting, KasparError
@@ -41,11 +42,15 @@ class KafkaOptions(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             usage="%(prog)s OPTIONS",
         )
+        self.register("action", None, _Once)
+        self.given: set[str] = set()
         self.add_argument("--help", action="store_true", help="print usage information")
         self.add_argument("--version", action="store_true", help="print the version")
 
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
         words = sys.argv[1:] if argv is None else list(argv)
+        words = [f"-{word}" if f"-{word}" in self._option_string_actions else word for word in words]  # -list is --list
+        self.given.clear()
         try:
             options, unknown = self.parse_known_args(words)
         except argparse.ArgumentError as problem:
@@ -53,8 +58,9 @@ class KafkaOptions(argparse.ArgumentParser):
             if problem.message.startswith("expected"):
                 self.fail(f"Option {name} requires an argument")
             self.fail(f"{problem.message} of option {name}")
-        if unknown:
-            self.fail(f"{unknown[0].lstrip('-')} is not a recognized option")
+        for word in unknown:
+            if word.startswith("-"):
+                self.fail(f"{word.lstrip('-')} is not a recognized option")
         if options.help or not words:
             self.print_help(sys.stderr)
             sys.exit(FAILED)
@@ -63,6 +69,18 @@ class KafkaOptions(argparse.ArgumentParser):
             sys.exit(0)
         return options
 
+    def require(self, options: argparse.Namespace, *names: str) -> None:
+        """Fail unless all of these options are given; names are those of the command line, without dashes."""
+        for name in names:
+            if not is_given(options, name):
+                self.fail(f'Missing required argument "[{name}]"')
+
+    def exclude(self, options: argparse.Namespace, name: str, others: Iterable[str]) -> None:
+        """Fail if the option is given together with one of the others."""
+        for other in others:
+            if is_given(options, name) and is_given(options, other):
+                self.fail(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
     def fail(self, message: str) -> NoReturn:
         """End the command because of its options."""
         print(f"{message}\nTry '{self.prog} --help' for the options.", file=sys.stderr)
@@ -70,6 +88,23 @@ class KafkaOptions(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.fail(message)
+
+
+class _Once(argparse._StoreAction):
+    """What joptsimple does with the options of a single value."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *values: Any) -> None:
+        assert isinstance(parser, KafkaOptions)
+        if self.dest in parser.given:
+            name = self.option_strings[0].lstrip("-")
+            parser.fail(f"Found multiple arguments for option {name}, but you asked for only one")
+        parser.given.add(self.dest)
+        super().__call__(parser, namespace, *values)
+
+
+def is_given(options: argparse.Namespace, name: str) -> bool:
+    """Whether an option without a default is given. The name is without the dashes."""
+    return getattr(options, name.replace("-", "_").replace(".", "_")) not in (None, False, [])
 
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:

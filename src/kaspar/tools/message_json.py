@@ -6,7 +6,9 @@ import base64
 import dataclasses
 import functools
 import json
+import math
 import uuid
+from decimal import Decimal
 from typing import Any
 
 from kaspar.protocol.schema import NO_TAG, Message, VersionRange
@@ -24,8 +26,28 @@ def message_json(message: Message, version: int) -> JsonObject:
 
 
 def json_line(value: object) -> str:
-    """Compact, and without escapes that are not necessary, as Kafka's commands print it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Compact, without escapes that are not necessary, and with Java's notation of numbers: as Kafka's commands print
+    it."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{json_line(name)}:{json_line(each)}" for name, each in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(json_line, value)) + "]"
+        case float():
+            return java_double(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def java_double(number: float) -> str:
+    """As Java's Double.toString: 1.0E7 from ten millions on, and below a thousandth."""
+    if not math.isfinite(number):
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(repr(number), "NaN")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+    assert isinstance(exponent, int), "it is finite"
+    first, *others = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(others) or '0'}E{exponent + len(others)}"
 
 
 @functools.lru_cache(maxsize=128)

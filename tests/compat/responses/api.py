@@ -64,6 +64,8 @@ class Api(Enum):
     LIST_TRANSACTIONS = (66, "list_transactions", 0, 2)
     CONSUMER_GROUP_HEARTBEAT = (68, "consumer_group_heartbeat", 0, 1)
     CONSUMER_GROUP_DESCRIBE = (69, "consumer_group_describe", 0, 1)
+    GET_TELEMETRY_SUBSCRIPTIONS = (71, "get_telemetry_subscriptions", 0, 0)
+    PUSH_TELEMETRY = (72, "push_telemetry", 0, 0)
     LIST_CONFIG_RESOURCES = (74, "list_config_resources", 0, 1)
     DESCRIBE_TOPIC_PARTITIONS = (75, "describe_topic_partitions", 0, 0)
 

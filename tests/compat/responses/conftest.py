@@ -16,10 +16,11 @@ from tests.compat.responses.masks import masked
 from tests.compat.responses.play import Stage, Transcript
 from tests.compat.responses.scenario import Scenario
 from tests.peers.jmx import jmx_flags
-from tests.peers.kafka import LIGHT_JVM, ApacheKafka, kafka_jars
+from tests.peers.kafka import LIGHT_JVM, ApacheKafka
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker
 from tests.peers.process import BrokerProcess
+from tests.peers.telemetry_receiver import REPORTERS, telemetry_receiver
 from tests.peers.wire import free_port
 
 # Records carry fixed timestamps of the past, which no retention may take away while the scenarios run.
@@ -35,6 +36,7 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    **REPORTERS,
 }
 
 
@@ -68,7 +70,7 @@ class Pair:
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     same = request.config.getoption("--against") == "kafka"
     folder = tmp_path_factory.mktemp("responses")
-    unless_missing(kafka_jars)
+    unless_missing(telemetry_receiver)
     with ExitStack() as running:
         jmx_port = free_port()
         kafka = running.enter_context(_apache_kafka(folder / "kafka", jmx_flags(jmx_port)))
@@ -81,7 +83,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def _apache_kafka(folder: Path, more_flags: tuple[str, ...] = ()) -> ApacheKafka:
-    return ApacheKafka(folder, overrides=SETTINGS, jvm_flags=(*LIGHT_JVM, *more_flags))
+    return ApacheKafka(folder, overrides=SETTINGS, jvm_flags=(*LIGHT_JVM, *more_flags), plugins=telemetry_receiver())
 
 
 def _subject(folder: Path, *, same: bool) -> BrokerProcess:

@@ -49,7 +49,10 @@ _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsi
 _STACK = re.compile(
     r"^(Error occurred: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
 )
-_OURS_ONLY = re.compile(r"^(WARN .*|Try '\S+ --help' for the options\.|No connection to .* yet )")
+_LOGGED = re.compile(  # what the console commands log is all they say about errors
+    r"^\[[\w-]+\] (ERROR|WARN) org\.apache\.kafka\.(?!tools\.consumer\.|clients\.producer\.internals\.ErrorLogging)"
+)
+_OURS_ONLY = re.compile(r"^(WARN |Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)
 _ERROR = re.compile(r"^ERROR: ((java|com|org|joptsimple)\.[\w.$]+: )+")
 _LIST = re.compile(r"\b(topics|brokers|partitions|partition:) ([^\s,]+(?:, ?[^\s,]+)*)")
@@ -266,11 +269,11 @@ class _Text(io.TextIOWrapper):
 
 
 def sentences(text: str) -> str:
-    """What is left of a program's output without stack traces, help, and what only ours says."""
+    """What is left of a program's output without stack traces, log, help, and what only ours says."""
     table = _HELP_TABLE.search(text)
     kept: list[str] = []
     for line in (text[: table.start()] if table else text).splitlines():
-        if _STACK.match(line) or _OURS_ONLY.match(line):
+        if _STACK.match(line) or _LOGGED.match(line) or _OURS_ONLY.match(line):
             continue
         sentence = _EXCEPTION.sub("", _ERROR.sub("ERROR: ", line))
         if sentence == line or not any(earlier.endswith(sentence) for earlier in kept):

@@ -1,11 +1,14 @@
 """A streams program as a process of its own: stopped by SIGTERM, and killed in the middle of its batches."""
 
 import random
+import shutil
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from tests.peers.kaspar import KasparProcess
 from tests.spark.chaos.processes import Program
@@ -41,20 +44,25 @@ def test_the_program_goes_on_until_sigterm_and_then_ends_its_batch(
         assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
 
 
+@pytest.mark.parametrize("loses_folder", [False, True], ids=["folder kept", "folder lost"])
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(600)))])
 def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
-    broker: KasparProcess, topics: Topics, tmp_path: Path
+    broker: KasparProcess, topics: Topics, tmp_path: Path, kills: int, loses_folder: bool
 ) -> None:
+    """Without its folder the program goes on behind the last batch that it has published."""
     rng = random.Random(1)
     lines = topics.create(partitions=2)
     wanted = produce(topics, lines, rng, 2000)
     topics.create(name=f"{lines}-counts", partitions=2)
-    for _ in range(2):
+    for _ in range(kills):
         before = len(topics.read(f"{lines}-counts"))
         with program(broker, tmp_path, lines, "max.offsets.per.trigger=100") as running:
             _wait_for_more(topics, lines, before)
             time.sleep(rng.random() / 2)  # into the middle of a batch, most likely
             running.kill()
         wanted += produce(topics, lines, rng, 200)
+        if loses_folder:
+            shutil.rmtree(tmp_path / f"app-{lines}")
     with program(broker, tmp_path, lines) as running:
         _check_end(running, topics, lines, wanted)
 

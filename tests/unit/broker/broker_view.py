@@ -7,6 +7,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.broker.cleaning.numbers import CleanerNumbers
 from kaspar.broker.coordination.view import GroupNumbers, TransactionNumbers
 from kaspar.broker.metrics import BrokerMetrics, BrokerState
+from kaspar.broker.telemetry.series import ClientSeries
 from kaspar.network.authentication_metrics import AuthenticationMetrics
 from kaspar.quotas.clients import UsageReading
 
@@ -94,6 +95,15 @@ class FakeController:
 
 
 @dataclass
+class FakeTelemetry:
+    instance_count: int = 0
+    all_clients: list[ClientSeries] = field(default_factory=list)
+
+    def clients(self) -> Sequence[ClientSeries]:
+        return self.all_clients
+
+
+@dataclass
 class FakeBroker:
     current_state: BrokerState = BrokerState.RUNNING
     all_logs: list[FakeLog] = field(default_factory=list)
@@ -113,6 +123,7 @@ class FakeBroker:
     usage: Mapping[str, Sequence[UsageReading]] = field(
         default_factory=lambda: {kind: [] for kind in ("Produce", "Fetch", "Request", "ControllerMutation")}
     )
+    pushed: FakeTelemetry = field(default_factory=FakeTelemetry)
     offline_replicas: int = 0
     requests_queued: int = 0
     responses_queued: int = 0
@@ -146,6 +157,9 @@ class FakeBroker:
 
     def fetch_sessions(self) -> FakeFetchSessions:
         return self.sessions
+
+    def telemetry(self) -> FakeTelemetry:
+        return self.pushed
 
     def memory_pool(self) -> FakeMemoryPool:
         return self.pool

@@ -1,4 +1,4 @@
-"""What a consumer sends when it joins a classic group: the bytes that groups/consumer/protocol.py reads."""
+"""What a consumer sends when it joins a classic group: the bytes that protocol/consumer_protocol.py reads."""
 
 import struct
 

@@ -8,7 +8,7 @@ from kaspar.base.errors import MalformedBytes
 from kaspar.base.ids import TopicPartition
 from kaspar.records import Record, build_batch
 from kaspar.tools.command_line import CommandFailed
-from kaspar.tools.replica_verification.command import topic_pattern
+from kaspar.tools.include_list import topic_pattern
 from kaspar.tools.replica_verification.comparison import Fetched, Lag, OffsetsDiffer, ReplicaComparison
 
 WHERE = TopicPartition("foo", 0)
@@ -92,5 +92,5 @@ def test_topics_are_included_by_a_list_of_patterns(text: str, matching: str, oth
 
 
 def test_pattern_that_is_wrong_is_a_sentence() -> None:
-    with pytest.raises(CommandFailed, match=r"^\[ is an invalid regex$"):
+    with pytest.raises(CommandFailed, match=r"^\[ is an invalid regex\.$"):
         topic_pattern("[")

@@ -7,7 +7,7 @@ import pytest
 from kaspar.base.ids import TopicPartition
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.streams_reset import internal_topics, positions
-from kaspar.tools.streams_reset.times import parse_datetime, parse_duration
+from kaspar.tools.times import parse_datetime, parse_duration
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -114,6 +114,8 @@ def guards(settings: CurrentSettings) -> Mapping[ApiKey, Guard]:
             ApiKey.LIST_TRANSACTIONS: transactions.LIST_TRANSACTIONS,
             ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.CONSUMER_GROUP_HEARTBEAT,
             ApiKey.CONSUMER_GROUP_DESCRIBE: groups.CONSUMER_GROUP_DESCRIBE,
+            ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _FOR_EVERYONE,
+            ApiKey.PUSH_TELEMETRY: _FOR_EVERYONE,
             ApiKey.LIST_CONFIG_RESOURCES: cluster.LIST_CONFIG_RESOURCES,
             ApiKey.DESCRIBE_TOPIC_PARTITIONS: metadata.DESCRIBE_TOPIC_PARTITIONS,
             ApiKey.COMPACT_TOPICS: topics.COMPACT_TOPICS,

@@ -2,6 +2,7 @@
 
 from kaspar.base.metrics import Counter, Histogram
 from kaspar.base.stalls import LoopStalls
+from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.metrics.topics import BrokerTopicMetrics
 from kaspar.network.request_metrics import RequestMetricsByApi
 
@@ -21,6 +22,7 @@ class BrokerMetrics:
         """Connections closed because their bytes were not a request."""
         self.verification_time = Histogram()
         """How long verifying partitions with the transaction coordinator took, in seconds."""
+        self.client_metrics = ClientMetricsStats()
         self.verification_failures = Counter()
         """Partitions that it did not confirm."""
 
@@ -28,3 +30,4 @@ class BrokerMetrics:
         self.requests.rotate()
         self.log_flush_time.rotate()
         self.verification_time.rotate()
+        self.client_metrics.export_time.rotate()

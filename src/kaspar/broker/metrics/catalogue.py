@@ -12,6 +12,7 @@ from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.holdings import BROKER, CONTROLLER, LOGS, WAITING
 from kaspar.broker.metrics.quotas import QUOTAS
 from kaspar.broker.metrics.replicas import REPLICAS, REPLICATION
+from kaspar.broker.metrics.telemetry import TELEMETRY, pushed_page
 from kaspar.broker.metrics.traffic import CONNECTIONS, REQUESTS, TOPICS
 from kaspar.broker.metrics.view import BrokerView
 
@@ -21,6 +22,7 @@ SECTIONS: Final[dict[str, tuple[BrokerFamily, ...]]] = {
     "Connections and threads": CONNECTIONS,
     "Authentication": AUTHENTICATION,
     "Client quotas": QUOTAS,
+    "Client telemetry": TELEMETRY,
     "Logs": LOGS,
     "The log cleaner": CLEANER,
     "Replicas": REPLICAS,
@@ -36,7 +38,8 @@ FAMILIES: Final = tuple(family for section in SECTIONS.values() for family in se
 
 def metrics_page(metrics: BrokerMetrics, broker: BrokerView) -> Iterator[bytes]:
     """The page for Prometheus, in chunks of a millisecond's work or two at most. Called from any thread."""
-    return render(FAMILIES, Scrape(metrics, broker))
+    yield from render(FAMILIES, Scrape(metrics, broker))
+    yield from pushed_page(broker.telemetry())
 
 
 def reference_page() -> str:
@@ -60,6 +63,9 @@ def reference_page() -> str:
         "a Kafka broker that is its own controller counts a request that it forwards to itself (CreateTopics, say)",
         "twice, and an ApiVersions request of a version below 0 or above 63 is counted here as one of version 0.",
         'A metric that nothing moves on one broker says "Always 0" and why.',
+        "",
+        "What clients push (KIP-714) is there too, under names that start with `kafka_client_`: see",
+        "[client telemetry](../telemetry.md).",
     ]
     for title, families in SECTIONS.items():
         lines += [

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from kaspar.base.ids import TopicPartition
+from kaspar.broker.telemetry.series import ClientSeries
 
 
 class BrokerState(IntEnum):
@@ -314,6 +315,14 @@ class CleanerView(Protocol):
     def totals(self) -> CleanerTotalsView: ...
 
 
+class TelemetryView(Protocol):
+    """The clients that push metrics."""
+
+    @property
+    def instance_count(self) -> int: ...
+    def clients(self) -> Sequence[ClientSeries]: ...
+
+
 class BrokerView(Protocol):
     def state(self) -> BrokerState: ...
 
@@ -351,6 +360,7 @@ class BrokerView(Protocol):
     def groups(self) -> GroupsView: ...
     def transactions(self) -> TransactionsView: ...
     def timer_count(self) -> int: ...
+    def telemetry(self) -> TelemetryView: ...
     def cleaner(self) -> CleanerView: ...
 
     def controller(self) -> ControllerView | None:

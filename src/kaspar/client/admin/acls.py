@@ -39,6 +39,7 @@ def describe_acls(admin: Admin, wanted: AclFilter | None = None) -> list[Acl]:
             permission_type=wanted.permission_type,
         ),
         DescribeAclsResponse,
+        at_controllers=True,
     )
     refuse(response.error_code, response.error_message)
     return [_acl(resource, entry) for resource in response.resources for entry in resource.acls]
@@ -65,6 +66,7 @@ def create_acls(admin: Admin, acls: Sequence[Acl]) -> dict[Acl, Refused | None]:
         CreateAclsRequest(creations=creations),
         CreateAclsResponse,
         code_of=lambda response: response.results[0].error_code if response.results else 0,
+        at_controllers=True,
     )
     results = [refusal(each.error_code, each.error_message) for each in response.results]
     return dict(zip(acls, results, strict=True))
@@ -79,6 +81,7 @@ def delete_acls(admin: Admin, filters: Sequence[AclFilter]) -> list[list[Acl] | 
         DeleteAclsRequest(filters=tuple(map(_deletion, filters))),
         DeleteAclsResponse,
         code_of=lambda response: response.filter_results[0].error_code if response.filter_results else 0,
+        at_controllers=True,
     )
     deleted: list[list[Acl] | Refused] = []
     for result in response.filter_results:

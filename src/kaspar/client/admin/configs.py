@@ -29,6 +29,9 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
+_OF_ONE_BROKER = frozenset({ResourceType.BROKER, ResourceType.BROKER_LOGGER})
+
+
 class ConfigSource(IntEnum):
     """Where a value was set, with the names of Kafka's ConfigEntry.ConfigSource."""
 
@@ -92,7 +95,7 @@ def describe_configs(
 ) -> dict[ConfigResource, dict[str, ConfigEntry] | Refused]:
     """All settings of each resource by their names, those with a default too; or why there are none."""
     found: dict[ConfigResource, dict[str, ConfigEntry] | Refused] = {}
-    for node, together in _by_node(admin, resources).items():
+    for node, together in _by_node(resources, _OF_ONE_BROKER).items():
         request = DescribeConfigsRequest(
             resources=tuple(
                 DescribeConfigsResource(resource_type=each.type, resource_name=each.name, configuration_keys=None)
@@ -102,7 +105,7 @@ def describe_configs(
             include_documentation=include_documentation,
         )
         if node is None:
-            response = admin.ask_any("describeConfigs", request, DescribeConfigsResponse)
+            response = admin.ask_any("describeConfigs", request, DescribeConfigsResponse, at_controllers=True)
         else:
             response = admin.ask_broker("describeConfigs", node, request, DescribeConfigsResponse)
         for result in response.results:
@@ -136,7 +139,9 @@ def incremental_alter_configs(
 ) -> dict[ConfigResource, Refused]:
     """Change settings. Returns the resources that were refused."""
     refused: dict[ConfigResource, Refused] = {}
-    for node, resources in _by_node(admin, changes).items():
+    # Controllers store the settings of all brokers; only its log has each to itself.
+    types = {ResourceType.BROKER_LOGGER} if admin.via_controllers else _OF_ONE_BROKER
+    for node, resources in _by_node(changes, types).items():
         request = IncrementalAlterConfigsRequest(
             resources=tuple(
                 AlterConfigsResource(
@@ -165,16 +170,17 @@ def incremental_alter_configs(
 def _send(admin: Admin, node: int | None, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     call = "incrementalAlterConfigs"
     if node is None:
-        return admin.ask_any(call, request, IncrementalAlterConfigsResponse, code_of=_first_code)
+        return admin.ask_any(call, request, IncrementalAlterConfigsResponse, code_of=_first_code, at_controllers=True)
     return admin.ask_broker(call, node, request, IncrementalAlterConfigsResponse, code_of=_first_code)
 
 
-def _by_node(admin: Admin, resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
-    """The resources that one request may have together: a broker takes only its own settings."""
+def _by_node(
+    resources: Iterable[ConfigResource], types: Collection[ResourceType]
+) -> dict[int | None, list[ConfigResource]]:
+    """The resources that one request may have together: a broker serves only its own resources of these types."""
     nodes: dict[int | None, list[ConfigResource]] = {}
     for resource in resources:
-        is_of_one_broker = resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name != ""
-        node = int(resource.name) if is_of_one_broker and not admin.via_controllers else None
+        node = int(resource.name) if resource.type in types and resource.name else None
         nodes.setdefault(node, []).append(resource)
     return nodes
 

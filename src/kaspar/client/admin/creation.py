@@ -1,12 +1,13 @@
 """Creating topics."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.admin.session import Admin, refusal
 from kaspar.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
@@ -23,6 +24,8 @@ class NewTopic:
     """-1: as many as the brokers choose (KIP-464), also for the replication factor."""
     replication_factor: int = BROKERS_DEFAULT
     configs: Mapping[str, str] = field(default_factory=dict)
+    assignments: Sequence[Sequence[int]] = ()
+    """The replicas of each partition, of which the first is to lead it. Then both numbers stay -1."""
 
 
 def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, UUID | Refused]:
@@ -44,7 +47,10 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         name=topic.name,
         num_partitions=topic.partitions,
         replication_factor=topic.replication_factor,
-        assignments=(),
+        assignments=tuple(
+            CreatableReplicaAssignment(partition_index=number, broker_ids=tuple(replicas))
+            for number, replicas in enumerate(topic.assignments)
+        ),
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()),
     )
 

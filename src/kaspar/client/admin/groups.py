@@ -1,23 +1,50 @@
-"""The members of a consumer group: who they are, and their removal (KIP-345, KIP-848)."""
+"""Groups: which there are, their states and members, and their deletion (KIP-222, KIP-518, KIP-848)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import StrEnum
 
 from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import broker_ids
+from kaspar.client.admin.coordinators import CoordinatorNode, ask_coordinators
 from kaspar.client.admin.session import Admin, refusal, refuse
-from kaspar.client.coordinators import CoordinatorKind, request_coordinator
+from kaspar.client.coordinators import CoordinatorKind
 from kaspar.client.core import UnsupportedByPeer
-from kaspar.client.steps import AnyResponse
+from kaspar.protocol.messages import consumer_group_describe
 from kaspar.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from kaspar.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from kaspar.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-from kaspar.protocol.schema import Message
+from kaspar.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kaspar.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kaspar.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-_REASON: Final = "member was removed by an admin"
+CONSUMER_PROTOCOL = "consumer"
+_ELSEWHERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
+"""The group is not of the new protocol, or the broker does not know it."""
+
+
+class GroupType(StrEnum):
+    CLASSIC = "Classic"
+    CONSUMER = "Consumer"
+    SHARE = "Share"
+    STREAMS = "Streams"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    group_id: str
+    protocol_type: str
+    """Empty for a group that only committed offsets."""
+    state: str
+    """Kafka's name: Stable, Empty, PreparingRebalance ..."""
+    type: GroupType
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,98 +53,177 @@ class GroupMember:
     group_instance_id: str | None
     client_id: str
     host: str
+    assignment: tuple[TopicPartition, ...] = ()
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    """None, as the other fields of the new protocol (KIP-848), for a member of a classic group."""
+    member_epoch: int | None = None
+    is_upgraded: bool | None = None
+    """Whether it speaks the new protocol; None if the broker does not say."""
 
 
-def describe_group_members(admin: Admin, group_id: str) -> list[GroupMember]:
-    """Of a group of either protocol; none if there is no such group. Raises Refused."""
-    try:
-        return _members_of_consumer_group(admin, group_id)
-    except UnsupportedByPeer:  # Apache Kafka before 4.0
-        return _members_of_classic_group(admin, group_id)
-    except Refused as refused:
-        if refused.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        return _members_of_classic_group(admin, group_id)
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    group_id: str
+    type: GroupType
+    state: str
+    assignor: str
+    """Empty while the group has none."""
+    coordinator: CoordinatorNode
+    members: tuple[GroupMember, ...]
+    group_epoch: int | None = None
+    target_assignment_epoch: int | None = None
 
 
-def remove_group_members(
-    admin: Admin, group_id: str, members: Sequence[GroupMember]
-) -> dict[GroupMember, Refused | None]:
-    """Why each member was not removed, or None. A member that still runs joins again. Raises Refused."""
-    if not members:
-        return {}
-    identities = tuple(
-        MemberIdentity(
-            member_id="" if each.group_instance_id is not None else each.member_id,
-            group_instance_id=each.group_instance_id,
-            reason=_REASON,
-        )
-        for each in members
-    )
-    response = _ask_coordinator(
-        admin,
-        "leaveGroup",
-        group_id,
-        LeaveGroupRequest(group_id=group_id, members=identities),
-        LeaveGroupResponse,
-        lambda response: response.error_code,
-    )
-    refuse(response.error_code)
-    codes = [refusal(each.error_code) for each in response.members]
-    return dict(zip(members, codes, strict=True))
+# --- which there are --------------------------------------------------------------------------------------------------
 
 
-def _members_of_consumer_group(admin: Admin, group_id: str) -> list[GroupMember]:
-    response = _ask_coordinator(
+def list_groups(admin: Admin, *, states: Collection[str] = (), types: Collection[GroupType] = ()) -> list[GroupListing]:
+    """The groups of all brokers; only those in one of these states, and of one of these types, if any is given."""
+    request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(each.value for each in types))
+    found: dict[str, GroupListing] = {}
+    for broker_id in broker_ids(admin, "ListGroups"):
+        response = admin.ask_broker("listGroups", broker_id, request, ListGroupsResponse)
+        refuse(response.error_code)
+        for each in response.groups:
+            listing = GroupListing(each.group_id, each.protocol_type, each.group_state, _type(each.group_type))
+            found[each.group_id] = listing
+    return list(found.values())
+
+
+def list_consumer_groups(
+    admin: Admin, *, states: Collection[str] = (), types: Collection[GroupType] = ()
+) -> list[GroupListing]:
+    """Those of consumers: of both protocols, and those that only committed offsets."""
+    wanted = types or (GroupType.CONSUMER, GroupType.CLASSIC)
+    listed = list_groups(admin, states=states, types=wanted)
+    return [each for each in listed if each.protocol_type in ("", CONSUMER_PROTOCOL)]
+
+
+def _type(name: str) -> GroupType:
+    return next((each for each in GroupType if each.lower() == name.lower()), GroupType.UNKNOWN)
+
+
+# --- what they are like -----------------------------------------------------------------------------------------------
+
+
+def describe_consumer_groups(admin: Admin, group_ids: Collection[str]) -> dict[str, GroupDescription | Refused]:
+    """Groups of either protocol; GROUP_ID_NOT_FOUND for one that does not exist."""
+    described = ask_coordinators(
         admin,
         "describeConsumerGroups",
-        group_id,
-        ConsumerGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False),
-        ConsumerGroupDescribeResponse,
-        lambda response: response.groups[0].error_code,
+        CoordinatorKind.GROUP,
+        group_ids,
+        lambda node, together: _describe_new(admin, node, together),
     )
-    (group,) = response.groups
-    refuse(group.error_code, group.error_message)
-    return [GroupMember(each.member_id, each.instance_id, each.client_id, each.client_host) for each in group.members]
-
-
-def _members_of_classic_group(admin: Admin, group_id: str) -> list[GroupMember]:
-    response = _ask_coordinator(
-        admin,
-        "describeConsumerGroups",
-        group_id,
-        DescribeGroupsRequest(groups=(group_id,)),
-        DescribeGroupsResponse,
-        lambda response: response.groups[0].error_code,
-    )
-    (group,) = response.groups
-    if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-        return []
-    refuse(group.error_code, group.error_message)
-    return [
-        GroupMember(each.member_id, each.group_instance_id, each.client_id, each.client_host) for each in group.members
+    classic = [
+        group_id for group_id, each in described.items() if isinstance(each, Refused) and each.code in _ELSEWHERE
     ]
+    described |= ask_coordinators(
+        admin,
+        "describeConsumerGroups",
+        CoordinatorKind.GROUP,
+        classic,
+        lambda node, together: _describe_classic(admin, node, together),
+    )
+    return described
 
 
-def _ask_coordinator(
-    admin: Admin,
-    call: str,
-    group_id: str,
-    message: Message,
-    response_class: type[AnyResponse],
-    code_of: Callable[[AnyResponse], int],
-) -> AnyResponse:
-    def attempt() -> AnyResponse:
-        return admin.client.run(
-            request_coordinator(
-                admin.client.core,
-                CoordinatorKind.GROUP,
-                group_id,
-                message,
-                response_class,
-                code_of=code_of,
-                resend=True,
-            )
+def _describe_new(
+    admin: Admin, node: CoordinatorNode, group_ids: Sequence[str]
+) -> dict[str, GroupDescription | Refused]:
+    request = ConsumerGroupDescribeRequest(group_ids=tuple(group_ids), include_authorized_operations=False)
+    try:
+        response = admin.client.request_at(node.address, request, ConsumerGroupDescribeResponse)
+    except UnsupportedByPeer as problem:  # Apache Kafka before 4.0
+        return dict.fromkeys(group_ids, Refused(ErrorCode.UNSUPPORTED_VERSION, str(problem)))
+    return {
+        each.group_id: refusal(each.error_code, each.error_message)
+        or GroupDescription(
+            each.group_id,
+            GroupType.CONSUMER,
+            each.group_state,
+            each.assignor_name,
+            node,
+            tuple(map(_new_member, each.members)),
+            each.group_epoch,
+            each.assignment_epoch,
         )
+        for each in response.groups
+    }
 
-    return admin.retry(f"{call}(api=FIND_COORDINATOR)", attempt, code_of)
+
+def _new_member(member: consumer_group_describe.Member) -> GroupMember:
+    return GroupMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        _partitions(member.assignment),
+        _partitions(member.target_assignment),
+        member.member_epoch,
+        {0: False, 1: True}.get(member.member_type),
+    )
+
+
+def _partitions(assignment: consumer_group_describe.Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(topic.topic_name, partition)
+        for topic in assignment.topic_partitions
+        for partition in topic.partitions
+    )
+
+
+def _describe_classic(
+    admin: Admin, node: CoordinatorNode, group_ids: Sequence[str]
+) -> dict[str, GroupDescription | Refused]:
+    request = DescribeGroupsRequest(groups=tuple(group_ids))
+    response = admin.client.request_at(node.address, request, DescribeGroupsResponse)
+    return {each.group_id: _classic_group(node, each) for each in response.groups}
+
+
+def _classic_group(node: CoordinatorNode, group: DescribedGroup) -> GroupDescription | Refused:
+    if (refused := refusal(group.error_code, group.error_message)) is not None:
+        return refused
+    if group.protocol_type not in ("", CONSUMER_PROTOCOL):
+        return Refused(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"GroupId {group.group_id} is not a consumer group ({group.protocol_type}).",
+        )
+    members = tuple(
+        GroupMember(
+            each.member_id,
+            each.group_instance_id,
+            each.client_id,
+            each.client_host,
+            _classic_assignment(each.member_assignment),
+        )
+        for each in group.members
+    )
+    return GroupDescription(group.group_id, GroupType.CLASSIC, group.group_state, group.protocol_data, node, members)
+
+
+def _classic_assignment(octets: bytes) -> tuple[TopicPartition, ...]:
+    """What the group's leader has assigned to a member; nothing while the group is rebalancing."""
+    if not octets:
+        return ()
+    from kaspar.protocol.consumer_protocol import read_assignment  # most groups are described without members
+
+    return tuple(
+        TopicPartition(topic.topic, partition)
+        for topic in read_assignment(octets).assigned_partitions
+        for partition in topic.partitions
+    )
+
+
+# --- deletion ---------------------------------------------------------------------------------------------------------
+
+
+def delete_groups(admin: Admin, group_ids: Collection[str]) -> dict[str, Refused | None]:
+    """Why each group was not deleted, or None: NON_EMPTY_GROUP for one that has members."""
+
+    def ask(node: CoordinatorNode, together: Sequence[str]) -> dict[str, Refused | None]:
+        request = DeleteGroupsRequest(groups_names=tuple(together))
+        response = admin.client.request_at(node.address, request, DeleteGroupsResponse)
+        return {each.group_id: refusal(each.error_code) for each in response.results}
+
+    return ask_coordinators(admin, "deleteConsumerGroups", CoordinatorKind.GROUP, group_ids, ask)

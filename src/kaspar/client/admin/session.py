@@ -8,7 +8,7 @@ reason to send it again.
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_S: Final = 30.0
 API_TIMEOUT_S: Final = 60.0
 RETRY_BACKOFF_S: Final = 0.1
+BROKER_ENDPOINTS: Final = 1
 CONTROLLER_ENDPOINTS: Final = 2
-"""The endpoint type of DescribeCluster that stands for the listeners of the controllers (KIP-919)."""
+"""The endpoint types of DescribeCluster: whose listeners it is about (KIP-919)."""
+
+_NOT_AT_CONTROLLERS: Final = (
+    "This Admin API is not yet supported when communicating directly with the controller quorum."
+)
 
 _TRANSIENT: Final = frozenset(
     {
@@ -32,8 +37,12 @@ _TRANSIENT: Final = frozenset(
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
 )
+
+_Result = TypeVar("_Result")
 
 
 class Admin:
@@ -57,7 +66,7 @@ class Admin:
         self.client = Client(bootstrap_servers, client_id=client_id, timeout_s=request_timeout_s, security=security)
         self.via_controllers = via_controllers
         self.api_timeout_s = api_timeout_s
-        self._on_unreachable = on_unreachable
+        self.report_unreachable = on_unreachable
 
     @property
     def timeout_ms(self) -> int:
@@ -71,9 +80,12 @@ class Admin:
         response_class: type[AnyResponse],
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
+        at_controllers: bool = False,
     ) -> AnyResponse:
-        """The response of any broker; of the active controller in a session with controllers. `call` is the name that
-        Kafka's Admin has for it, for the error message."""
+        """The response of any broker. In a session with controllers that of the active one, if the call is one
+        `at_controllers`. `call` is the name that Kafka's Admin has for it, for the error message."""
+        if self.via_controllers and not at_controllers:
+            raise Refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, _NOT_AT_CONTROLLERS)
         if self.via_controllers:
             return self.ask_controller(call, message, response_class, code_of=code_of)
         return self.retry(call, lambda: self.client.request(message, response_class), code_of)
@@ -90,7 +102,7 @@ class Admin:
 
         def attempt() -> AnyResponse:
             if self.via_controllers:
-                return self.client.request_at(self._active_controller(), message, response_class)
+                return self.client.request_at(self._controller(), message, response_class)
             return self.client.request_controller(message, response_class)
 
         return self.retry(call, attempt, code_of)
@@ -104,12 +116,17 @@ class Admin:
         *,
         code_of: Callable[[AnyResponse], int] = error_code_of,
     ) -> AnyResponse:
-        """The response of that broker. While it is not in the cluster's metadata, the call waits for it."""
-        return self.retry(call, lambda: self.client.request_broker(broker_id, message, response_class), code_of)
+        """The response of that broker, or controller in a session with them. While it is not in the cluster's metadata,
+        the call waits for it."""
 
-    def retry(
-        self, call: str, attempt: Callable[[], AnyResponse], code_of: Callable[[AnyResponse], int]
-    ) -> AnyResponse:
+        def attempt() -> AnyResponse:
+            if self.via_controllers:
+                return self.client.request_at(self._controller(broker_id), message, response_class)
+            return self.client.request_broker(broker_id, message, response_class)
+
+        return self.retry(call, attempt, code_of)
+
+    def retry(self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int]) -> _Result:
         """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
         time; the last error if all responses had one."""
         deadline = time.monotonic() + self.api_timeout_s
@@ -127,7 +144,7 @@ class Admin:
                 if refused.code is ErrorCode.BROKER_NOT_AVAILABLE:
                     failure = _no_node(call)
             except OSError as error:
-                self._on_unreachable(error)
+                self.report_unreachable(error)
                 failure = _no_node(call)
             if time.monotonic() + RETRY_BACKOFF_S > deadline:
                 raise failure
@@ -139,17 +156,21 @@ class Admin:
         try:
             self.client.refresh_metadata([])
         except OSError as error:
-            self._on_unreachable(error)
+            self.report_unreachable(error)
 
-    def _active_controller(self) -> Address:
+    def _controller(self, node_id: int | None = None) -> Address:
+        """Where this controller listens, or the active one."""
         found = self.client.request(
             DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=CONTROLLER_ENDPOINTS),
             DescribeClusterResponse,
         )
+        refuse(found.error_code, found.error_message)
         for node in found.brokers:
-            if node.broker_id == found.controller_id:
+            if node.broker_id == (found.controller_id if node_id is None else node_id):
                 return node.host, node.port
-        raise Refused(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
+        if node_id is None:
+            raise Refused(ErrorCode.NOT_CONTROLLER, "the cluster has no controller now")
+        raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no controller {node_id}")
 
     def close(self) -> None:
         self.client.close()

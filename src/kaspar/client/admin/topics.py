@@ -6,7 +6,7 @@ from uuid import UUID
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import BrokerId
-from kaspar.client.admin.session import CONTROLLER_ENDPOINTS, Admin, refusal, refuse
+from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refusal, refuse
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kaspar.protocol.messages.describe_topic_partitions import (
@@ -25,7 +25,8 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-BROKER_ENDPOINTS = 1
+PARTITIONS_PER_RESPONSE = 2000
+"""How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ def describe_cluster(admin: Admin) -> list[Broker]:
         "listNodes",
         DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoints),
         DescribeClusterResponse,
+        at_controllers=True,
     )
     refuse(response.error_code, response.error_message)
     return sorted(
@@ -84,17 +86,38 @@ def list_topics(admin: Admin, *, include_internal: bool = True) -> list[str]:
     )
 
 
-def describe_topics(admin: Admin, names: Collection[str]) -> dict[str, TopicDescription | Refused]:
+def list_topic_ids(admin: Admin, *, include_internal: bool = True) -> dict[UUID, str]:
+    """The name of each topic by its id. Brokers before Kafka 2.8 have no ids."""
+    response = admin.ask_any("listTopics", MetadataRequest(topics=None), MetadataResponse)
+    return {
+        topic.topic_id: topic.name
+        for topic in response.topics
+        if topic.name is not None and (include_internal or not topic.is_internal)
+    }
+
+
+def describe_topics(
+    admin: Admin, names: Collection[str], *, partitions_per_response: int = PARTITIONS_PER_RESPONSE
+) -> dict[str, TopicDescription | Refused]:
     """The description of each topic, or why there is none. Creates no topic."""
     if not names:
         return {}
     try:
-        return _describe_in_pages(admin, sorted(set(names)))
+        return _describe_in_pages(admin, sorted(set(names)), partitions_per_response)
     except UnsupportedByPeer:  # Apache Kafka before 3.8
         return _describe_by_metadata(admin, sorted(set(names)))
 
 
-def _describe_in_pages(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription | Refused]:
+def describe_topic_ids(admin: Admin, topic_ids: Collection[UUID]) -> dict[UUID, TopicDescription | Refused]:
+    """As describe_topics; without eligible leader replicas, which no request by id returns."""
+    wanted = tuple(MetadataRequestTopic(topic_id=each, name=None) for each in topic_ids)
+    response = admin.ask_any(
+        "describeTopics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse
+    )
+    return {topic.topic_id: _from_metadata(topic) for topic in response.topics}
+
+
+def _describe_in_pages(admin: Admin, names: Sequence[str], limit: int) -> dict[str, TopicDescription | Refused]:
     """With DescribeTopicPartitions (KIP-966), which describes so many partitions at a time."""
     described: dict[str, TopicDescription | Refused] = {}
     partitions: dict[str, list[DescribeTopicPartitionsResponsePartition]] = {name: [] for name in names}
@@ -108,7 +131,9 @@ def _describe_in_pages(admin: Admin, names: Sequence[str]) -> dict[str, TopicDes
         left = [name for name in names if cursor is None or name >= cursor.topic_name]
         response = admin.ask_any(
             "describeTopics",
-            DescribeTopicPartitionsRequest(topics=tuple(TopicRequest(name=name) for name in left), cursor=start),
+            DescribeTopicPartitionsRequest(
+                topics=tuple(TopicRequest(name=name) for name in left), response_partition_limit=limit, cursor=start
+            ),
             DescribeTopicPartitionsResponse,
         )
         for topic in response.topics:

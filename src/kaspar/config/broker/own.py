@@ -49,6 +49,13 @@ class OwnSettings(Settings):
         doc="How long a client may take to authenticate or, where nobody has to, to send its first request. Then its "
         "connection is closed.",
     )
+    kaspar_telemetry_max_series: int = setting(
+        INT,
+        100_000,
+        at_least(0),
+        doc="How many series of metrics that clients push (KIP-714) the broker keeps and shows. What is more is left "
+        "out, and the log says so.",
+    )
     kaspar_log_file: str = setting(
         STRING, "", doc="A file that gets the broker's own log as JSON lines, besides the terminal. Empty writes none."
     )

@@ -110,6 +110,5 @@ class QuotaAndMetricSettings(Settings):
         1 * MIB,
         at_least(1),
         importance=Importance.LOW,
-        not_honoured="Client telemetry is not taken yet.",
-        doc="The largest telemetry message a client may push.",
+        doc="The largest telemetry message a client may push, as it is sent and as it is decompressed.",
     )

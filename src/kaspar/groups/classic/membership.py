@@ -17,9 +17,9 @@ from kaspar.groups.classic.member import NO_ASSIGNMENT, ClassicMember
 from kaspar.groups.classic.refusals import join_refused, sync_refused
 from kaspar.groups.classic.roster import Roster
 from kaspar.groups.classic.state import TRANSITIONS, ClassicState
-from kaspar.groups.consumer.protocol import read_subscription
 from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE, fenced_instance, unknown_member
 from kaspar.groups.records import GroupMetadataKey, GroupMetadataValue
+from kaspar.protocol.consumer_protocol import read_subscription
 from kaspar.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from kaspar.protocol.messages.sync_group import SyncGroupResponse
 

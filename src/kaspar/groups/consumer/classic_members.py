@@ -14,7 +14,6 @@ from kaspar.groups.classic.refusals import join_refused
 from kaspar.groups.consumer.departures import fence, loaded, session_timeout_ms, static_member
 from kaspar.groups.consumer.member import Member
 from kaspar.groups.consumer.membership import ConsumerMembership
-from kaspar.groups.consumer.protocol import read_subscription, version_of, write_assignment
 from kaspar.groups.consumer.states import MemberState
 from kaspar.groups.consumer.update import MemberUpdate, PatternChange
 from kaspar.groups.group import CONSUMER_PROTOCOL_TYPE, GroupClient, GroupTimer
@@ -26,6 +25,7 @@ from kaspar.groups.migration import (
     may_downgrade,
     named_partitions,
 )
+from kaspar.protocol.consumer_protocol import read_subscription, version_of, write_assignment
 from kaspar.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
 from kaspar.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kaspar.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -57,7 +57,8 @@ def problem_with(pattern: str) -> str | None:
     try:
         re2.compile(pattern, _OPTIONS)
     except re2.error as error:
-        return str(error)
+        (sentence,) = error.args
+        return sentence.decode(errors="replace") if isinstance(sentence, bytes) else str(sentence)
     return None
 
 

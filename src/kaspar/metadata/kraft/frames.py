@@ -4,10 +4,11 @@ A frame has its own version, the key of the record's kind and the version of the
 the message. `IGNORED` are kinds about nodes that are up, or about nothing; any other unknown kind is of a later Kafka.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from kaspar.base.errors import KasparError, MalformedBytes
 from kaspar.base.primitives import read_varint, unsigned_varint_value, varint_size
+from kaspar.metadata.kraft.node_records import NODE_RECORDS
 from kaspar.metadata.kraft.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -62,14 +63,7 @@ KINDS: Final[dict[int, type[Message]]] = {
 }
 """By the keys that begin their frames."""
 
-IGNORED: Final = {
-    7: "FenceBrokerRecord",
-    8: "UnfenceBrokerRecord",
-    17: "BrokerRegistrationChangeRecord",
-    20: "NoOpRecord",
-    21: "ZkMigrationStateRecord",
-    27: "RegisterControllerRecord",
-}
+IGNORED: Final[dict[int, type[Message]]] = {kind.SCHEMA.api_key: kind for kind in NODE_RECORDS}
 _FRAME_VERSION: Final = 1
 
 
@@ -77,8 +71,16 @@ class UnknownRecord(KasparError):
     """A record that only a later Kafka knows."""
 
 
-def read_record(value: bytes | None) -> Message | None:
-    """None for a kind that is ignored. Raises UnknownRecord, and MalformedBytes where the bytes are no record."""
+class Frame(NamedTuple):
+    """Which record is in a value, in which version, and where it begins."""
+
+    kind: type[Message]
+    version: int
+    position: int
+
+
+def read_frame(value: bytes | None) -> Frame:
+    """Raises UnknownRecord, and MalformedBytes where the bytes are no frame."""
     if value is None:
         raise MalformedBytes("a metadata record has no value")
     frame_version, position = _varint(value, 0)
@@ -86,14 +88,24 @@ def read_record(value: bytes | None) -> Message | None:
         raise UnknownRecord(f"a metadata record is in a frame of version {frame_version}")
     key, position = _varint(value, position)
     version, position = _varint(value, position)
-    if key in IGNORED:
-        return None
-    kind = KINDS.get(key)
+    kind = KINDS.get(key) or IGNORED.get(key)
     if kind is None:
         raise UnknownRecord(f"a metadata record is of kind {key}")
-    if version not in VersionRange.parse(kind.SCHEMA.versions):
-        raise UnknownRecord(f"a {kind.__name__} has version {version}")
-    message, _ = codec.read(kind, version, value, position)
+    return Frame(kind, version, position)
+
+
+def read_record(value: bytes | None) -> Message | None:
+    """None for a kind that is ignored. Raises UnknownRecord, and MalformedBytes where the bytes are no record."""
+    frame = read_frame(value)
+    return None if frame.kind in NODE_RECORDS else read_message(value, frame)
+
+
+def read_message(value: bytes | None, frame: Frame) -> Message:
+    """The record of any kind. Raises UnknownRecord and MalformedBytes."""
+    assert value is not None, "it has a frame"
+    if frame.version not in VersionRange.parse(frame.kind.SCHEMA.versions):
+        raise UnknownRecord(f"a {frame.kind.__name__} has version {frame.version}")
+    message, _ = codec.read(frame.kind, frame.version, value, frame.position)
     return message
 
 

@@ -105,6 +105,8 @@ class Batch:
         self.name = name
         self.is_published = False
         """Whether an earlier run has published the batch: then nothing is written."""
+        self.note: str | None = None
+        """Kept with the decision that publishes the batch, until a later batch is published."""
         self.written: list[TaskWritten] = []
         self.writes = Writes(None)
         self._options = options
@@ -154,7 +156,7 @@ def _publish(process: ProcessState, writes: Batch) -> None:
         return
     is_first = announce(process, writes.name)
     transactions = [each.transaction for each in writes.written if each.transaction is not None]
-    publish(process.participants, writes.name, transactions, covers=writes.writes.covers)
+    publish(process.participants, writes.name, transactions, covers=writes.writes.covers, note=writes.note)
     if not transactions and writes.writes.has_failed:
         abort_own_leftovers(process.participants, writes.name, process.log.state(writes.name.query))
     if is_first:

@@ -25,12 +25,14 @@ from kaspar.base.ids import TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client.offsets import CommittedOffset
 from kaspar.pipelines.json_files import read_json, write_json
+from kaspar.spark.offsets import from_json
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.outdated import Outdated, SubTopologyTopics, is_of_somebody_else, recreated_topics
 
 log = get_log(__name__)
 
 _METADATA = "kaspar-streams:"
+_FIRST_SOURCE = 2
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -40,6 +42,8 @@ class Run(msgspec.Struct, frozen=True):
     """By the numbers of the sub-topologies."""
     sources: Mapping[str, Sequence[str]] = {}
     """What each of them reads, by their numbers: its checkpoint has the offsets of these topics."""
+    has_named_queries: bool = False
+    """Whether batches are published under names (predecessors.py); earlier versions used the ids in the checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._run = Run("")
+        self.recreated: frozenset[str] = frozenset()
+        """The topics that were found to be others than before when the folder was opened."""
 
     def create(self) -> None:
         """Raises StreamsError if it cannot be written."""
@@ -85,16 +91,18 @@ class RunFolder:
         self.create()
         run = read_json(self._file, Run)
         recreated = frozenset() if run is None else recreated_topics(run.topic_ids, topic_ids)
+        self.recreated = recreated
         if run is None or self._is_over(run, committed):
             for inner in ("checkpoints", "batches", "state"):
                 _remove(self.path / inner)
-            run = Run(str(uuid.uuid4()))
+            run = Run(str(uuid.uuid4()), has_named_queries=True)
         else:
             self._refuse_moved(run, sources)
             run = self._without(run, Outdated.of(topics, recreated), recreated)
         names = {str(each.number): uuid.uuid4().hex for each in topics} | dict(run.state_names)
         read = {**run.sources, **{str(number): sorted(names) for number, names in sources.items()}}
-        self._run = Run(run.id, {**run.topic_ids, **topic_ids}, names, read)
+        ids = {**run.topic_ids, **topic_ids}
+        self._run = msgspec.structs.replace(run, topic_ids=ids, state_names=names, sources=read)
         write_json(self._file, self._run)
         return {where: each.offset for where, each in committed.items() if where.topic not in recreated}
 
@@ -138,7 +146,7 @@ class RunFolder:
             _remove(self.path / "state" / str(number))
             self._forget_ends(number, recreated)
         kept = {number: name for number, name in run.state_names.items() if int(number) not in outdated.states}
-        return Run(run.id, run.topic_ids, kept, run.sources)
+        return msgspec.structs.replace(run, state_names=kept)
 
     def _forget_ends(self, number: int, recreated: Collection[str]) -> None:
         """The offsets that were fixed for a batch are of the old topics; the new ones may never reach them."""
@@ -152,12 +160,33 @@ class RunFolder:
         """What is committed with every offset."""
         return _METADATA + self._run.id
 
+    @staticmethod
+    def committed_by(committed: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """The id of the run that committed these offsets; None if it was not one run of a streams program."""
+        (found, *others) = {each.metadata for each in committed.values()} or {""}
+        is_one = not others and found.startswith(_METADATA)
+        return found.removeprefix(_METADATA) if is_one else None
+
     @property
     def _file(self) -> Path:
         return self.path / "run.json"
 
+    @property
+    def run_id(self) -> str:
+        return self._run.id
+
+    @property
+    def has_named_queries(self) -> bool:
+        return self._run.has_named_queries
+
     def checkpoint(self, sub_topology: int) -> Path:
         return self.path / "checkpoints" / str(sub_topology)
+
+    def batch_offsets(self, sub_topology: int, batch_id: int) -> dict[TopicPartition, int]:
+        """Up to where the batch reads. Spark writes it down before the batch runs: a version, settings, and a line for
+        each source, of which the data source is the first."""
+        lines = (self.checkpoint(sub_topology) / "offsets" / str(batch_id)).read_text().splitlines()
+        return from_json(msgspec.json.decode(lines[_FIRST_SOURCE]))
 
     def state(self, sub_topology: int) -> Path:
         number = str(sub_topology)

@@ -1,19 +1,21 @@
 """A streams program as a pipeline: what kaspar.pipelines starts, watches, starts again and stops."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.ids import TopicPartition
-from kaspar.client.offsets import commit_offsets, fetch_committed
+from kaspar.client.cluster import Client
+from kaspar.client.offsets import CommittedOffset, commit_offsets, fetch_committed, list_offsets
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.queries import progress_of, wait_for
 from kaspar.streams.errors import StreamsError
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.folder import RunFolder
 from kaspar.streams.running.local_stores import LocalStore
-from kaspar.streams.running.outdated import SubTopologyTopics, is_of_somebody_else
+from kaspar.streams.running.outdated import SubTopologyTopics
+from kaspar.streams.running.predecessors import Predecessors, furthest, query_name
 from kaspar.streams.running.query import SubTopologyQuery
 from kaspar.streams.running.sources import Sources, in_range
 from kaspar.streams.running.topics import TopicPlan, check_topics, prepare_topics
@@ -66,8 +68,9 @@ class StreamsPipeline:
     def open_folder(self, topics: TopicPlan) -> dict[TopicPartition, int]:
         """Returns where queries without a checkpoint begin.
 
-        Offsets of somebody else are committed again with this program's metadata before anything is processed:
-        otherwise a start after a crash would take them for another reset.
+        These offsets are committed with this program's metadata before anything is processed: otherwise a start after a
+        crash would take those of somebody else for another reset, and could not tell a group that was deleted from one
+        that has not committed yet.
         """
         config, plans = self._config, self._topology.sub_topologies
         sources = [Sources(plan, config.application_id, config.offset_reset) for plan in plans]
@@ -79,12 +82,40 @@ class StreamsPipeline:
         with config.connection.client() as client:
             committed = fetch_committed(client, config.application_id)
             committed = {where: offset for where, offset in committed.items() if where.topic in read}
-            offsets = self.folder.open(committed, own, ids, read_by)
-            if is_of_somebody_else(committed, self.folder.metadata):
-                refused = commit_offsets(client, config.application_id, offsets, metadata=self.folder.metadata)
-                for where, code in refused.items():
-                    raise StreamsError(f"The offset of {where} cannot be committed: {code.name}")
-            return in_range(client, offsets)
+            kept = self.folder.open(committed, own, ids, read_by)
+            new = [plan.number for plan in plans if not self.folder.checkpoint(plan.number).exists()]
+            predecessors = Predecessors(client, self._names_of(new))
+            notes = predecessors.take_over()
+            run = self.folder.committed_by(committed)
+            offsets = in_range(client, furthest(kept, notes, run, self.folder.recreated))
+            for plan, each in zip(plans, sources, strict=True):
+                if plan.number in new:
+                    found = list_offsets(client, each.unset(topics.counts, offsets))
+                    offsets |= {where: position.offset for where, position in found.items()}
+            self._commit(client, committed, offsets)
+            predecessors.release()
+            return offsets
+
+    def _names_of(self, sub_topologies: Sequence[int]) -> list[str]:
+        if not (self._config.is_exactly_once and self.folder.has_named_queries):
+            return []
+        return [query_name(self._config.application_id, number) for number in sub_topologies]
+
+    def _commit(
+        self,
+        client: Client,
+        committed: Mapping[TopicPartition, CommittedOffset],
+        offsets: Mapping[TopicPartition, int],
+    ) -> None:
+        metadata = self.folder.metadata
+        changed = {
+            where: offset
+            for where, offset in offsets.items()
+            if (before := committed.get(where)) is None or (before.offset, before.metadata) != (offset, metadata)
+        }
+        refused = commit_offsets(client, self._config.application_id, changed, metadata=metadata) if changed else {}
+        for where, code in refused.items():
+            raise StreamsError(f"The offset of {where} cannot be committed: {code.name}")
 
     def stores(self) -> dict[str, LocalStore]:
         """The stores of the program as the last published batches have left them; none before it was started."""

@@ -27,6 +27,7 @@ from kaspar.streams.running.figures import Figures
 from kaspar.streams.running.folder import BatchFacts, RunFolder
 from kaspar.streams.running.global_tables import fixed_ends
 from kaspar.streams.running.map_side import SOURCE_COLUMNS, MapPlan, map_function
+from kaspar.streams.running.predecessors import Note, query_name
 from kaspar.streams.running.purging import RepartitionPurge
 from kaspar.streams.running.reports import TaskReport
 from kaspar.streams.running.rows import SPARK_SCHEMA
@@ -62,6 +63,7 @@ class SubTopologyQuery:
         self._topics = topics
         self._sources = Sources(plan, config.application_id, config.offset_reset)
         self._folder = folder
+        self._name = query_name(config.application_id, plan.number) if folder.has_named_queries else None
         self._program = ShippedProgram.of(plan, config.task_settings)
         self.partitions = topics.partitions[plan.number]
         self.versions = Versions(
@@ -162,10 +164,12 @@ class SubTopologyQuery:
 
     def _run_exactly_once(self, rows: "DataFrame", batch_id: int) -> None:
         results: list[bytes] | None = None
-        with batch(batch_id, options=self._config.write_options) as block:
+        with batch(batch_id, query=self._name, options=self._config.write_options) as block:
             if block.is_published:
                 self.versions.forget()
             else:
+                offsets = self._folder.batch_offsets(self.plan.number, batch_id)
+                block.note = Note(self._folder.run_id, offsets).encode()
                 results = block.run(*self._job(rows, batch_id))
         if results is None:
             self.versions.forget()

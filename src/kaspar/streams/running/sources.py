@@ -11,6 +11,8 @@ from kaspar.spark.offsets import SPECIAL_OFFSETS
 from kaspar.streams.running.topics import matching_topics
 from kaspar.streams.topology.plan import InternalSource, SubTopology, source_topics
 
+_TIMESTAMPS = {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}
+
 
 def in_range(client: Client, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Those offsets that their logs have. For the others auto.offset.reset says where to begin."""
@@ -44,6 +46,15 @@ class Sources:
         for pattern in self._patterns:
             names |= {*matching_topics(existing, pattern, self._application_id)}
         return tuple(sorted(names))
+
+    def unset(self, counts: Mapping[str, int], offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The partitions without an offset, with the timestamp that stands for where auto.offset.reset begins."""
+        return {
+            where: _TIMESTAMPS[self._resets.get(topic, self._default_reset)]
+            for topic in self.topics(counts)
+            for partition in range(counts[topic])
+            if (where := TopicPartition(topic, partition)) not in offsets
+        }
 
     def options(self, counts: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> dict[str, str]:
         """`committed` are the offsets of the program's group. They are used if there is no checkpoint yet."""

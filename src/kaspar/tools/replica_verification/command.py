@@ -18,6 +18,7 @@ from kaspar.client.admin.topics import TopicDescription, describe_cluster, descr
 from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.client.offsets import list_offsets
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, open_admin, run
+from kaspar.tools.include_list import topic_pattern
 from kaspar.tools.kafka_errors import exception_text
 from kaspar.tools.replica_verification.comparison import OffsetsDiffer, ReplicaComparison
 from kaspar.tools.replica_verification.reading import ReplicaReader
@@ -124,15 +125,6 @@ def _check_brokers(admin: Admin, partitions: Partitions) -> None:
     if missing := sorted({broker_id for replicas in partitions.values() for broker_id in replicas} - up):
         names = ", ".join(map(str, missing))
         raise CommandFailed(f"All brokers that have replicas must be up at the start, and these are not: {names}")
-
-
-def topic_pattern(text: str) -> re.Pattern[str]:
-    """A list of patterns as one, by the rules of Kafka's include lists: commas separate, quotes and blanks are left
-    out."""
-    try:
-        return re.compile(text.strip().replace(",", "|").replace(" ", "").strip("\"'"))
-    except re.error:
-        raise CommandFailed(f"{text} is an invalid regex") from None
 
 
 def _topics(admin: Admin, pattern: re.Pattern[str]) -> list[TopicDescription]:

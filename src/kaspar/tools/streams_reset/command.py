@@ -7,7 +7,8 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.client.admin.deletion import delete_topics
-from kaspar.client.admin.groups import GroupMember, describe_group_members, remove_group_members
+from kaspar.client.admin.group_members import describe_group_members, remove_group_members
+from kaspar.client.admin.groups import GroupMember
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
 from kaspar.tools.client_config import add_command_config

@@ -5,28 +5,12 @@ that is exactly one of the two ends.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.tools.command_line import CommandFailed
-
-Offsets = Mapping[TopicPartition, int]
-
-
-class OffsetLookup(Protocol):
-    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets: ...
-
-    def latest(self, partitions: Collection[TopicPartition]) -> Offsets: ...
-
-    def at(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
-        """Of the first record at or after this time; -1 if there is none."""
-        ...
-
-    def committed(self) -> Offsets:
-        """Of the application's group."""
-        ...
+from kaspar.tools.log_offsets import OffsetLookup, Offsets
 
 
 class UnreadablePlan(CommandFailed):

@@ -7,15 +7,14 @@ from collections.abc import Collection, Iterable
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client import Client
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import describe_topics
-from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from kaspar.client.offsets import commit_offsets, fetch_committed, list_offsets
+from kaspar.client.offsets import commit_offsets
 from kaspar.tools.command_line import read_file
+from kaspar.tools.log_offsets import ClusterOffsets, Offsets
 from kaspar.tools.streams_reset import positions
-from kaspar.tools.streams_reset.positions import Offsets, Positions
-from kaspar.tools.streams_reset.times import UnreadableTime, parse_datetime, parse_duration
+from kaspar.tools.streams_reset.positions import Positions
+from kaspar.tools.times import UnreadableTime, parse_datetime, parse_duration
 
 
 def shown(items: Iterable[str]) -> str:
@@ -30,7 +29,7 @@ class OffsetReset:
         self._group_id: str = options.application_id
         self._input: list[str] = options.input_topics
         self._intermediate: list[str] = options.intermediate_topics
-        self._lookup = _ClusterOffsets(admin.client, self._group_id)
+        self._lookup = ClusterOffsets(admin.client, self._group_id)
         self._existing = {*existing}
         self.not_found = [topic for topic in (*self._input, *self._intermediate) if topic not in self._existing]
 
@@ -118,24 +117,3 @@ class OffsetReset:
         refused = commit_offsets(self._admin.client, self._group_id, offsets)
         for where, code in sorted(refused.items()):
             raise Refused(code, f"The offset of {where} was not committed: {code.name}")
-
-
-class _ClusterOffsets:
-    """The offsets of a cluster, as a consumer without transactions sees them."""
-
-    def __init__(self, client: Client, group_id: str) -> None:
-        self._client = client
-        self._group_id = group_id
-
-    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        return self.at(partitions, EARLIEST_TIMESTAMP)
-
-    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
-        return self.at(partitions, LATEST_TIMESTAMP)
-
-    def at(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
-        found = list_offsets(self._client, dict.fromkeys(partitions, timestamp_ms))
-        return {where: listed.offset for where, listed in found.items()}
-
-    def committed(self) -> Offsets:
-        return {where: each.offset for where, each in fetch_committed(self._client, self._group_id).items()}

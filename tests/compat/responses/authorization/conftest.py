@@ -11,10 +11,11 @@ from tests.compat.responses.authorization.acls import HOST, everything
 from tests.compat.responses.conftest import SETTINGS, Pair
 from tests.compat.responses.play import Stage
 from tests.compat.responses.scenario import Scenario
-from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.kafka import ApacheKafka
 from tests.peers.missing import unless_missing
 from tests.peers.observed import ObservedBroker
 from tests.peers.process import BrokerProcess
+from tests.peers.telemetry_receiver import telemetry_receiver
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -28,12 +29,12 @@ _FIRST_ACLS = Scenario("what the other steps may do", Api.CREATE_ACLS, everythin
 def secured_pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     same = request.config.getoption("--against") == "kafka"
     folder = tmp_path_factory.mktemp("authorization")
-    unless_missing(kafka_jars)
+    unless_missing(telemetry_receiver)
     settings = {**SETTINGS, **AUTHORIZER}
     with ExitStack() as running:
-        kafka = running.enter_context(ApacheKafka(folder / "kafka", overrides=settings))
+        kafka = running.enter_context(ApacheKafka(folder / "kafka", overrides=settings, plugins=telemetry_receiver()))
         subject: BrokerProcess = (
-            ApacheKafka(folder / "subject", overrides=settings)
+            ApacheKafka(folder / "subject", overrides=settings, plugins=telemetry_receiver())
             if same
             else ObservedBroker(folder / "subject", overrides=settings)
         )

@@ -26,7 +26,10 @@ CASES = [
     for scenario in scenarios
     for version in scenario.tested_versions()
 ]
-WITHOUT_PERMISSIONS = {Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE}
+WITHOUT_PERMISSIONS = {
+    *(Api.API_VERSIONS, Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE),
+    *(Api.GET_TELEMETRY_SUBSCRIPTIONS, Api.PUSH_TELEMETRY),
+}
 """They are for everyone."""
 OF_AUTHENTICATED_CLIENTS = {
     Api.CREATE_DELEGATION_TOKEN,

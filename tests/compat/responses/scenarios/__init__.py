@@ -22,6 +22,7 @@ from tests.compat.responses.scenarios import (
     producers,
     quotas,
     replicas,
+    telemetry,
     topics,
     transactions,
 )
@@ -47,4 +48,5 @@ SCENARIOS: Sequence[Scenario] = (
     *one_broker.SCENARIOS,
     *replicas.SCENARIOS,
     *log_dirs.SCENARIOS,
+    *telemetry.SCENARIOS,
 )

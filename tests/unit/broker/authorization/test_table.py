@@ -6,7 +6,10 @@ from kaspar.broker.services import CurrentSettings
 from kaspar.config import BrokerSettings
 from kaspar.protocol.api_keys import ApiKey
 
-FOR_EVERYONE = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
+FOR_EVERYONE = {
+    *(ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS),
+    *(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
+}
 FOR_OWNERS_AND_RENEWERS = {ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
 
 

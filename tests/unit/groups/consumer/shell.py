@@ -12,10 +12,10 @@ from kaspar.groups.consumer.group import ConsumerGroup
 from kaspar.groups.consumer.member import Member
 from kaspar.groups.consumer.membership import ConsumerMembership
 from kaspar.groups.consumer.patterns import PatternsResolved
-from kaspar.groups.consumer.protocol import read_assignment
 from kaspar.groups.consumer.requests import heartbeat_refused, unchanged
 from kaspar.groups.group import GroupClient
 from kaspar.groups.topics import TopicView
+from kaspar.protocol.consumer_protocol import read_assignment
 from kaspar.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

@@ -27,13 +27,14 @@ def parse_datetime(text: str) -> int:
     if "T" not in text:
         raise UnreadableTime("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
     found = _DATETIME.fullmatch(text)
+    read_as = text if set(text.partition("T")[2]) & set("Z+-") else f"{text}Z"
     if found is None:
-        raise UnreadableTime(f'Unparseable date: "{text}"')
+        raise UnreadableTime(f'Unparseable date: "{read_as}"')
     year, month, day, hour, minute, second, millisecond = map(int, found.groups()[:7])
     try:
         moment = datetime(year, month, day, hour, minute, second, millisecond * 1000, UTC)
     except ValueError:
-        raise UnreadableTime(f'Unparseable date: "{text}"') from None
+        raise UnreadableTime(f'Unparseable date: "{read_as}"') from None
     sign, hours, minutes = found.groups()[7:]
     if sign is not None:
         east = timedelta(hours=int(hours), minutes=int(minutes or 0))

@@ -1,0 +1,143 @@
+"""What one client has pushed, as Prometheus' series.
+
+- The metric `org.apache.kafka.producer.record.send.total` is kafka_client_producer_record_send_total. Of any other name
+  all is kept behind `kafka_client_`. A sum that only grows is a counter, whose name ends in _total.
+- Deltas are added up. A gauge that the last push did not have is gone: clients push all they have each time.
+- Attributes become labels, but none of them can pass for a label that the broker sets.
+- Names and labels are of limited length. What is longer is left out: they are repeated on every line.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from kaspar.base.exposition import Kind, escape_label
+from kaspar.base.ids import uuid_to_text
+from kaspar.broker.telemetry.otlp import Attributes, Buckets, Point, PointKind
+from kaspar.broker.telemetry.subscriptions import ClientAttributes
+
+PREFIX: Final = "kafka_client_"
+MAX_NAME_LENGTH: Final = 256
+MAX_LABELS_LENGTH: Final = 1024
+MAX_VALUE_LENGTH: Final = 256
+MAX_BUCKETS: Final = 64
+
+CLIENT_LABELS: Final = (
+    "client_id",
+    "client_instance_id",
+    "client_software_name",
+    "client_software_version",
+    "principal",
+)
+_RESERVED: Final = frozenset({*CLIENT_LABELS, "le", "quantile"})
+_KAFKAS: Final = "org.apache.kafka."
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class SeriesName(NamedTuple):
+    metric: str
+    labels: str
+    """Its own, as `a="1",b="2"`."""
+
+
+class Sample(NamedTuple):
+    kind: Kind
+    value: float | Buckets
+    otlp_name: str
+    stays: bool
+    """Whether it is still there if the next push lacks it."""
+
+
+Series: TypeAlias = Mapping[SeriesName, Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSeries:
+    """What one client has pushed. Never changes: the next push replaces it."""
+
+    labels: str
+    """Those of the client, as `client_id="c",client_instance_id="i"`."""
+    series: Series
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    series: Series
+    left_out: int
+    """Points for which there was no room, or which cannot be shown."""
+
+
+def updated(before: Series, points: Iterable[Point], max_series: int) -> Updated:
+    after = {name: sample for name, sample in before.items() if sample.stays}
+    left_out = 0
+    for point in points:
+        name, kind = _name_of(point)
+        known = after.get(name)
+        value = _value_of(point, known)
+        if (
+            value is None
+            or (known is None and len(after) >= max_series)
+            or not 0 < len(name.metric) <= MAX_NAME_LENGTH
+            or len(name.labels) > MAX_LABELS_LENGTH
+        ):
+            left_out += 1
+            continue
+        after[name] = Sample(kind, value, point.metric, point.kind is not PointKind.GAUGE)
+    return Updated(after, left_out)
+
+
+def client_labels(client: ClientAttributes) -> str:
+    values = (
+        client.client_id or "",
+        uuid_to_text(client.client_instance_id),
+        client.client_software_name,
+        client.client_software_version,
+        client.principal,
+    )
+    return ",".join(
+        f'{name}="{escape_label(value[:MAX_VALUE_LENGTH])}"' for name, value in zip(CLIENT_LABELS, values, strict=True)
+    )
+
+
+def _name_of(point: Point) -> tuple[SeriesName, Kind]:
+    name = PREFIX + _NOT_IN_NAMES.sub("_", point.metric.removeprefix(_KAFKAS))
+    match point.kind:
+        case PointKind.COUNTER:
+            kind = Kind.COUNTER
+            name = name if name.endswith("_total") else f"{name}_total"
+        case PointKind.HISTOGRAM:
+            kind = Kind.HISTOGRAM
+        case PointKind.GAUGE | PointKind.SUM:
+            kind = Kind.GAUGE
+    return SeriesName(name, _own_labels(point.attributes)), kind
+
+
+def _own_labels(attributes: Attributes) -> str:
+    named: dict[str, str] = {}
+    for key, value in attributes:
+        name = _NOT_IN_NAMES.sub("_", key).lstrip("_")
+        if name in _RESERVED or name[:1].isdigit():
+            name = f"exported_{name}"
+        if name:
+            named.setdefault(name, value[:MAX_VALUE_LENGTH])
+    return ",".join(f'{name}="{escape_label(named[name])}"' for name in sorted(named))
+
+
+def _value_of(point: Point, known: Sample | None) -> float | Buckets | None:
+    """None if it cannot be shown."""
+    value = point.value
+    before = known.value if known is not None and point.is_delta else None
+    if isinstance(value, Buckets):
+        if len(value.counts) > MAX_BUCKETS or not math.isfinite(value.total):
+            return None
+        if not isinstance(before, Buckets) or before.bounds != value.bounds:
+            return value
+        counts = tuple(one + more for one, more in zip(before.counts, value.counts, strict=True))
+        return Buckets(value.bounds, counts, before.total + value.total)
+    if point.kind is not PointKind.GAUGE and not math.isfinite(value):
+        return None
+    if point.kind is PointKind.COUNTER and value < 0:
+        return None
+    return value if before is None or isinstance(before, Buckets) else before + value

@@ -1,0 +1,87 @@
+"""The offsets at which `kaspar consume` begins and ends, looked up in the cluster once, when it starts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from kaspar.base.ids import NO_OFFSET, TopicPartition
+from kaspar.cli.consuming.positions import AtOffset, AtTime, End, Last, Position, Start
+from kaspar.cli.failures import NotFound
+from kaspar.client.admin.topics import TopicDescription
+from kaspar.client.cluster import Client
+from kaspar.client.offsets import list_offsets
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+READ_COMMITTED: Final = 1
+
+Offsets = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a partition has: from `earliest` up to, but without, `latest`."""
+
+    earliest: int
+    latest: int
+    at_time: int = NO_OFFSET
+    """The first offset at the time of the position; -1 if there is none, or it is not about a time."""
+
+
+def choose_partitions(topics: Mapping[str, TopicDescription], numbers: Sequence[int] | None) -> list[TopicPartition]:
+    """All partitions of the topics, or those with these numbers. Raises NotFound."""
+    chosen = []
+    for name, topic in topics.items():
+        there = {each.partition for each in topic.partitions}
+        for number in sorted(there) if numbers is None else numbers:
+            if number not in there:
+                raise NotFound(f"topic '{name}' has no partition {number}: it has 0 to {len(there) - 1}")
+            chosen.append(TopicPartition(name, number))
+    return chosen
+
+
+def start_of(position: Position, bounds: Bounds) -> int:
+    """An offset outside of what the partition has becomes the nearer of its two ends."""
+    match position:
+        case Start():
+            wanted = bounds.earliest
+        case End():
+            wanted = bounds.latest
+        case AtOffset(offset):
+            wanted = offset
+        case Last(count):
+            wanted = bounds.latest - count
+        case AtTime():
+            wanted = bounds.at_time if bounds.at_time != NO_OFFSET else bounds.latest
+        case _:
+            assert_never(position)
+    return min(max(wanted, bounds.earliest), bounds.latest)
+
+
+def find_starts(client: Client, partitions: Sequence[TopicPartition], position: Position) -> Offsets:
+    latest = _offsets(client, partitions, LATEST)
+    earliest = _offsets(client, partitions, EARLIEST) if not isinstance(position, End) else latest
+    timed = _offsets(client, partitions, position.timestamp_ms) if isinstance(position, AtTime) else {}
+    return {
+        where: start_of(position, Bounds(earliest[where], latest[where], timed.get(where, NO_OFFSET)))
+        for where in partitions
+    }
+
+
+def find_ends(
+    client: Client, partitions: Sequence[TopicPartition], until: End | AtTime, *, read_committed: bool
+) -> Offsets:
+    """For each partition the offset behind the last record to read."""
+    isolation_level = READ_COMMITTED if read_committed else 0
+    latest = _offsets(client, partitions, LATEST, isolation_level)
+    if isinstance(until, End):
+        return latest
+    timed = _offsets(client, partitions, until.timestamp_ms, isolation_level)
+    return {
+        where: latest[where] if timed[where] == NO_OFFSET else min(timed[where], latest[where]) for where in partitions
+    }
+
+
+def _offsets(client: Client, partitions: Sequence[TopicPartition], timestamp: int, isolation_level: int = 0) -> Offsets:
+    found = list_offsets(client, dict.fromkeys(partitions, timestamp), isolation_level=isolation_level)
+    return {where: listed.offset for where, listed in found.items()}

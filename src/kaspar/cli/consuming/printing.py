@@ -1,0 +1,72 @@
+"""Prints the records that were asked for, and keeps what the end of the command has to report."""
+
+import select
+import sys
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final
+
+from kaspar.cli.consuming.outputs import Show
+from kaspar.cli.consuming.where import Where
+from kaspar.cli.failures import FAILED
+from kaspar.cli.records.record import RawRecord, ReadRecord
+from kaspar.cli.records.types import CannotRead, RecordType
+
+_MAX_UNREADABLE_SHOWN: Final = 10
+
+
+@dataclass(slots=True)
+class Printer:
+    show: Show
+    where: Where | None = None
+    limit: int | None = None
+    """How many records are printed at most."""
+    key_type: RecordType = RecordType.AUTO
+    value_type: RecordType = RecordType.AUTO
+    out: BinaryIO = field(default_factory=lambda: sys.stdout.buffer)
+    printed: int = 0
+    unreadable: int = 0
+    _reader: "select.poll | None" = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.limit is not None and self.printed >= self.limit
+
+    def print(self, raw: RawRecord) -> None:
+        """Nothing if the record does not match. One that is not of the type is reported at once."""
+        record = ReadRecord(raw, self.key_type, self.value_type)
+        try:
+            if self.where is not None and not self.where.matches(record):
+                return
+            text = self.show(record)
+        except CannotRead as problem:
+            self.unreadable += 1
+            if self.unreadable <= _MAX_UNREADABLE_SHOWN:
+                print(f"kaspar: {raw}: {problem}", file=sys.stderr)
+            return
+        if text:
+            self.out.write(text)
+            self.printed += 1
+
+    def flush(self) -> None:
+        self.out.flush()
+
+    def check_reader(self) -> None:
+        """Raise BrokenPipeError if nobody reads the output any more, which a write would find out only with the next
+        record."""
+        if self._reader is None:
+            self._reader = select.poll()
+            self._reader.register(self.out.fileno(), 0)
+        if any(event & (select.POLLERR | select.POLLNVAL) for _, event in self._reader.poll(0)):
+            raise BrokenPipeError
+
+    def report(self) -> int:
+        """Say on standard error what was left out, and why. Returns the exit code."""
+        if self.where is not None and self.where.failures:
+            print(
+                f"kaspar: --where did not fit {self.where.failures} records, which were left out; the first was "
+                f"{self.where.first_failure}",
+                file=sys.stderr,
+            )
+        if self.unreadable > _MAX_UNREADABLE_SHOWN:
+            print(f"kaspar: {self.unreadable} records could not be read as asked for", file=sys.stderr)
+        return FAILED if self.unreadable else 0

@@ -1,0 +1,149 @@
+"""Reads records with librdkafka and hands them to the printer: partitions by themselves, or as a member of a group.
+
+Whatever ends the command (the last record, Ctrl-C, a closed pipe), the consumer is closed, so a member leaves its group
+at once and commits what was printed: never a record that was read, but not written out.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kaspar.base.ids import TopicPartition
+from kaspar.cli.consuming.printing import Printer
+from kaspar.cli.consuming.remaining import Remaining
+from kaspar.cli.failures import CommandFailed
+from kaspar.cli.records.record import RawRecord
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+_POLL_S: Final = 0.2
+"""How long a poll waits: Ctrl-C is noticed behind it."""
+_BATCH: Final = 500
+
+
+def read_partitions(
+    settings: Mapping[str, Any], starts: Mapping[TopicPartition, int], remaining: Remaining | None, printer: Printer
+) -> None:
+    """Read these partitions from these offsets; without `remaining` until the limit or Ctrl-C."""
+    if remaining is not None:
+        remaining.assign(starts)
+        if remaining.is_done:
+            return
+    import confluent_kafka
+
+    consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
+    try:
+        consumer.assign(
+            [confluent_kafka.TopicPartition(topic, partition, start) for (topic, partition), start in starts.items()]
+        )
+        _Reading(consumer, remaining, printer, commits=False).run()
+    finally:
+        consumer.close()
+
+
+def read_as_member(
+    settings: Mapping[str, Any], subscription: Sequence[str], remaining: Remaining | None, printer: Printer
+) -> None:
+    """Read what the group assigns to this member, from where the group is. Commits what was printed."""
+    import confluent_kafka
+
+    def assigned(_: object, partitions: Sequence[confluent_kafka.TopicPartition]) -> None:
+        if remaining is not None:
+            remaining.assign({TopicPartition(each.topic, each.partition): None for each in partitions})
+
+    def revoked(_: object, partitions: Sequence[confluent_kafka.TopicPartition]) -> None:
+        if remaining is not None:
+            remaining.revoke([TopicPartition(each.topic, each.partition) for each in partitions])
+
+    consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": True, "enable.auto.offset.store": False})
+    try:
+        consumer.subscribe(list(subscription), on_assign=assigned, on_revoke=revoked)
+        _Reading(consumer, remaining, printer, commits=True).run()
+    finally:
+        consumer.close()
+
+
+class _Reading:
+    def __init__(self, consumer: "Consumer", remaining: Remaining | None, printer: Printer, *, commits: bool) -> None:
+        self._consumer = consumer
+        self._remaining = remaining
+        self._printer = printer
+        self._commits = commits
+
+    def run(self) -> None:
+        while not self._printer.is_done and not (self._remaining is not None and self._remaining.is_done):
+            first = self._consumer.poll(_POLL_S)
+            if first is None:
+                self._printer.check_reader()
+                continue
+            self._print([first, *self._consumer.consume(_BATCH, 0)])
+
+    def _print(self, messages: "Sequence[Message]") -> None:
+        last: dict[TopicPartition, Message] = {}
+        for message in messages:
+            if self._printer.is_done:
+                break
+            if self._is_record(message):
+                where = TopicPartition(message.topic() or "", message.partition() or 0)
+                self._print_one(where, message)
+                last[where] = message
+        self._printer.flush()
+        if self._commits:
+            self._store(last)
+
+    def _print_one(self, where: TopicPartition, message: "Message") -> None:
+        record = raw_record(message)
+        if self._remaining is None:
+            self._printer.print(record)
+            return
+        self._remaining.read(where, record.offset)
+        if not self._remaining.is_behind_end(where, record.offset):
+            self._printer.print(record)
+
+    def _store(self, last: "Mapping[TopicPartition, Message]") -> None:
+        from confluent_kafka import KafkaException
+
+        for message in last.values():
+            try:
+                self._consumer.store_offsets(message)
+            except KafkaException as problem:  # the partition was taken away meanwhile: another member reads it
+                if problem.args[0].name() != "_STATE":
+                    raise CommandFailed(f"the offset cannot be committed: {problem.args[0].str()}") from None
+
+    def _is_record(self, message: "Message") -> bool:
+        """Raises CommandFailed for errors that do not pass by themselves."""
+        error = message.error()
+        if error is None:
+            return True
+        from confluent_kafka import KafkaError
+
+        if error.code() == KafkaError._PARTITION_EOF:
+            if self._remaining is not None:
+                self._remaining.reached_end(TopicPartition(message.topic() or "", message.partition() or 0))
+            return False
+        if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+            return False
+        raise CommandFailed(error.str())
+
+
+def raw_record(message: "Message") -> RawRecord:
+    from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
+    kind, timestamp_ms = message.timestamp()
+    headers = message.headers() or ()
+    assert not isinstance(headers, dict)  # a form for producers only
+    return RawRecord(
+        message.topic() or "",
+        message.partition() or 0,
+        message.offset() or 0,
+        timestamp_ms,
+        _bytes(message.key()),
+        _bytes(message.value()),
+        tuple((name, _bytes(value)) for name, value in headers),
+        message.leader_epoch(),
+        kind == TIMESTAMP_LOG_APPEND_TIME,
+    )
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,44 @@
+"""Positions in partitions as people name them: start, end, an offset, or a time such as '10 minutes ago'."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kaspar.cli.failures import WrongUsage
+
+if TYPE_CHECKING:
+    from kaspar.base.ids import TopicPartition
+    from kaspar.client.admin.session import Admin
+
+
+def offsets_at(admin: "Admin", partitions: "Sequence[TopicPartition]", position: str) -> "dict[TopicPartition, int]":
+    """The offset of the position in each partition; an offset may be outside of what the partition has."""
+    from kaspar.cli.records.times import MIN_EPOCH_MS
+    from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+
+    match position:
+        case "start":
+            return _listed(admin, partitions, EARLIEST_TIMESTAMP)
+        case "end":
+            return _listed(admin, partitions, LATEST_TIMESTAMP)
+    if position.isdecimal() and int(position) < MIN_EPOCH_MS:
+        return dict.fromkeys(partitions, int(position))
+    found = _listed(admin, partitions, _time(position))
+    ends = _listed(admin, [where for where, offset in found.items() if offset < 0], LATEST_TIMESTAMP)
+    return found | ends
+
+
+def _listed(admin: "Admin", partitions: "Sequence[TopicPartition]", timestamp: int) -> "dict[TopicPartition, int]":
+    from kaspar.client.offsets import list_offsets
+
+    found = list_offsets(admin.client, dict.fromkeys(partitions, timestamp))
+    return {where: listed.offset for where, listed in found.items()}
+
+
+def _time(position: str) -> int:
+    from kaspar.cli.records.times import parse_time
+
+    try:
+        return parse_time(position, datetime.now().astimezone())
+    except ValueError as problem:
+        raise WrongUsage(f"{problem}; or start, end, or an offset") from None

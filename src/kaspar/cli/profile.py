@@ -1,0 +1,149 @@
+"""`kaspar profile`: clusters by name, with their addresses and security settings."""
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from kaspar.base.errors import KasparError
+from kaspar.cli.asking import confirm, yes_option
+from kaspar.cli.command import Group
+from kaspar.cli.output import Column, Output
+from kaspar.cli.profiles import BOOTSTRAP_SERVERS, Profiles, default_folder, is_secret, read_properties_file
+from kaspar.cli.session import DEFAULT_SERVERS, output_options, pairs
+
+_EXAMPLES: Final = """\
+examples:
+  kaspar profile create local -b localhost:9092
+  kaspar profile create prod -b kafka1:9093,kafka2:9093 --config client.properties
+  kaspar profile use prod                         all commands talk to prod from now on
+  kaspar topic list --profile local               only this one to local
+  kaspar profile show prod
+
+A profile is a file of Java client properties in $XDG_CONFIG_HOME/kaspar/profiles (~/.config), readable only by you.
+"""
+_MASKED: Final = "********"
+
+
+@click.group("profile", cls=Group, epilog=_EXAMPLES)
+def command() -> None:
+    """Keep the addresses and security settings of clusters under names."""
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in _profiles().names() if name.startswith(incomplete)]
+
+
+_NAME: Final = click.argument("name", shell_complete=_complete)
+
+
+def _profiles() -> Profiles:
+    return Profiles(default_folder())
+
+
+@command.command("create", epilog=_EXAMPLES)
+@_NAME
+@click.option("-b", "--bootstrap-server", "servers", metavar="HOST:PORT", help="Brokers of the cluster.")
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take the settings of this file of Java client properties.",
+)
+@click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", help="A client property; may be repeated.")
+@click.option("--replace", is_flag=True, help="Replace a profile of this name.")
+def create(name: str, servers: str | None, config_file: Path | None, settings: Sequence[str], replace: bool) -> None:
+    """Create a profile. The first one is used at once."""
+    profiles = _profiles()
+    if profiles.file(name).exists() and not replace:
+        raise KasparError(f"there is a profile {name} already: 'kaspar profile edit {name}' changes it (or --replace)")
+    properties = {BOOTSTRAP_SERVERS: DEFAULT_SERVERS}
+    if config_file is not None:
+        properties |= read_properties_file(config_file)
+    properties |= pairs(settings, "-X")
+    if servers is not None:
+        properties[BOOTSTRAP_SERVERS] = servers
+    is_first = not profiles.names()
+    file = profiles.write(name, properties)
+    if is_first:
+        profiles.use(name)
+    print(f"Created the profile {name} ({file})" + (", which is used from now on." if is_first else "."))
+
+
+@command.command("list", epilog="Example: kaspar profile list --json")
+@output_options
+def list_profiles(output: Output) -> None:
+    """List the profiles, and which one is used."""
+    profiles = _profiles()
+    current = profiles.current()
+    rows = [
+        {"name": name, "current": name == current, "bootstrap_servers": profiles.read(name).get(BOOTSTRAP_SERVERS)}
+        for name in profiles.names()
+    ]
+    columns = [
+        Column("name", "NAME"),
+        Column("current", "CURRENT", lambda is_current: "*" if is_current else ""),
+        Column("bootstrap_servers", "BOOTSTRAP SERVERS"),
+    ]
+    output.table(columns, rows, empty="There are no profiles: 'kaspar profile create NAME -b HOST:PORT' makes one.")
+
+
+@command.command("use", epilog="Example: kaspar profile use prod")
+@click.argument("name", required=False, shell_complete=_complete)
+@click.option("--none", "is_none", is_flag=True, help="Use no profile: localhost:9092.")
+def use(name: str | None, is_none: bool) -> None:
+    """Use this profile in all commands that name no other."""
+    if (name is None) is not is_none:
+        raise click.UsageError("name a profile, or give --none")
+    _profiles().use(name)
+    print(f"Commands use the profile {name} from now on." if name else "Commands use no profile from now on.")
+
+
+@command.command("show", epilog="Example: kaspar profile show prod --secrets")
+@click.argument("name", required=False, shell_complete=_complete)
+@click.option("--secrets", is_flag=True, help="Show passwords, too.")
+@output_options
+def show(output: Output, name: str | None, secrets: bool) -> None:
+    """Show the settings of a profile, by default of the one in use. Passwords are masked."""
+    profiles = _profiles()
+    chosen = name or profiles.current()
+    if chosen is None:
+        raise KasparError("no profile is in use: 'kaspar profile use NAME' chooses one")
+    properties = {
+        key: value if secrets or not is_secret(key) else _MASKED for key, value in profiles.read(chosen).items()
+    }
+    output.record(properties, lambda: output.fields(properties.items()))
+
+
+@command.command("delete", epilog="Example: kaspar profile delete old")
+@_NAME
+@yes_option
+def delete(name: str, yes: bool) -> None:
+    """Delete a profile."""
+    profiles = _profiles()
+    profiles.existing(name)
+    confirm(f"Delete the profile {name}?", yes=yes)
+    profiles.delete(name)
+    print(f"Deleted the profile {name}.")
+
+
+@command.command("edit", epilog="Example: EDITOR=nano kaspar profile edit prod")
+@_NAME
+def edit(name: str) -> None:
+    """Open a profile in $VISUAL, $EDITOR or vi."""
+    profiles = _profiles()
+    file = profiles.existing(name)
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        ended = subprocess.run([*shlex.split(editor), str(file)], check=False)
+    except FileNotFoundError:
+        raise KasparError(f"there is no program {editor}: set EDITOR to your editor") from None
+    if ended.returncode != 0:
+        raise KasparError(f"{editor} ended with exit code {ended.returncode}")
+    file.chmod(0o600)  # some editors write a new file
+    profiles.read(name)

@@ -1,0 +1,58 @@
+"""The settings of the clients that handle records one by one (librdkafka), of a session's Java client properties."""
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kaspar.base.errors import KasparError
+from kaspar.cli.session import Session
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+    from kaspar.tools.librdkafka import Translated
+
+
+def settings_of_consumer(session: Session, properties: Mapping[str, str]) -> dict[str, Any]:
+    """`properties` win over those of the session. What has no effect is said on standard error."""
+    from kaspar.tools.librdkafka import consumer_settings
+
+    return _settings(session, consumer_settings(_merged(session, properties)))
+
+
+def settings_of_producer(session: Session, properties: Mapping[str, str]) -> dict[str, Any]:
+    from kaspar.tools.librdkafka import producer_settings
+
+    return _settings(session, producer_settings(_merged(session, properties)))
+
+
+def require_client() -> None:
+    """Raises KasparError with a sentence if confluent-kafka is not installed."""
+    try:
+        import confluent_kafka  # noqa: F401
+    except ImportError:
+        raise KasparError("this command needs confluent-kafka: pip install 'kaspar[tools]'") from None
+
+
+def _merged(session: Session, properties: Mapping[str, str]) -> dict[str, str]:
+    return {"client.id": "kaspar", **session.properties, **properties}
+
+
+def _settings(session: Session, translated: "Translated") -> dict[str, Any]:
+    for sentence in translated.warnings:
+        print(f"kaspar: {sentence}", file=sys.stderr)
+    # librdkafka's own lines on standard error are for programmers; what users need to know comes as errors.
+    return {**translated.settings, "log_level": 0, "error_cb": _Unreachable(session.servers)}
+
+
+class _Unreachable:
+    """Says once that no broker answers, since the client goes on trying and the command then seems to hang."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._said = False
+
+    def __call__(self, error: "KafkaError") -> None:
+        if error.name() == "_ALL_BROKERS_DOWN" and not self._said:
+            self._said = True
+            print(f"kaspar: no broker answers at {self._servers} now; trying again", file=sys.stderr, flush=True)

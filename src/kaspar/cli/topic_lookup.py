@@ -1,0 +1,52 @@
+"""Topics and partitions that a command line names, looked up in the cluster."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.cli.failures import NotFound, WrongUsage
+
+if TYPE_CHECKING:
+    from kaspar.base.ids import TopicPartition
+    from kaspar.client.admin.session import Admin
+    from kaspar.client.admin.topics import TopicDescription
+
+
+def existing_topics(admin: "Admin", names: Iterable[str]) -> "list[TopicDescription]":
+    """In the given order. Raises NotFound for the first that does not exist."""
+    from kaspar.client.admin.topics import describe_topics
+
+    wanted = list(dict.fromkeys(names))
+    found = describe_topics(admin, wanted)
+    topics = []
+    for name in wanted:
+        topic = found[name]
+        if isinstance(topic, Refused):
+            raise _missing(name, topic)
+        topics.append(topic)
+    return topics
+
+
+def _missing(name: str, refused: Refused) -> KasparError:
+    if refused.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return NotFound(f"there is no topic {name}: 'kaspar topic list' shows those that exist")
+    return refused
+
+
+def partition_numbers(text: str | None) -> list[int] | None:
+    """The value of --partitions; None stands for all."""
+    if text is None:
+        return None
+    try:
+        return sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise WrongUsage(f"--partitions {text} is not a list of numbers, such as 0,1") from None
+
+
+def partitions_of(topic: "TopicDescription", only: Sequence[int] | None = None) -> "list[TopicPartition]":
+    from kaspar.base.ids import TopicPartition
+
+    there = [each.partition for each in topic.partitions]
+    if missing := sorted(set(only or ()) - set(there)):
+        raise NotFound(f"{topic.name} has partitions {there[0]} to {there[-1]}, not {', '.join(map(str, missing))}")
+    return [TopicPartition(topic.name, number) for number in (there if only is None else only)]

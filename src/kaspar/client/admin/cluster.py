@@ -1,0 +1,60 @@
+"""The cluster as a whole: its id, the nodes that are registered, and unregistering a broker (KIP-700, KIP-919)."""
+
+from dataclasses import dataclass
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refuse
+from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kaspar.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    is_fenced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    cluster_id: str
+    controller_id: int
+    """-1 if there is none."""
+    nodes: tuple[ClusterNode, ...]
+    """In the order of their ids."""
+
+
+def describe_whole_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> ClusterDescription:
+    """With its brokers; for a session with controllers, with its controllers."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False,
+        endpoint_type=CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS,
+        include_fenced_brokers=include_fenced_brokers,
+    )
+    response = admin.ask_any("listNodes", request, DescribeClusterResponse)
+    refuse(response.error_code, response.error_message)
+    nodes = (ClusterNode(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in response.brokers)
+    return ClusterDescription(
+        response.cluster_id, response.controller_id, tuple(sorted(nodes, key=lambda each: each.node_id))
+    )
+
+
+def unregister_broker(admin: Admin, broker_id: int) -> None:
+    """Forget a broker that is gone for good. Raises Refused, or UnsupportedByPeer."""
+    response = admin.ask_controller(
+        "unregisterBroker", UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse
+    )
+    refuse(response.error_code, response.error_message)
+
+
+def broker_ids(admin: Admin, request_name: str) -> list[int]:
+    """The brokers that are up, for a request that each of them gets. Raises Refused."""
+    try:
+        response = admin.retry(
+            "findAllBrokers", lambda: admin.client.refresh_metadata([]), lambda response: ErrorCode.NONE
+        )
+    except Refused as refused:
+        raise Refused(refused.code, f"Failed to find brokers to send {request_name}") from refused
+    return sorted(each.node_id for each in response.brokers)

@@ -1,0 +1,47 @@
+"""Adding partitions to topics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kaspar.base.errors import ErrorCode, Refused
+from kaspar.client.admin.session import Admin, refusal
+from kaspar.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    total: int
+    """How many partitions the topic is to have."""
+    assignments: Sequence[Sequence[int]] | None = None
+    """The replicas of each new partition; None leaves them to the controller."""
+
+
+def create_partitions(admin: Admin, topics: Mapping[str, NewPartitions]) -> dict[str, Refused | None]:
+    """Why each topic did not get its partitions, or None."""
+    if not topics:
+        return {}
+    request = CreatePartitionsRequest(
+        topics=tuple(_to_wire(name, new) for name, new in topics.items()),
+        timeout_ms=admin.timeout_ms,
+        validate_only=False,
+    )
+    response = admin.ask_controller("createPartitions", request, CreatePartitionsResponse, code_of=_not_controller)
+    return {each.name: refusal(each.error_code, each.error_message) for each in response.results}
+
+
+def _to_wire(name: str, new: NewPartitions) -> CreatePartitionsTopic:
+    assignments = None
+    if new.assignments is not None:
+        assignments = tuple(CreatePartitionsAssignment(broker_ids=tuple(replicas)) for replicas in new.assignments)
+    return CreatePartitionsTopic(name=name, count=new.total, assignments=assignments)
+
+
+def _not_controller(response: CreatePartitionsResponse) -> int:
+    """A broker that is not the controller refuses every topic."""
+    codes = {each.error_code for each in response.results}
+    return ErrorCode.NOT_CONTROLLER if codes == {int(ErrorCode.NOT_CONTROLLER)} else ErrorCode.NONE

@@ -1,0 +1,21 @@
+"""What a connection's client says of itself (KIP-511), and who wants to know when it is gone."""
+
+from collections.abc import Callable
+from typing import Final
+
+UNKNOWN_SOFTWARE: Final = "unknown"
+"""Kafka's ClientInformation.UNKNOWN_NAME_OR_VERSION."""
+
+
+class ConnectedClient:
+    __slots__ = ("on_disconnect", "software_name", "software_version")
+
+    def __init__(self) -> None:
+        self.software_name = UNKNOWN_SOFTWARE
+        self.software_version = UNKNOWN_SOFTWARE
+        self.on_disconnect: Callable[[], None] | None = None
+
+    def disconnected(self) -> None:
+        on_disconnect, self.on_disconnect = self.on_disconnect, None
+        if on_disconnect is not None:
+            on_disconnect()

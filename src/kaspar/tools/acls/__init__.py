@@ -1,0 +1,1 @@
+"""kafka-acls: lists, adds and removes ACLs."""

@@ -1,0 +1,47 @@
+"""The CSV files of --export and --from-file: TOPIC,PARTITION,OFFSET, and with several groups GROUP before that."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+
+from kaspar.base.ids import TopicPartition
+from kaspar.tools.command_line import CommandFailed
+
+Plan = dict[str, dict[TopicPartition, int]]
+"""By group, the offset of each partition."""
+
+
+def parse_plan(text: str, groups: Sequence[str]) -> Plan:
+    """For one group, lines may do without its name. A line that cannot be read is left out, as Kafka's command does it:
+    a group that then has no line is reported by the caller."""
+    if not text.strip():
+        raise CommandFailed("The reset plan is empty")
+    rows = [row for row in csv.reader(io.StringIO(text)) if row]
+    plan: Plan = {}
+    without_group = len(groups) == 1 and _offset_of(rows[0]) is not None
+    for row in rows:
+        group_id, *fields = [groups[0], *row] if without_group else row
+        found = _offset_of(fields)
+        if found is not None:
+            where, offset = found
+            plan.setdefault(group_id, {})[where] = offset
+    return plan
+
+
+def _offset_of(fields: Sequence[str]) -> tuple[TopicPartition, int] | None:
+    if len(fields) != 3:
+        return None
+    topic, partition, offset = fields
+    try:
+        return TopicPartition(topic, int(partition)), int(offset)
+    except ValueError:
+        return None
+
+
+def format_plan(offsets: Mapping[str, Mapping[TopicPartition, int]], *, with_group: bool) -> str:
+    output = io.StringIO()
+    writer = csv.writer(output, lineterminator="\n")
+    for group_id, of_group in offsets.items():
+        for where, offset in of_group.items():
+            writer.writerow([*([group_id] if with_group else []), where.topic, where.partition, offset])
+    return output.getvalue()

@@ -1,0 +1,12 @@
+"""Principals in the options of commands: a type and a name, such as User:alice."""
+
+from kaspar.client.admin.tokens import Principal
+from kaspar.tools.command_line import CommandFailed
+
+
+def parse_principal(text: str) -> Principal:
+    """Raises CommandFailed."""
+    kind, colon, name = text.strip().partition(":")
+    if not colon:
+        raise CommandFailed(f"expected a string in format principalType:principalName but got {text.strip()}")
+    return Principal(kind, name)

@@ -1,0 +1,1 @@
+"""kafka-topics: creates, lists, describes, alters and deletes topics."""
