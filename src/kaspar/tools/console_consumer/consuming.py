@@ -1,5 +1,6 @@
 """Reads topics as a consumer does, and prints records in batches: standard output gets one write for many records."""
 
+import contextlib
 import os
 import re
 import sys
@@ -21,8 +22,10 @@ _POLL_S: Final = 0.1
 """How long a signal may wait."""
 _NO_MATCH_REFRESH_S: Final = 1.0
 _METADATA_TIMEOUT_S: Final = 5.0
+_LEADER_TIMEOUT_S: Final = 0.5
 _INTERNAL_TOPICS: Final = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _ERRORS: Final = "org.apache.kafka.common.errors"
+_LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +103,20 @@ class Consuming:
     # --- what is read -------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
         source = self._source
         if source.topic is None:
             return  # _receive subscribes
+        if not _LEGAL_NAME.fullmatch(source.topic):  # librdkafka would wait for such a topic
+            raise ReadingEnded(f"{_ERRORS}.InvalidTopicException: Invalid topics: [{source.topic}]")
         if source.partition is None:
             self._consumer.subscribe([source.topic])
-        else:
-            self._consumer.assign([TopicPartition(source.topic, source.partition, source.offset)])
+            return
+        # librdkafka looks for an offset at once if it knows the leader, otherwise half a second later.
+        with contextlib.suppress(KafkaException):
+            self._consumer.list_topics(source.topic, timeout=self._wait_s(_LEADER_TIMEOUT_S))
+        self._consumer.assign([TopicPartition(source.topic, source.partition, source.offset)])
 
     def _receive(self, most: int) -> "list[Message]":
         """The first record that comes, and those that are there as well."""
@@ -117,14 +125,16 @@ class Consuming:
             if not self._subscribed:
                 time.sleep(_POLL_S)
                 return []
-        timeout_s = _POLL_S if self._limits.timeout_s is None else min(_POLL_S, self._limits.timeout_s)
-        first = self._consumer.poll(timeout_s)
+        first = self._consumer.poll(self._wait_s(_POLL_S))
         if first is None:
             if self._errors.failure is not None:
                 raise ReadingEnded(str(self._errors.failure))
             return []
         messages = [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
         return [message for message in messages if self._is_record(message)]
+
+    def _wait_s(self, at_most_s: float) -> float:
+        return at_most_s if self._limits.timeout_s is None else min(at_most_s, self._limits.timeout_s)
 
     def _is_record(self, message: "Message") -> bool:
         error = message.error()
@@ -155,7 +165,7 @@ class Consuming:
         if time.monotonic() < self._next_refresh:
             return
         try:
-            topics = self._consumer.list_topics(timeout=_METADATA_TIMEOUT_S).topics
+            topics = self._consumer.list_topics(timeout=self._wait_s(_METADATA_TIMEOUT_S)).topics
         except KafkaException:
             try:
                 self._errors.check()
