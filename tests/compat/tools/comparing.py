@@ -47,10 +47,10 @@ from tests.peers.observed import wait_until
 
 _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsimple)\.[\w.$]+: )*")
 _STACK = re.compile(
-    r"^(Error occurred: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
+    r"^(Error [\w ]+: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
 )
-_LOGGED = re.compile(  # what the console commands log is all they say about errors
-    r"^\[[\w-]+\] (ERROR|WARN) org\.apache\.kafka\.(?!tools\.consumer\.|clients\.producer\.internals\.ErrorLogging)"
+_LOGGED = re.compile(  # what the console consumer logs is all it says about errors
+    r"^\[[^\]]+\] (ERROR|WARN) org\.apache\.kafka\.(tools\.(?!consumer\.ConsoleConsumer)|clients\.admin\.)"
 )
 _OURS_ONLY = re.compile(r"^(WARN |Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)

@@ -130,7 +130,12 @@ def _template(text: str) -> Template:
     "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="So many records a second at most."
 )
 @click.option("--seed", type=int, metavar="N", help="Repeat what a template draws.")
-@click.option("-z", "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]))
+@click.option(
+    "-z",
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    help="How batches are compressed (default: none).",
+)
 @click.option("--acks", type=click.Choice(["all", "1", "0"]), help="Which replicas must have a record (default: all).")
 @click.option("--create", is_flag=True, help="Create the topic if it does not exist.")
 @click.option("-v", "--verbose", is_flag=True, help="Print where each record went: topic/partition@offset.")
