@@ -104,7 +104,8 @@ class _Once(argparse._StoreAction):
 
 def is_given(options: argparse.Namespace, name: str) -> bool:
     """Whether an option without a default is given. The name is without the dashes."""
-    return getattr(options, name.replace("-", "_").replace(".", "_")) not in (None, False, [])
+    value = getattr(options, name.replace("-", "_").replace(".", "_"))
+    return value is not None and value is not False and value != []  # 0 is given, though it equals False
 
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:

@@ -38,8 +38,19 @@ def credentials(place: Place, name: str, *, password: str = "secret") -> tuple[s
         new = NewScramCredential(user.name, "secret", ScramCredentialInfo(MECHANISM))
         assert alter_scram_credentials(admin, [new]) == {user.name: None}
     settle(place)
+    return _options(place, user)
+
+
+def token_credentials(place: Place, token_id: str, hmac: str) -> tuple[str | Path, ...]:
+    """The options with which a client connects with a delegation token."""
+    return _options(place, User(token_id, hmac), tokenauth=True)
+
+
+def _options(place: Place, user: User, *, tokenauth: bool = False) -> tuple[str | Path, ...]:
     address = re.search(rf"{LISTENER}://([^,]+)", place.broker.overrides["listeners"])
     assert address is not None
-    folder = Path(place.broker.overrides["ssl.truststore.location"]).parent
-    lines = [f"{key}={value}" for key, value in java_settings(folder, user).items()]
-    return "--bootstrap-server", address[1], "--command-config", place.file("\n".join(lines), user.name)
+    settings = java_settings(Path(place.broker.overrides["ssl.truststore.location"]).parent, user)
+    if tokenauth:
+        settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace(";", ' tokenauth="true";')
+    text = "".join(f"{key}={value}\n" for key, value in settings.items())
+    return "--bootstrap-server", address[1], "--command-config", place.file(text, user.name)

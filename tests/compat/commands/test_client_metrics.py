@@ -81,6 +81,17 @@ def test_no_address(places: Places) -> None:
     same_at_all(places[:2], lambda place: place.run(CLIENT_METRICS, "--list"))
 
 
+def test_no_broker(places: Places) -> None:
+    """Kafka's command also logs the error."""
+
+    def scenario(place: Place) -> None:
+        soon = place.file("default.api.timeout.ms=300\nrequest.timeout.ms=300\n")
+        done = place.run_unseen(CLIENT_METRICS, *NOWHERE, "--command-config", soon, "--list")
+        place.see([done.code, done.output])
+
+    same_at_all(places[:2], scenario)
+
+
 def test_no_permission(places: Places) -> None:
     """Any user may see subscriptions here, but nobody who is not a super user may change the cluster's settings."""
 
