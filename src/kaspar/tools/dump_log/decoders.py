@@ -110,7 +110,7 @@ def _with_consumer_protocol(key: bytes, value: bytes | None) -> InternalRecord |
 
 
 def _show_consumer_protocol(member: JsonObject) -> None:
-    from kaspar.groups.consumer.protocol import read_assignment, read_subscription
+    from kaspar.protocol.consumer_protocol import read_assignment, read_subscription
 
     readers: dict[str, Callable[[bytes], Message]] = {"subscription": read_subscription, "assignment": read_assignment}
     for name, read in readers.items():
