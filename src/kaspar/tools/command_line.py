@@ -40,6 +40,7 @@ class KafkaOptions(argparse.ArgumentParser):
             epilog=f"Example: {example}",
             add_help=False,
             exit_on_error=False,
+            allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             usage="%(prog)s OPTIONS",
         )

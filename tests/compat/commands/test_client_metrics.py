@@ -70,6 +70,7 @@ def test_refused_settings(places: Places) -> None:
         ("--alter",),
         ("--alter", "--name", "a", "--generate-name"),
         ("--alter", "--name", "a", "--interval", "abc"),
+        ("--alter", "--name", "a", "--interval", "3000000000"),
     ],
     ids=" ".join,
 )

@@ -75,6 +75,7 @@ def test_refused_settings_of_topics(places: Places) -> None:
         configs(place, "--alter", "--topic", place.name_of("unknown"), "--add-config", "retention.ms=1")
         configs(place, "--describe", "--topic", place.name_of("unknown"))
         configs(place, "--describe", "--topic", "no topic")
+        configs(place, "--describe", "--topic", "")
 
     same_at_all(places, scenario)
 
@@ -251,6 +252,8 @@ def test_scram_credentials(places: Places) -> None:
         ("--describe", "--entity-type", "topics", "--entity-type", "topics"),
         ("--describe", "--entity-type", "topics", "--entity-default"),
         ("--describe", "--entity-type", "broker-loggers"),
+        ("--describe", "--broker-logger", ""),
+        ("--desc", "--topic", "t"),
         ("--describe", "--broker", "x"),
         ("--describe", "--ip", "no..host"),
         ("--describe", "--bootstrap-controller", "127.0.0.1:1", "--topic", "t"),

@@ -31,6 +31,7 @@ def test_options_are_parsed() -> None:
     ("words", "sentence"),
     [
         (["--zork"], "zork is not a recognized option"),
+        (["--fl"], "fl is not a recognized option"),
         (["--count", "many"], "Cannot parse argument 'many' of option count"),
         (["--count"], "Option count requires an argument"),
         (["--count", "1", "--count", "1"], "Found multiple arguments for option count, but you asked for only one"),
