@@ -124,13 +124,25 @@ def _names(admin: Admin, entity_type: str) -> list[str]:
 
         defaults = [DEFAULT_NAME] if entity_type == BROKERS else []
         return [str(each.broker_id) for each in describe_cluster(admin)] + defaults
+    return _groups(admin) if entity_type == GROUPS else _with_settings(admin, entity_type)
+
+
+def _with_settings(admin: Admin, entity_type: str) -> list[str]:
     from kaspar.client.admin.config_resources import list_config_resources
 
-    names = {each.name for each in list_config_resources(admin, [RESOURCE_TYPES[entity_type]])}
-    if entity_type == GROUPS:
-        from kaspar.client.admin.groups import list_groups
+    return sorted(each.name for each in list_config_resources(admin, [RESOURCE_TYPES[entity_type]]))
 
-        names |= {each.group_id for each in list_groups(admin)}
+
+def _groups(admin: Admin) -> list[str]:
+    """Those that exist, and others that have settings, if the user may see these."""
+    from kaspar.client.admin.groups import list_groups
+
+    names = {each.group_id for each in list_groups(admin)}
+    try:
+        names.update(_with_settings(admin, GROUPS))
+    except Refused as refused:
+        if refused.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
     return sorted(names)
 
 
