@@ -97,7 +97,7 @@ def _exists(admin: Admin, entity_type: str, name: str) -> bool:
         return True
     if entity_type == TOPICS:
         _refuse_invalid_name(admin, name)
-    return False
+    return entity_type == GROUPS and _groups_with_settings(admin) is None  # then it may have some
 
 
 def _refuse_invalid_name(admin: Admin, topic: str) -> None:
@@ -137,13 +137,17 @@ def _groups(admin: Admin) -> list[str]:
     """Those that exist, and others that have settings, if the user may see these."""
     from kaspar.client.admin.groups import list_groups
 
-    names = {each.group_id for each in list_groups(admin)}
+    return sorted({each.group_id for each in list_groups(admin)} | set(_groups_with_settings(admin) or ()))
+
+
+def _groups_with_settings(admin: Admin) -> list[str] | None:
+    """None if the user may not see them."""
     try:
-        names.update(_with_settings(admin, GROUPS))
+        return _with_settings(admin, GROUPS)
     except Refused as refused:
         if refused.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise
-    return sorted(names)
+        return None
 
 
 def alter_resource(admin: Admin, entity_type: str, name: str, added: Mapping[str, str], deleted: Sequence[str]) -> None:
