@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from kaspar.acls.principal import Principal
 from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.tokens import (
     DelegationToken,
-    Principal,
     create_token,
     describe_tokens,
     expire_token,

@@ -101,6 +101,16 @@ def test_settings_of_brokers(places: Places) -> None:
     same_at_all(places, scenario)
 
 
+def test_all_settings_of_brokers(places: Places) -> None:
+    """Of our broker: Apache Kafka's has others."""
+
+    def scenario(place: Place) -> None:
+        configs(place, "--describe", "--broker", "1", "--all")
+        configs(place, "--describe", "--entity-type", "brokers", "--all")
+
+    same_at_all(places[:2], scenario)
+
+
 def test_levels_of_loggers(places: Places) -> None:
     """The loggers are those of the broker, so only `root` is known to both."""
 
