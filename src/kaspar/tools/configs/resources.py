@@ -39,6 +39,9 @@ _DYNAMIC: Final = {
     GROUPS: ConfigSource.DYNAMIC_GROUP_CONFIG,
 }
 
+_AT_ONCE: Final = 100
+"""How many entities one request describes: there may be many thousands of topics."""
+
 
 def describe_resources(admin: Admin, entity_type: str, name: str | None, *, describe_all: bool) -> None:
     """Print the settings of one entity, or of all of its type; without `describe_all` those that it was given.
@@ -51,8 +54,13 @@ def describe_resources(admin: Admin, entity_type: str, name: str | None, *, desc
     else:
         print(f"The {entity_type[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
         return
+    for start in range(0, len(names), _AT_ONCE):
+        _describe(admin, entity_type, names[start : start + _AT_ONCE], describe_all=describe_all)
+
+
+def _describe(admin: Admin, entity_type: str, names: Sequence[str], *, describe_all: bool) -> None:
     resources = [ConfigResource(RESOURCE_TYPES[entity_type], each) for each in names]
-    found = describe_configs(admin, resources, include_synonyms=True) if resources else {}
+    found = describe_configs(admin, resources, include_synonyms=True)
     for resource in resources:
         print(_title(entity_type, resource.name, describe_all=describe_all))
         entries = found[resource]
