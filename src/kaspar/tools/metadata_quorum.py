@@ -42,6 +42,7 @@ def command_options() -> Argparse4jOptions:
         "kafka-metadata-quorum",
         description="Describe the quorum of controllers that keeps the metadata, or change its members.",
         epilog="Example: kafka-metadata-quorum --bootstrap-server localhost:9092 describe --status",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     servers = options.add_mutually_exclusive_group(required=True)
     servers.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
