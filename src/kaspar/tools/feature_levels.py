@@ -129,7 +129,11 @@ def _named(feature: str, level: int) -> str:
 
 def add_local_commands(commands: "argparse._SubParsersAction[Argparse4jOptions]", *short: str) -> None:
     """`short` are short forms of their options, which kafka-storage has and kafka-features has not."""
-    mapping = commands.add_parser("version-mapping", help="show the levels of all features in a release")
+    mapping = commands.add_parser(
+        "version-mapping",
+        help="show the levels of all features in a release",
+        description="Show the levels that all features have in a release of Kafka.",
+    )
     mapping.add_argument(
         "--release-version",
         *short[:1],
@@ -137,7 +141,11 @@ def add_local_commands(commands: "argparse._SubParsersAction[Argparse4jOptions]"
         metavar="RELEASE",
         help=f"the release (default: {LATEST_PRODUCTION})",
     )
-    dependencies = commands.add_parser("feature-dependencies", help="show what a level needs of other features")
+    dependencies = commands.add_parser(
+        "feature-dependencies",
+        help="show what a level needs of other features",
+        description="Show which levels of other features a level of a feature needs.",
+    )
     dependencies.add_argument(
         "--feature",
         *short[1:],

@@ -47,11 +47,15 @@ def command_options() -> _Options:
     servers.add_argument("--bootstrap-controller", metavar="HOST:PORT", help="controllers to connect to")
     add_command_config(options)
     commands = options.add_subparsers(dest="command", required=True)
-    describe = commands.add_parser("describe", help="show the supported and the finalized levels")
+    describe = commands.add_parser(
+        "describe",
+        help="show the supported and the finalized levels",
+        description="Show the levels that a node supports, and those that are finalized for the cluster.",
+    )
     describe.add_argument("--node-id", type=to_integer, metavar="ID", help="the node to ask (default: any)")
-    upgrade = commands.add_parser("upgrade", help="raise levels")
-    downgrade = commands.add_parser("downgrade", help="lower levels")
-    disable = commands.add_parser("disable", help="lower levels to 0")
+    upgrade = commands.add_parser("upgrade", help="raise levels", description="Raise the levels of features.")
+    downgrade = commands.add_parser("downgrade", help="lower levels", description="Lower the levels of features.")
+    disable = commands.add_parser("disable", help="lower levels to 0", description="Lower features to level 0.")
     for command in (upgrade, downgrade):
         command.add_argument("--metadata", metavar="RELEASE", help="deprecated: the level of metadata.version")
         command.add_argument(
