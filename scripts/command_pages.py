@@ -11,6 +11,8 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from scripts.kaspar_pages import index_rows, kaspar_pages
+
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 _NOTE = "This page is written by `scripts/command_pages.py` from the command's own help.\n"
 
@@ -19,7 +21,7 @@ def command_pages() -> dict[str, str]:
     """The text of each page by its file name, the list of all commands included."""
     parsers = dict(_parsers())
     pages = {f"{name}.md": _page(name, parser) for name, parser in parsers.items()}
-    return {"index.md": _index(parsers), **pages}
+    return {"index.md": _index(parsers), **pages, **kaspar_pages()}
 
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -40,6 +42,13 @@ def _index(parsers: dict[str, argparse.ArgumentParser]) -> str:
     ]
     for name, parser in parsers.items():
         lines.append(f"| [{name}]({name}.md) | {_cell(_first_sentence(parser.description or ''))} |")
+    lines += [
+        "\n## kaspar\n",
+        "One command for newcomers and for scripts: [a tour](../../cli.md), [its options and exit codes](kaspar.md), "
+        "[a task and its call](../../tasks.md) with each tool.\n",
+        "| command | |\n|---|---|",
+        *index_rows(),
+    ]
     return "\n".join(lines) + "\n"
 
 
