@@ -1,5 +1,6 @@
 """The settings of the clients that handle records one by one (librdkafka), of a session's Java client properties."""
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -55,4 +56,5 @@ class _Unreachable:
     def __call__(self, error: "KafkaError") -> None:
         if error.name() == "_ALL_BROKERS_DOWN" and not self._said:
             self._said = True
-            print(f"kaspar: no broker answers at {self._servers} now; trying again", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # nothing may be raised inside a callback
+                print(f"kaspar: no broker answers at {self._servers} now; trying again", file=sys.stderr, flush=True)

@@ -194,4 +194,9 @@ def trim(session: Session, name: str, before: str, partitions: str | None, yes: 
     with session.admin() as admin:
         (topic,) = existing_topics(admin, [name])
         results = delete_records(admin, offsets_at(admin, partitions_of(topic, only), before))
-    return session.output.results([Done(str(where), "trimmed", refused) for where, refused in sorted(results.items())])
+    return session.output.results(
+        [
+            Done(str(where), "trimmed", result if isinstance(result, Refused) else None)
+            for where, result in sorted(results.items())
+        ]
+    )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.cli.failures import NotFound, WrongUsage
+from kaspar.cli.topic_names import is_pattern, matching, unknown_topic
 
 if TYPE_CHECKING:
     from kaspar.base.ids import TopicPartition
@@ -22,14 +23,23 @@ def existing_topics(admin: "Admin", names: Iterable[str]) -> "list[TopicDescript
     for name in wanted:
         topic = found[name]
         if isinstance(topic, Refused):
-            raise _missing(name, topic)
+            raise _missing(admin, name, topic)
         topics.append(topic)
     return topics
 
 
-def _missing(name: str, refused: Refused) -> KasparError:
-    if refused.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return NotFound(f"there is no topic {name}: 'kaspar topic list' shows those that exist")
+def matching_topics(admin: "Admin", words: Sequence[str]) -> "list[TopicDescription]":
+    """The topics that names and patterns stand for. Raises NotFound."""
+    from kaspar.client.admin.topics import list_topics
+
+    return existing_topics(admin, matching(words, list_topics(admin)) if any(map(is_pattern, words)) else words)
+
+
+def _missing(admin: "Admin", name: str, refused: Refused) -> KasparError:
+    from kaspar.client.admin.topics import list_topics
+
+    if refused.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+        return unknown_topic(name, list_topics(admin))
     return refused
 
 

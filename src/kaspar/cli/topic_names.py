@@ -3,14 +3,9 @@
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kaspar.base.errors import ErrorCode, Refused
 from kaspar.cli.failures import NotFound, WrongUsage
-
-if TYPE_CHECKING:
-    from kaspar.client.admin.session import Admin
-    from kaspar.client.admin.topics import TopicDescription
 
 _GLOB: Final = re.compile(r"[*?\[]")
 
@@ -61,18 +56,3 @@ def unknown_topic(name: str, existing: Sequence[str]) -> NotFound:
 def _either(names: Sequence[str]) -> str:
     quoted = [f"'{name}'" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-
-
-def find_topics(admin: "Admin", words: Sequence[str]) -> "dict[str, TopicDescription]":
-    """The topics that the words stand for. Creates none. Raises NotFound, or Refused for one that cannot be seen."""
-    from kaspar.client.admin.topics import describe_topics, list_topics
-
-    names = matching(words, list_topics(admin)) if any(map(is_pattern, words)) else list(dict.fromkeys(words))
-    described = {}
-    for name, topic in describe_topics(admin, names).items():
-        if isinstance(topic, Refused):
-            if topic.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-                raise unknown_topic(name, list_topics(admin))
-            raise topic
-        described[name] = topic
-    return {name: described[name] for name in names}

@@ -85,9 +85,25 @@ class _Help(argparse.Action):
 
 
 def to_integer(text: str) -> int:
-    """The type of an option with a number."""
+    """The type of an option with a number of 32 bits."""
+    return _to_number(text, "Integer", 32)
+
+
+def to_long(text: str) -> int:
+    return _to_number(text, "Long", 64)
+
+
+def to_short(text: str) -> int:
+    return _to_number(text, "Short", 16)
+
+
+def _to_number(text: str, kind: str, bits: int) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        sentence = f"could not convert '{text}' to Integer (For input string: \"{text}\")"
-        raise argparse.ArgumentTypeError(sentence) from None
+        reason = f'For input string: "{text}"'
+    else:
+        if -(1 << bits - 1) <= number < 1 << bits - 1:
+            return number
+        reason = f'Value out of range. Value:"{text}" Radix:10' if kind == "Short" else f'For input string: "{text}"'
+    raise argparse.ArgumentTypeError(f"could not convert '{text}' to {kind} ({reason})")

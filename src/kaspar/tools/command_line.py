@@ -32,7 +32,8 @@ class CommandFailed(KasparError):
 class KafkaOptions(argparse.ArgumentParser):
     """Options that are missing are None, or False for flags: the commands check themselves what they need."""
 
-    def __init__(self, program: str, description: str, *, example: str) -> None:
+    def __init__(self, program: str, description: str, *, example: str, complaint: str = "") -> None:
+        """`complaint` stands before sentences about options that the command does not have."""
         super().__init__(
             prog=program,
             description=description,
@@ -44,6 +45,7 @@ class KafkaOptions(argparse.ArgumentParser):
         )
         self.register("action", None, _Once)
         self.given: set[str] = set()
+        self._complaint = complaint
         self.add_argument("--help", action="store_true", help="print usage information")
         self.add_argument("--version", action="store_true", help="print the version")
 
@@ -56,11 +58,11 @@ class KafkaOptions(argparse.ArgumentParser):
         except argparse.ArgumentError as problem:
             name = (problem.argument_name or "").lstrip("-")
             if problem.message.startswith("expected"):
-                self.fail(f"Option {name} requires an argument")
-            self.fail(f"{problem.message} of option {name}")
+                self.fail(f"{self._complaint}Option {name} requires an argument")
+            self.fail(f"{self._complaint}{problem.message} of option {name}")
         for word in unknown:
             if word.startswith("-"):
-                self.fail(f"{word.lstrip('-')} is not a recognized option")
+                self.fail(f"{self._complaint}{word.lstrip('-')} is not a recognized option")
         if options.help or not words:
             self.print_help(sys.stderr)
             sys.exit(FAILED)

@@ -38,9 +38,9 @@ def field(fields: Mapping[str, Any], name: str) -> Any:
         raise CommandFailed(f"No such field exists: `{name}`") from None
 
 
-def as_integer(value: Any) -> int:
+def as_integer(value: Any, java_type: str = "Integer") -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise CommandFailed(f"Expected `Integer` value, received {_shown(value)}")
+        raise CommandFailed(f"Expected `{java_type}` value, received {_shown(value)}")
     return value
 
 

@@ -42,35 +42,21 @@ _IRREGULAR: Final = {
     ErrorCode.INVALID_REGULAR_EXPRESSION: "InvalidRegularExpression",
 }
 
-DEFAULT_MESSAGES: Final = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "Replica assignment is invalid.",
-    ErrorCode.NOT_CONTROLLER: "This is not the correct controller for this cluster.",
-    ErrorCode.KAFKA_STORAGE_ERROR: "Disk error when trying to access log file on the disk.",
-    ErrorCode.LOG_DIR_NOT_FOUND: "The user-specified log directory is not found in the broker config.",
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
-    ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
-    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "No partition reassignment is in progress.",
-}
-
 
 def exception_text(refused: Refused) -> str:
     """As an exception of Kafka prints itself."""
-    package = _OTHER_PACKAGES.get(refused.code, _PACKAGE)
-    return f"{package}.{_exception_name(refused.code)}: {message_of(refused)}"
+    return f"{exception_name(refused.code)}: {message_of(refused)}"
 
 
 def message_of(refused: Refused) -> str:
     if refused.message == refused.code.name:  # the response had none
-        return DEFAULT_MESSAGES.get(refused.code, refused.message)
+        from kaspar.tools.error_messages import DEFAULT_MESSAGES  # a long table, for few commands that fail
+
+        return DEFAULT_MESSAGES[refused.code]
     return refused.message
 
 
-def _exception_name(code: ErrorCode) -> str:
+def exception_name(code: ErrorCode) -> str:
+    """With its package."""
     regular = "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
-    return _IRREGULAR.get(code, regular)
+    return f"{_OTHER_PACKAGES.get(code, _PACKAGE)}.{_IRREGULAR.get(code, regular)}"

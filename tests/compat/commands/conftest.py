@@ -1,4 +1,6 @@
-"""One broker of each kind for all tests of this folder, and the places of each test."""
+"""One broker of each kind for all tests of this folder, and the places of each test.
+
+On PLAINTEXT everybody is a super user. A scenario that is about users has their `credentials` (secured.py)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Final
 import pytest
 
 from tests.compat.commands.places import Place, Places
+from tests.compat.commands.secured import add_secured_listener
 from tests.peers.kafka import ApacheKafka, kafka_jars
 from tests.peers.kafka_tools import KafkaTools
 from tests.peers.kaspar import KasparProcess
@@ -25,14 +28,18 @@ SETTINGS: Final = {
 
 @pytest.fixture(scope="session")
 def kaspar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KasparProcess]:
-    with KasparProcess(tmp_path_factory.mktemp("kaspar"), overrides=SETTINGS) as running:
+    broker = KasparProcess(tmp_path_factory.mktemp("kaspar"), overrides=SETTINGS)
+    add_secured_listener(broker)
+    with broker as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
     unless_missing(kafka_jars)
-    with ApacheKafka(tmp_path_factory.mktemp("kafka"), overrides=SETTINGS) as running:
+    broker = ApacheKafka(tmp_path_factory.mktemp("kafka"), overrides=SETTINGS)
+    add_secured_listener(broker)
+    with broker as running:
         yield running
 
 

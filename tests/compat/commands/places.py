@@ -106,7 +106,7 @@ class Place:
 Places = tuple[Place, ...]
 
 
-def same_at_all(places: Sequence[Place], scenario: Callable[[Place], None]) -> None:
+def same_at_all(places: Sequence[Place], scenario: Callable[[Place], object]) -> None:
     for place in places:
         scenario(place)
     expected, *others = places

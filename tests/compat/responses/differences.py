@@ -169,6 +169,13 @@ _NOT_THE_SERVERS_FAULT = "The request is at fault, not the server."
 
 _BETTER_RESPONSES = [
     Known(
+        "A PushTelemetry request whose metrics inflate to more than `telemetry.max.bytes` gets TELEMETRY_TOO_LARGE; "
+        "Kafka checks their compressed size only.",
+        "A few bytes could take gigabytes of memory.",
+        ["push-telemetry-more-than-is-allowed-compressed"],
+        ["step 2: PushTelemetry / error_code"],
+    ),
+    Known(
         "A Produce request with null records gets INVALID_RECORD; Kafka sends no response.",
         "The client would wait for a response that never comes.",
         ["produce-null-records"],

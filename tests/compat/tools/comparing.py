@@ -47,9 +47,9 @@ from tests.peers.observed import wait_until
 
 _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsimple)\.[\w.$]+: )*")
 _STACK = re.compile(
-    r"^(Error occurred: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
+    r"^(Error [\w ]+: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
 )
-_LOGGED = re.compile(r"^\[[\w-]+\] (ERROR|WARN) org\.apache\.kafka\.")
+_LOGGED = re.compile(r"^\[[^\]]+\] (ERROR|WARN) org\.apache\.kafka\.(tools|clients\.admin)\.")
 _OURS_ONLY = re.compile(r"^(Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)
 _ERROR = re.compile(r"^ERROR: ((java|com|org|joptsimple)\.[\w.$]+: )+")

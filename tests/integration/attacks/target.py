@@ -88,6 +88,7 @@ class Target(ObservedBroker):
             "kaspar.authorizer.log.file": str(self.audit_file),
             "kaspar.unauthenticated.max.connections": str(MAX_STRANGERS),
             "socket.listen.backlog.size": "2000",
+            "connections.max.idle.ms": "7200000",  # longer than the longest flood
             "connection.failed.authentication.delay.ms": "50",
             "sasl.server.max.receive.size": str(MAX_SASL_BYTES),
             "delegation.token.secret.key": "token-secret-key",

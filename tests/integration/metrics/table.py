@@ -6,6 +6,7 @@ from tests.integration.metrics import (
     connections,
     groups,
     quotas,
+    telemetry,
     traffic,
     transactions,
     upheavals,
@@ -158,6 +159,12 @@ MOVED_BY: dict[Scenario, tuple[str, ...]] = {
     ),
     Scenario(transactions.a_transaction_that_was_forgotten): (
         "kafka_server_replicamanager_partitionswithlatetransactionscount",
+    ),
+    Scenario(telemetry.pushes_good_and_bad): (
+        *(f"kafka_server_client_metrics_{name}_count" for name in ("instance", "unknown_subscription_request")),
+        *(f"kafka_server_client_metrics_{name}_count" for name in ("throttle", "plugin_export", "plugin_error")),
+        *(f"kafka_server_client_metrics_plugin_export_time_{name}" for name in ("avg", "max")),
+        "kaspar_client_telemetry_series",
     ),
     Scenario(connections.work, since_start=True): (
         *(f"kafka_network_socketserver_networkprocessoravgidle{end}" for end in ("percent", "_percent")),

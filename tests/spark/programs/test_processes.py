@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kaspar.client import Client
+from kaspar.client.offsets import commit_offsets, fetch_committed
 from tests.peers.kaspar import KasparProcess
 from tests.spark.chaos.processes import Program
 from tests.spark.programs.apps import TIMEOUT_SECONDS, counts
@@ -63,6 +65,7 @@ def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
         wanted += produce(topics, lines, rng, 200)
         if loses_folder:
             shutil.rmtree(tmp_path / f"app-{lines}")
+            _set_back(broker, f"app-{lines}", lines)
     with program(broker, tmp_path, lines) as running:
         _check_end(running, topics, lines, wanted)
 
@@ -99,6 +102,16 @@ def _check_end(running: Program, topics: Topics, lines: str, wanted: Mapping[str
 
 def _counted(topics: Topics, lines: str, wanted: Mapping[str, int]) -> bool:
     return counts(topics, f"{lines}-counts") == wanted
+
+
+def _set_back(broker: KasparProcess, group: str, topic: str) -> None:
+    """As if the program had been killed between the end of its last batch and the commit of the group's offsets."""
+    with Client(broker.bootstrap) as client:
+        committed = {where: each for where, each in fetch_committed(client, group).items() if where.topic == topic}
+        earlier = {where: max(0, each.offset - 50) for where, each in committed.items()}
+        assert any(earlier[where] < each.offset for where, each in committed.items())
+        (metadata,) = {each.metadata for each in committed.values()}
+        assert not commit_offsets(client, group, earlier, metadata=metadata)
 
 
 def _wait_for_more(topics: Topics, lines: str, before: int) -> None:

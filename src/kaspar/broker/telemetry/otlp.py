@@ -169,6 +169,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
     """The number, and where it ends."""
+    if position < len(message) and message[position] < 0x80:  # as most are
+        return message[position], position + 1
     number = 0
     for shift, octet in enumerate(message[position : position + _MAX_VARINT_BYTES]):
         number |= (octet & 0x7F) << 7 * shift

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kaspar.cli.command import Command
+from kaspar.cli.completing import complete_groups, complete_topics
 from kaspar.cli.consuming.format_string import compile_format
 from kaspar.cli.consuming.outputs import Output, Show, show, show_parts
 from kaspar.cli.consuming.positions import AtTime, End, Position, Start, parse_partitions, parse_position, parse_until
@@ -24,7 +25,8 @@ from kaspar.cli.records.json_path import JsonPath, parse_json_path
 from kaspar.cli.records.record import ReadRecord
 from kaspar.cli.records.types import READABLE, RecordType
 from kaspar.cli.session import Session, cluster_options
-from kaspar.cli.topic_names import expression_of, find_topics, is_pattern
+from kaspar.cli.topic_lookup import matching_topics, partitions_of
+from kaspar.cli.topic_names import expression_of, is_pattern
 
 if TYPE_CHECKING:
     from kaspar.base.ids import TopicPartition
@@ -74,7 +76,7 @@ def _now() -> datetime:
 
 
 @click.command("consume", cls=Command, epilog=_EXAMPLES)
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option(
     "--from",
     "position",
@@ -99,7 +101,13 @@ def _now() -> datetime:
     type=Parsed("partitions", parse_partitions),
     help="Only these partitions.",
 )
-@click.option("-g", "--group", metavar="NAME", help="Read as a member of this group, and commit what was printed.")
+@click.option(
+    "-g",
+    "--group",
+    metavar="NAME",
+    shell_complete=complete_groups,
+    help="Read as a member of this group, and commit what was printed.",
+)
 @click.option(
     "--isolation",
     type=click.Choice(["committed", "uncommitted"]),
@@ -203,11 +211,12 @@ def _shown(
 
 
 def _consume(session: Session, choice: _Choice, printer: Printer) -> None:
-    from kaspar.cli.consuming.planning import choose_partitions, find_starts
+    from kaspar.cli.consuming.planning import find_starts
     from kaspar.cli.consuming.reading import read_as_member, read_partitions
 
     with session.admin() as admin:
-        wanted = choose_partitions(find_topics(admin, choice.topics), choice.partitions)
+        topics = matching_topics(admin, choice.topics)
+        wanted = [where for topic in topics for where in partitions_of(topic, choice.partitions)]
         starts = find_starts(admin.client, wanted, choice.position) if choice.group is None else {}
         remaining = _remaining(admin, choice, wanted)
     properties = {

@@ -1,18 +1,14 @@
 """The offsets at which `kaspar consume` begins and ends, looked up in the cluster once, when it starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.cli.consuming.positions import AtOffset, AtTime, End, Last, Position, Start
-from kaspar.cli.failures import NotFound
-from kaspar.client.admin.topics import TopicDescription
-from kaspar.client.cluster import Client
+from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Client
 from kaspar.client.offsets import list_offsets
 
-EARLIEST: Final = -2
-LATEST: Final = -1
 READ_COMMITTED: Final = 1
 
 Offsets = dict[TopicPartition, int]
@@ -26,18 +22,6 @@ class Bounds:
     latest: int
     at_time: int = NO_OFFSET
     """The first offset at the time of the position; -1 if there is none, or it is not about a time."""
-
-
-def choose_partitions(topics: Mapping[str, TopicDescription], numbers: Sequence[int] | None) -> list[TopicPartition]:
-    """All partitions of the topics, or those with these numbers. Raises NotFound."""
-    chosen = []
-    for name, topic in topics.items():
-        there = {each.partition for each in topic.partitions}
-        for number in sorted(there) if numbers is None else numbers:
-            if number not in there:
-                raise NotFound(f"topic '{name}' has no partition {number}: it has 0 to {len(there) - 1}")
-            chosen.append(TopicPartition(name, number))
-    return chosen
 
 
 def start_of(position: Position, bounds: Bounds) -> int:
@@ -59,8 +43,8 @@ def start_of(position: Position, bounds: Bounds) -> int:
 
 
 def find_starts(client: Client, partitions: Sequence[TopicPartition], position: Position) -> Offsets:
-    latest = _offsets(client, partitions, LATEST)
-    earliest = _offsets(client, partitions, EARLIEST) if not isinstance(position, End) else latest
+    latest = _offsets(client, partitions, LATEST_TIMESTAMP)
+    earliest = _offsets(client, partitions, EARLIEST_TIMESTAMP) if not isinstance(position, End) else latest
     timed = _offsets(client, partitions, position.timestamp_ms) if isinstance(position, AtTime) else {}
     return {
         where: start_of(position, Bounds(earliest[where], latest[where], timed.get(where, NO_OFFSET)))
@@ -73,7 +57,7 @@ def find_ends(
 ) -> Offsets:
     """For each partition the offset behind the last record to read."""
     isolation_level = READ_COMMITTED if read_committed else 0
-    latest = _offsets(client, partitions, LATEST, isolation_level)
+    latest = _offsets(client, partitions, LATEST_TIMESTAMP, isolation_level)
     if isinstance(until, End):
         return latest
     timed = _offsets(client, partitions, until.timestamp_ms, isolation_level)

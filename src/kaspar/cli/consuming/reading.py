@@ -11,6 +11,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.cli.consuming.printing import Printer
 from kaspar.cli.consuming.remaining import Remaining
 from kaspar.cli.failures import CommandFailed
+from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.records.record import RawRecord
 
 if TYPE_CHECKING:
@@ -32,13 +33,10 @@ def read_partitions(
     import confluent_kafka
 
     consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False})
-    try:
-        consumer.assign(
-            [confluent_kafka.TopicPartition(topic, partition, start) for (topic, partition), start in starts.items()]
-        )
-        _Reading(consumer, remaining, printer, commits=False).run()
-    finally:
-        consumer.close()
+    consumer.assign(
+        [confluent_kafka.TopicPartition(topic, partition, start) for (topic, partition), start in starts.items()]
+    )
+    _Reading(consumer, remaining, printer, commits=False).run()
 
 
 def read_as_member(
@@ -56,11 +54,8 @@ def read_as_member(
             remaining.revoke([TopicPartition(each.topic, each.partition) for each in partitions])
 
     consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": True, "enable.auto.offset.store": False})
-    try:
-        consumer.subscribe(list(subscription), on_assign=assigned, on_revoke=revoked)
-        _Reading(consumer, remaining, printer, commits=True).run()
-    finally:
-        consumer.close()
+    consumer.subscribe(list(subscription), on_assign=assigned, on_revoke=revoked)
+    _Reading(consumer, remaining, printer, commits=True).run()
 
 
 class _Reading:
@@ -69,14 +64,26 @@ class _Reading:
         self._remaining = remaining
         self._printer = printer
         self._commits = commits
+        self._interrupts = Interrupts()
 
     def run(self) -> None:
-        while not self._printer.is_done and not (self._remaining is not None and self._remaining.is_done):
+        """Closes the consumer at the end."""
+        with self._interrupts:
+            try:
+                while not self._printer.is_done and not (self._remaining is not None and self._remaining.is_done):
+                    self._print(self._next_messages())
+            finally:
+                with self._interrupts.shield():
+                    self._consumer.close()
+
+    def _next_messages(self) -> "list[Message]":
+        with self._interrupts.shield():
             first = self._consumer.poll(_POLL_S)
-            if first is None:
-                self._printer.check_reader()
-                continue
-            self._print([first, *self._consumer.consume(_BATCH, 0)])
+        if first is None:
+            self._printer.check_reader()
+            return []
+        with self._interrupts.shield():
+            return [first, *self._consumer.consume(_BATCH, 0)]
 
     def _print(self, messages: "Sequence[Message]") -> None:
         last: dict[TopicPartition, Message] = {}

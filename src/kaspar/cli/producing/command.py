@@ -10,7 +10,9 @@ from typing import Final
 import click
 
 from kaspar.cli.command import Command
+from kaspar.cli.completing import complete_topics
 from kaspar.cli.failures import WrongUsage
+from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.parameters import Parsed, Words
 from kaspar.cli.producing.delivery import Delivery
 from kaspar.cli.producing.progress import progress
@@ -62,8 +64,8 @@ def _template(text: str) -> Template:
 
 
 @click.command("produce", cls=Command, epilog=_EXAMPLES)
-@click.argument("topic")
-@click.argument("files", metavar="[FILE]...", nargs=-1)
+@click.argument("topic", shell_complete=complete_topics)
+@click.argument("files", metavar="[FILE]...", nargs=-1, type=click.Path())
 @click.option(
     "-i",
     "--input",
@@ -233,16 +235,23 @@ def _produce(
     from kaspar.cli.producing.run import Run, check_topic
 
     require_client()
-    with session.admin() as admin:
-        check_topic(admin, topic, shape.partition, create=create)
     settings = settings_of_producer(session, {name: text for name, text in properties.items() if text is not None})
     report = Report(topic)
-    delivery = Delivery(settings, topic, report, on_delivered=print if told.verbose else None)
-    started = time.monotonic()
-    with progress(source.total, shown=not (told.verbose or told.quiet or source.is_typed)) as advance:
-        code = Run(source, shape, delivery, report, count, rate, advance).run()
+    with Interrupts() as interrupts:
+        # Before the topic is looked up: librdkafka waits half a second before it asks for its producer id.
+        on_delivered = _print_at_once if told.verbose else None
+        delivery = Delivery(settings, topic, report, interrupts, on_delivered=on_delivered)
+        with session.admin() as admin:
+            check_topic(admin, topic, shape.partition, create=create)
+        started = time.monotonic()
+        with progress(source.total, shown=not (told.verbose or told.quiet or source.is_typed)) as advance:
+            code = Run(source, shape, delivery, report, count, rate, advance).run()
     _summarize(report, time.monotonic() - started, told)
     return code
+
+
+def _print_at_once(line: str) -> None:
+    print(line, flush=True)
 
 
 def _key_template(text: str) -> Template:

@@ -1,12 +1,14 @@
 """Hands records to librdkafka and follows each until a broker has it, or refuses it."""
 
-import contextlib
 import functools
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import NewRecord
 
@@ -18,12 +20,24 @@ INTERRUPTED_FLUSH_S: Final = 5.0
 """How long Ctrl-C waits for records that are on their way."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    place: str
+    problem: str | None
+    partition: int
+    offset: int | None
+    size: int
+
+
 class Delivery:
+    """Callbacks only collect outcomes, which are reported behind the call: see `interrupts`."""
+
     def __init__(
         self,
         settings: Mapping[str, Any],
         topic: str,
         report: Report,
+        interrupts: Interrupts,
         *,
         on_delivered: Callable[[str], None] | None = None,
     ) -> None:
@@ -33,40 +47,45 @@ class Delivery:
         self._producer = Producer(dict(settings))
         self._topic = topic
         self._report = report
+        self._interrupts = interrupts
         self._on_delivered = on_delivered
+        self._outcomes: deque[_Outcome] = deque()
 
     def send(self, record: NewRecord) -> None:
         """Waits while the client's buffer is full."""
         from confluent_kafka import KafkaException
 
+        while True:
+            try:
+                self._hand_over(record)
+            except BufferError:
+                self._poll(_POLL_S)
+            except KafkaException as problem:  # refused before it was sent, for instance because of its size
+                self.fail(record.place, problem.args[0].str())
+                return
+            else:
+                self._poll(0)
+                return
+
+    def _hand_over(self, record: NewRecord) -> None:
         options: dict[str, Any] = {}
         if record.partition is not None:
             options["partition"] = record.partition
         if record.timestamp_ms is not None:
             options["timestamp"] = record.timestamp_ms
-        while True:
-            try:
-                self._producer.produce(
-                    self._topic,
-                    key=record.key,
-                    value=record.value,
-                    headers=list(record.headers) or None,
-                    on_delivery=functools.partial(self._delivered, record.place),
-                    **options,
-                )
-            except BufferError:
-                self._producer.poll(_POLL_S)
-            except KafkaException as problem:  # refused before it was sent, for instance because of its size
-                self.fail(record.place, problem.args[0].str())
-                return
-            else:
-                self._producer.poll(0)
-                return
+        self._producer.produce(
+            self._topic,
+            key=record.key,
+            value=record.value,
+            headers=list(record.headers) or None,
+            on_delivery=functools.partial(self._collect, record.place),
+            **options,
+        )
 
     def wait_until(self, due: float) -> None:
         """Until this time of the monotonic clock, while deliveries are reported."""
         while (left := due - time.monotonic()) > 0:
-            self._producer.poll(min(left, _POLL_S))
+            self._poll(min(left, _POLL_S))
 
     def fail(self, place: str, reason: str) -> None:
         if (sentence := self._report.add_failed(place, reason)) is not None:
@@ -75,19 +94,31 @@ class Delivery:
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every record is delivered or has failed; with a timeout, those that are left count as failed."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        while (left := self._producer.flush(_POLL_S)) > 0:
+        while len(self._producer) > 0:
+            with self._interrupts.shield():
+                self._producer.flush(_POLL_S)
+                self._report_outcomes()
             if until is not None and time.monotonic() > until:
-                self._report.failed += left
-                with contextlib.suppress(Exception):
-                    self._producer.purge()
+                self._report.failed += len(self._producer)
                 return
 
-    def _delivered(self, place: str, error: "KafkaError | None", message: "Message") -> None:
-        if error is not None:
-            self.fail(place, error.str())
-            return
-        partition = message.partition() or 0
-        self._report.add_delivered(partition, len(message.key() or b"") + len(message.value() or b""))
-        if self._on_delivered is not None:
-            offset = message.offset()
-            self._on_delivered(f"{self._topic}/{partition}" + ("" if offset is None or offset < 0 else f"@{offset}"))
+    def _poll(self, timeout_s: float) -> None:
+        with self._interrupts.shield():
+            self._producer.poll(timeout_s)
+            self._report_outcomes()
+
+    def _collect(self, place: str, error: "KafkaError | None", message: "Message") -> None:
+        problem = None if error is None else error.str()
+        size = len(message.key() or b"") + len(message.value() or b"")
+        self._outcomes.append(_Outcome(place, problem, message.partition() or 0, message.offset(), size))
+
+    def _report_outcomes(self) -> None:
+        while self._outcomes:
+            outcome = self._outcomes.popleft()
+            if outcome.problem is not None:
+                self.fail(outcome.place, outcome.problem)
+                continue
+            self._report.add_delivered(outcome.partition, outcome.size)
+            if self._on_delivered is not None:
+                offset = "" if outcome.offset is None or outcome.offset < 0 else f"@{outcome.offset}"
+                self._on_delivered(f"{self._topic}/{outcome.partition}{offset}")

@@ -142,6 +142,8 @@ def _read_csv(source: IO[bytes], prefix: str, delimiter: str, numbers: bool) -> 
             yield Entry(place, _json_text(fields), fields)
     except csv.Error as problem:
         yield BadEntry(f"{prefix}line {rows.line_num}", f"not CSV: {problem}")
+    finally:
+        text.detach()  # otherwise it closes the source, which is the caller's
 
 
 def _number_or_text(cell: str) -> int | float | str:

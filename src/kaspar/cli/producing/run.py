@@ -11,7 +11,7 @@ from kaspar.cli.producing.reading import BadEntry
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import Shape
 from kaspar.cli.producing.sources import Source
-from kaspar.cli.topic_names import find_topics
+from kaspar.cli.topic_lookup import existing_topics, partitions_of
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.session import Admin
 
@@ -19,7 +19,7 @@ from kaspar.client.admin.session import Admin
 def check_topic(admin: Admin, topic: str, partition: int | None, *, create: bool) -> None:
     """Before anything is read: brokers may create a topic whose name has a typing error. Raises NotFound."""
     try:
-        described = find_topics(admin, [topic])[topic]
+        (described,) = existing_topics(admin, [topic])
     except NotFound:
         if not create:
             raise
@@ -27,9 +27,8 @@ def check_topic(admin: Admin, topic: str, partition: int | None, *, create: bool
         if isinstance(result, Refused):
             raise result from None
         return
-    if partition is not None and partition >= len(described.partitions):
-        last = len(described.partitions) - 1
-        raise NotFound(f"topic '{topic}' has no partition {partition}: it has 0 to {last}")
+    if partition is not None:
+        partitions_of(described, [partition])
 
 
 @dataclass(frozen=True, slots=True)

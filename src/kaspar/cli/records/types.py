@@ -63,7 +63,10 @@ def deserialize(data: bytes | None, kind: RecordType) -> Any:
         case RecordType.LONG | RecordType.INT | RecordType.SHORT | RecordType.DOUBLE | RecordType.FLOAT:
             number = _NUMBERS[kind]
             if len(data) != number.size:
-                raise CannotRead(f"{_shown(data)} is not a {kind}: it has {len(data)} bytes and not {number.size}")
+                article = "an" if kind is RecordType.INT else "a"
+                raise CannotRead(
+                    f"{_shown(data)} is not {article} {kind}: it has {len(data)} bytes and not {number.size}"
+                )
             return number.unpack(data)[0]
         case RecordType.UUID:
             try:
@@ -104,12 +107,12 @@ def serialize(text: str, kind: RecordType) -> bytes:
             try:
                 return _NUMBERS[kind].pack(int(text))
             except (ValueError, struct.error):
-                raise ValueError(f"'{_short(text)}' is not a number that fits in a {kind}") from None
+                raise ValueError(f"'{_short(text)}' is not a number of type {kind}") from None
         case RecordType.DOUBLE | RecordType.FLOAT:
             try:
                 return _NUMBERS[kind].pack(float(text))
             except (ValueError, OverflowError):
-                raise ValueError(f"'{_short(text)}' is not a number that fits in a {kind}") from None
+                raise ValueError(f"'{_short(text)}' is not a number of type {kind}") from None
         case RecordType.UUID:
             try:
                 return str(uuid.UUID(text.strip())).encode()

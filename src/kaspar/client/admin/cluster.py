@@ -33,7 +33,7 @@ def describe_whole_cluster(admin: Admin, *, include_fenced_brokers: bool = False
         endpoint_type=CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS,
         include_fenced_brokers=include_fenced_brokers,
     )
-    response = admin.ask_any("listNodes", request, DescribeClusterResponse)
+    response = admin.ask_any("listNodes", request, DescribeClusterResponse, at_controllers=True)
     refuse(response.error_code, response.error_message)
     nodes = (ClusterNode(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in response.brokers)
     return ClusterDescription(

@@ -49,7 +49,7 @@ def describe_features(admin: Admin, *, node_id: int | None = None) -> FeatureMet
     """As that node knows them, or any. Raises Refused."""
     call = "describeFeatures"
     if node_id is None:
-        response = admin.ask_any(call, API_VERSIONS_REQUEST, ApiVersionsResponse)
+        response = admin.ask_any(call, API_VERSIONS_REQUEST, ApiVersionsResponse, at_controllers=True)
     else:
         response = admin.ask_broker(call, node_id, API_VERSIONS_REQUEST, ApiVersionsResponse)
     refuse(response.error_code)

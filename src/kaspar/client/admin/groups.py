@@ -78,7 +78,8 @@ class GroupDescription:
 
 
 def list_groups(admin: Admin, *, states: Collection[str] = (), types: Collection[GroupType] = ()) -> list[GroupListing]:
-    """The groups of all brokers; only those in one of these states, and of one of these types, if any is given."""
+    """The groups of all brokers, sorted by their names; only those in one of these states, and of one of these types,
+    if any is given."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(each.value for each in types))
     found: dict[str, GroupListing] = {}
     for broker_id in broker_ids(admin, "ListGroups"):
@@ -87,7 +88,7 @@ def list_groups(admin: Admin, *, states: Collection[str] = (), types: Collection
         for each in response.groups:
             listing = GroupListing(each.group_id, each.protocol_type, each.group_state, _type(each.group_type))
             found[each.group_id] = listing
-    return list(found.values())
+    return [found[group_id] for group_id in sorted(found)]
 
 
 def list_consumer_groups(

@@ -39,7 +39,10 @@ def describe_producers(
         admin.retry(
             f"{call}(api=METADATA)", lambda: admin.client.refresh_metadata(topics), lambda response: ErrorCode.NONE
         )
-        brokers = by_leader(admin.client, dict.fromkeys(partitions))
+        try:
+            brokers = by_leader(admin.client, dict.fromkeys(partitions))
+        except Refused as refused:  # Kafka's client waits for a partition that does not exist until its time is up
+            return dict.fromkeys(partitions, Refused(refused.code, refused.code.name))
     found: dict[TopicPartition, tuple[ProducerState, ...] | Refused] = {}
     for node, together in brokers.items():
         request = DescribeProducersRequest(

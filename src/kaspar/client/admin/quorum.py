@@ -50,7 +50,9 @@ class QuorumInfo:
 def describe_quorum(admin: Admin) -> QuorumInfo:
     """Raises Refused."""
     asked = RequestTopicData(topic_name=_TOPIC, partitions=(RequestPartitionData(partition_index=_PARTITION),))
-    response = admin.ask_any("describeMetadataQuorum", DescribeQuorumRequest(topics=(asked,)), DescribeQuorumResponse)
+    response = admin.ask_any(
+        "describeMetadataQuorum", DescribeQuorumRequest(topics=(asked,)), DescribeQuorumResponse, at_controllers=True
+    )
     refuse(response.error_code, response.error_message)
     partition = response.topics[0].partitions[0]
     refuse(partition.error_code, partition.error_message)
@@ -94,12 +96,12 @@ def add_voter(admin: Admin, voter_id: int, directory_id: UUID, endpoints: Sequen
         voter_directory_id=directory_id,
         listeners=tuple(Listener(name=each.listener, host=each.host, port=each.port) for each in endpoints),
     )
-    response = admin.ask_any("addRaftVoter", request, AddRaftVoterResponse)
+    response = admin.ask_any("addRaftVoter", request, AddRaftVoterResponse, at_controllers=True)
     refuse(response.error_code, response.error_message)
 
 
 def remove_voter(admin: Admin, voter_id: int, directory_id: UUID) -> None:
     """Raises Refused, or UnsupportedByPeer: a cluster of Kaspar has no quorum."""
     request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter_id, voter_directory_id=directory_id)
-    response = admin.ask_any("removeRaftVoter", request, RemoveRaftVoterResponse)
+    response = admin.ask_any("removeRaftVoter", request, RemoveRaftVoterResponse, at_controllers=True)
     refuse(response.error_code, response.error_message)

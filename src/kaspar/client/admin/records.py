@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.leaders import ask_leaders
 from kaspar.client.admin.session import Admin, refusal
-from kaspar.client.offsets import by_leader, by_topic
+from kaspar.client.offsets import by_topic
 from kaspar.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -13,29 +14,31 @@ from kaspar.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 
+HIGH_WATERMARK = -1
+"""In place of an offset: all records that consumers can read."""
 
-def delete_records(admin: Admin, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, Refused | None]:
-    """Delete the records before these offsets. Each leader is asked for its partitions."""
-    results: dict[TopicPartition, Refused | None] = {}
-    for leader, offsets in by_leader(admin.client, before).items():
+
+def delete_records(admin: Admin, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | Refused]:
+    """Delete the records before these offsets. Returns the new low watermark of each partition, which is its smallest
+    log start offset among all replicas, or why its records were not deleted."""
+
+    def ask(leader: int, together: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | Refused]:
         topics = tuple(
             DeleteRecordsTopic(
                 name=topic,
                 partitions=tuple(
-                    DeleteRecordsPartition(partition_index=number, offset=offsets[TopicPartition(topic, number)])
+                    DeleteRecordsPartition(partition_index=number, offset=together[TopicPartition(topic, number)])
                     for number in numbers
                 ),
             )
-            for topic, numbers in by_topic(offsets).items()
+            for topic, numbers in by_topic(together).items()
         )
-        response = admin.ask_broker(
-            "deleteRecords",
-            leader,
-            DeleteRecordsRequest(topics=topics, timeout_ms=admin.timeout_ms),
-            DeleteRecordsResponse,
-            code_of=lambda response: 0,
-        )
-        for topic in response.topics:
-            for each in topic.partitions:
-                results[TopicPartition(topic.name, each.partition_index)] = refusal(each.error_code, None)
-    return results
+        request = DeleteRecordsRequest(topics=topics, timeout_ms=admin.timeout_ms)
+        response = admin.client.request_broker(leader, request, DeleteRecordsResponse)
+        return {
+            TopicPartition(topic.name, each.partition_index): refusal(each.error_code) or each.low_watermark
+            for topic in response.topics
+            for each in topic.partitions
+        }
+
+    return ask_leaders(admin, "deleteRecords(api=METADATA)", before, ask)

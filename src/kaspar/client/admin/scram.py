@@ -59,7 +59,7 @@ def describe_scram_credentials(
         result.user: refusal(result.error_code, result.error_message)
         or tuple(
             ScramCredentialInfo(MECHANISM_TYPES.get(each.mechanism, "UNKNOWN"), each.iterations)
-            for each in result.credential_infos
+            for each in sorted(result.credential_infos, key=lambda info: info.mechanism)
         )
         for result in response.results
     }

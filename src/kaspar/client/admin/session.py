@@ -142,10 +142,10 @@ class Admin:
                     raise
                 failure = refused
                 if refused.code is ErrorCode.BROKER_NOT_AVAILABLE:
-                    failure = _no_node(call)
+                    failure = no_node(call)
             except OSError as error:
                 self.report_unreachable(error)
-                failure = _no_node(call)
+                failure = no_node(call)
             if time.monotonic() + RETRY_BACKOFF_S > deadline:
                 raise failure
             time.sleep(RETRY_BACKOFF_S)
@@ -201,5 +201,5 @@ def refusal(error_code: int, message: str | None = None) -> Refused | None:
     return Refused(code, message or code.name)
 
 
-def _no_node(call: str) -> Refused:
+def no_node(call: str) -> Refused:
     return Refused(ErrorCode.REQUEST_TIMED_OUT, f"Timed out waiting for a node assignment. Call: {call}")

@@ -100,11 +100,18 @@ def describe_transactions(
         request = DescribeTransactionsRequest(transactional_ids=tuple(together))
         response = admin.client.request_at(node.address, request, DescribeTransactionsResponse)
         return {
-            each.transactional_id: refusal(each.error_code) or _described(node.broker_id, each)
+            each.transactional_id: refusal(each.error_code, _why(each)) or _described(node.broker_id, each)
             for each in response.transaction_states
         }
 
     return ask_coordinators(admin, "describeTransactions", CoordinatorKind.TRANSACTION, transactional_ids, ask)
+
+
+def _why(state: TransactionState) -> str | None:
+    if state.error_code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        return None
+    request = f"DescribeTransactions request for transactionalId `{state.transactional_id}`"
+    return f"{request} failed because the ID could not be found"
 
 
 def _described(coordinator_id: int, state: TransactionState) -> TransactionDescription:

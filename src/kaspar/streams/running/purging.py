@@ -18,7 +18,7 @@ log = get_log(__name__)
 INTERVAL_S: Final = 30.0
 
 Committed = Callable[[], Mapping[TopicPartition, int]]
-Delete = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Refused | None]]
+Delete = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int | Refused]]
 
 
 class RepartitionPurge:
@@ -47,12 +47,12 @@ class RepartitionPurge:
                 for where, offset in self._committed().items()
                 if where.topic in self._topics and offset > self._purged.get(where, 0)
             }
-            refused = self._delete(wanted) if wanted else {}
+            results = self._delete(wanted) if wanted else {}
         except (OSError, KasparError) as problem:
             log.warning(f"Processed records of re-partition topics could not be deleted: {problem}.")
             return
-        for where, refusal in refused.items():
-            if refusal is None:
-                self._purged[where] = wanted[where]
+        for where, result in results.items():
+            if isinstance(result, Refused):
+                log.warning(f"Processed records of {where} could not be deleted: {result.code.name}.")
             else:
-                log.warning(f"Processed records of {where} could not be deleted: {refusal.code.name}.")
+                self._purged[where] = wanted[where]

@@ -217,7 +217,7 @@ class SubTopologyQuery:
             found = fetch_committed(client, self._config.application_id)
         return {where: each.offset for where, each in found.items()}
 
-    def _delete_records(self, before: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Refused | None]:
+    def _delete_records(self, before: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | Refused]:
         connection = self._config.connection
         with Admin(connection.bootstrap_servers, security=connection.security.load()) as admin:
             return delete_records(admin, before)

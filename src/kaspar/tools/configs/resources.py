@@ -115,25 +115,23 @@ def _as_kafka(refused: Refused) -> Refused | CommandFailed:
 
 def _names(admin: Admin, entity_type: str) -> list[str]:
     """Of all entities of a type. What lists them is imported here, since a call needs one of these at most."""
-    match entity_type:
-        case "topics":
-            from kaspar.client.admin.topics import list_topics
+    if entity_type == TOPICS:
+        from kaspar.client.admin.topics import list_topics
 
-            return list_topics(admin)
-        case "brokers" | "broker-loggers":
-            from kaspar.client.admin.topics import describe_cluster
+        return list_topics(admin)
+    if entity_type in (BROKERS, BROKER_LOGGERS):
+        from kaspar.client.admin.topics import describe_cluster
 
-            defaults = [DEFAULT_NAME] if entity_type == BROKERS else []
-            return [str(each.broker_id) for each in describe_cluster(admin)] + defaults
-        case _:
-            from kaspar.client.admin.config_resources import list_config_resources
+        defaults = [DEFAULT_NAME] if entity_type == BROKERS else []
+        return [str(each.broker_id) for each in describe_cluster(admin)] + defaults
+    from kaspar.client.admin.config_resources import list_config_resources
 
-            names = {each.name for each in list_config_resources(admin, [RESOURCE_TYPES[entity_type]])}
-            return sorted(names | _groups(admin) if entity_type == GROUPS else names)
+    names = {each.name for each in list_config_resources(admin, [RESOURCE_TYPES[entity_type]])}
+    if entity_type == GROUPS:
+        from kaspar.client.admin.groups import list_groups
 
-
-def _groups(admin: Admin) -> set[str]:
-    return set()
+        names |= {each.group_id for each in list_groups(admin)}
+    return sorted(names)
 
 
 def alter_resource(admin: Admin, entity_type: str, name: str, added: Mapping[str, str], deleted: Sequence[str]) -> None:

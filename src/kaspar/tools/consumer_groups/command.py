@@ -10,8 +10,12 @@ from kaspar.tools.consumer_groups.options import DEFAULT_TIMEOUT_MS, ConsumerGro
 from kaspar.tools.kafka_errors import exception_text
 
 
+def command_options() -> ConsumerGroupsOptions:
+    return ConsumerGroupsOptions()
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = ConsumerGroupsOptions()
+    parser = command_options()
     options = parser.parse(argv)
     parser.check(options)
     return run(lambda: _run_or_report(parser, options), _report)

@@ -3,11 +3,10 @@
 import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition, uuid_to_text
-from kaspar.client.admin.configs import ConfigResource, ResourceType, describe_configs
+from kaspar.client.admin.configs import ConfigResource, ConfigSource, ResourceType, describe_configs
 from kaspar.client.admin.reassignments import Reassignment, list_reassignments
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import (
@@ -23,9 +22,6 @@ from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.topics.command import expected, raise_first
 from kaspar.tools.topics.values import number, topic_id
-
-DEFAULT_SOURCE: Final = 5
-"""The source of a setting that nobody has changed (ConfigEntry.ConfigSource.DEFAULT_CONFIG)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,11 @@ def _collect(admin: Admin, topics: list[TopicDescription]) -> list[Described]:
         described.append(
             Described(
                 topic,
-                {name: each.value or "" for name, each in found.items() if each.source != DEFAULT_SOURCE},
+                {
+                    name: each.value or ""
+                    for name, each in found.items()
+                    if each.source is not ConfigSource.DEFAULT_CONFIG
+                },
                 int(found["min.insync.replicas"].value or 1),
                 {where.partition: each for where, each in reassignments.items() if where.topic == topic.name},
             )

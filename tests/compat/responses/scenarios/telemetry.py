@@ -42,6 +42,11 @@ _SUBSCRIPTION = Own("s")
 _METRICS = metrics_data(gauge("org.apache.kafka.producer.a", 1.5), total("org.apache.kafka.producer.b", 2, delta=True))
 
 
+def _lz4(data: bytes) -> bytes:
+    frame = lz4.frame.LZ4FrameCompressor(block_linked=False)  # Kafka reads no other
+    return frame.begin() + frame.compress(data) + frame.flush()
+
+
 def _id(name: str) -> uuid.UUID:
     return uuid.uuid5(UNKNOWN_ID, name)
 
@@ -157,7 +162,7 @@ _PUSH = [
     _pushes("nothing", _push(_ME, b"")),
     _pushes("plain", _push(_ME)),
     _pushes("gzip", _push(_ME, gzip.compress(_METRICS), compression=GZIP)),
-    _pushes("lz4", _push(_ME, lz4.frame.compress(_METRICS, block_linked=False), compression=LZ4)),
+    _pushes("lz4", _push(_ME, _lz4(_METRICS), compression=LZ4)),
     _pushes("zstd", _push(_ME, zstandard.ZstdCompressor().compress(_METRICS), compression=ZSTD)),
     _pushes("an unknown compression type", _push(_ME, compression=9), _get(_ME)),
     _pushes("a negative compression type", _push(_ME, compression=-1)),
@@ -166,6 +171,7 @@ _PUSH = [
     _pushes("the last one at once", _push(_ME), _push(_ME, terminating=True), _push(_ME), _push(_ME, terminating=True)),
     _pushes("as much as is allowed", _push(_ME, padding(1_048_576))),
     _pushes("more than is allowed", _push(_ME, bytes(1_048_577))),
+    _pushes("more than is allowed, compressed", _push(_ME, gzip.compress(padding(1_048_577)), compression=GZIP)),
     _pushes("bytes that are no metrics", _push(_ME, b"\xff\xff\xff")),
     _pushes("bytes that are not zstd", _push(_ME, _METRICS, compression=ZSTD)),
     _pushes("bytes that are not gzip", _push(_ME, _METRICS, compression=GZIP)),

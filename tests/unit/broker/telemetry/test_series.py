@@ -1,6 +1,7 @@
 """From what a client pushes to Prometheus' series: names, labels, sums, and what there is no room for."""
 
 import uuid
+from collections.abc import Mapping
 
 from kaspar.base.exposition import Kind
 from kaspar.broker.telemetry.otlp import Buckets, Point, PointKind
@@ -14,9 +15,9 @@ def point(
     kind: PointKind = PointKind.GAUGE,
     *,
     is_delta: bool = False,
-    **attributes: str,
+    attributes: Mapping[str, str] | None = None,
 ) -> Point:
-    return Point(name, kind, is_delta, tuple(attributes.items()), value)
+    return Point(name, kind, is_delta, tuple((attributes or {}).items()), value)
 
 
 def counted(name: str, value: float, *, is_delta: bool = True) -> Point:
@@ -31,11 +32,11 @@ def test_names_and_labels() -> None:
     series = updated(
         {},
         [
-            point("org.apache.kafka.producer.node.request.latency.avg", 2.5, node_id="1"),
+            point("org.apache.kafka.producer.node.request.latency.avg", 2.5, attributes={"node_id": "1"}),
             point("my.app/queue-size", 3),
             counted("org.apache.kafka.consumer.records.consumed.total", 4),
             counted("requests", 5),
-            point("x", 1, **{"client_id": "someone else", "a.b": 'q"\n', "9": "n", "__name__": "y"}),
+            point("x", 1, attributes={"client_id": "someone else", "a.b": 'q"\n', "9": "n", "__name__": "y"}),
         ],
         100,
     ).series
@@ -90,7 +91,7 @@ def test_what_cannot_be_shown_is_left_out() -> None:
         counted("a", float("nan")),
         counted("a", float("inf")),
         point("n" * 300),
-        point("a", **{f"label{number}": "x" * 100 for number in range(20)}),
+        point("a", attributes={f"label{number}": "x" * 100 for number in range(20)}),
         point("h", many, PointKind.HISTOGRAM),
     ]
     result = updated({}, points, 100)

@@ -17,11 +17,11 @@ class Cluster:
         self.problem: Refused | OSError | None = None
         self.purge = RepartitionPurge([OWN.topic], lambda: self.committed, self.delete, lambda: self.now)
 
-    def delete(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, Refused | None]:
+    def delete(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | Refused]:
         if isinstance(self.problem, OSError):
             raise self.problem
         self.deleted.append(dict(before))
-        return dict.fromkeys(before, self.problem)
+        return {where: self.problem or offset for where, offset in before.items()}
 
     def batch_at(self, now: float) -> None:
         self.now = now

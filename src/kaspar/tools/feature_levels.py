@@ -1,0 +1,117 @@
+"""The levels of Kafka's features: which ones a release has, and what a level needs of other features.
+
+They are those of Apache Kafka 4.3 (its MetadataVersion and Feature), whatever a broker supports.
+"""
+
+from typing import Final, NamedTuple
+
+from kaspar.tools.command_line import CommandFailed
+
+METADATA_VERSION: Final = "metadata.version"
+_FIRST_LEVEL: Final = 7
+_RELEASES: Final = (
+    *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
+    *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
+    *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0", "4.4-IV0"),
+)
+"""The names of the levels of metadata.version, from the first on."""
+LATEST_PRODUCTION: Final = "4.3-IV0"
+"""Later ones are not released yet."""
+
+_INTRODUCED: Final = {
+    "kraft.version": {1: "3.9-IV0"},
+    "transaction.version": {2: "4.0-IV2"},
+    "group.version": {1: "4.0-IV0"},
+    "eligible.leader.replicas.version": {1: "4.1-IV0"},
+    "share.version": {1: "4.2-IV0"},
+    "streams.version": {1: "4.2-IV1"},
+}
+"""By feature, the release whose default a level became. Every feature also has level 0."""
+_LAST_LEVEL: Final = {feature: max(levels) for feature, levels in _INTRODUCED.items()}
+_NEEDS: Final = {("eligible.leader.replicas.version", 1): ((METADATA_VERSION, 23),)}
+
+
+class Release(NamedTuple):
+    """A level of metadata.version, by the name that was given for it."""
+
+    name: str
+    level: int
+
+    def levels(self) -> dict[str, int]:
+        """Of all features but metadata.version, in Kafka's order."""
+        return {
+            feature: max(
+                (level for level, release in levels.items() if parse_release(release).level <= self.level), default=0
+            )
+            for feature, levels in _INTRODUCED.items()
+        }
+
+
+def parse_release(name: str) -> Release:
+    """3.9-IV0, or the last level of a release that is out: 3.9 or 3.9.1."""
+    if name in _RELEASES:
+        return Release(name, _FIRST_LEVEL + _RELEASES.index(name))
+    released = _RELEASES[: _RELEASES.index(LATEST_PRODUCTION) + 1]
+    short = ".".join(name.split("-")[0].split(".")[:2])
+    found = [index for index, each in enumerate(released) if each.partition("-")[0] == short]
+    if "-" in name or not found:
+        supported = ", ".join(_RELEASES)
+        raise CommandFailed(f"Unknown metadata.version '{name}'. Supported metadata.version are: {supported}")
+    return Release(name, _FIRST_LEVEL + found[-1])
+
+
+def level_text(feature: str, level: int) -> str:
+    """Of metadata.version its name: 4.3-IV0."""
+    if feature != METADATA_VERSION:
+        return str(level)
+    index = level - _FIRST_LEVEL
+    return _RELEASES[index] if 0 <= index < len(_RELEASES) else f"UNKNOWN [{level}]"
+
+
+def parse_level(text: str) -> tuple[str, int]:
+    """feature=level"""
+    name, equals, level = text.partition("=")
+    if not equals:
+        raise CommandFailed(f"Can't parse feature=level string {text}: equals sign not found.")
+    try:
+        number = int(level)
+    except ValueError:
+        number = 1 << 15
+    if not -(1 << 15) <= number < 1 << 15:
+        raise CommandFailed(f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short.")
+    return name.strip(), number
+
+
+def mapping_lines(release: str) -> list[str]:
+    """What `version-mapping` prints."""
+    found = parse_release(release)
+    levels = found.levels().items()
+    return [f"{METADATA_VERSION}={found.level} ({found.name})", *(f"{name}={level}" for name, level in levels)]
+
+
+def dependency_lines(texts: list[str]) -> list[str]:
+    """What `feature-dependencies` prints of these feature=level."""
+    lines = []
+    for text in texts:
+        feature, level = parse_level(text)
+        _check_known(feature, level)
+        needs = _NEEDS.get((feature, level), ())
+        lines.append(
+            f"{_named(feature, level)} requires:" if needs else f"{_named(feature, level)} has no dependencies."
+        )
+        lines += [f"    {_named(*each)}" for each in needs]
+    return lines
+
+
+def _check_known(feature: str, level: int) -> None:
+    if feature == METADATA_VERSION:
+        if not 0 <= level - _FIRST_LEVEL < len(_RELEASES):
+            raise CommandFailed(f"Unknown metadata.version {level}")
+    elif feature not in _LAST_LEVEL:
+        raise CommandFailed(f"Unknown feature: {feature}")
+    elif not 0 <= level <= _LAST_LEVEL[feature]:
+        raise CommandFailed(f"No feature:{feature} with feature level {level}")
+
+
+def _named(feature: str, level: int) -> str:
+    return f"{feature}={level}" + (f" ({level_text(feature, level)})" if feature == METADATA_VERSION else "")

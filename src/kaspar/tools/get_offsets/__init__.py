@@ -1,0 +1,1 @@
+"""kafka-get-offsets: prints the offsets of partitions, of the end of their logs or of a time."""

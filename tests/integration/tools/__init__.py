@@ -1,0 +1,1 @@
+"""Administrative commands as processes of their own."""
