@@ -104,6 +104,7 @@ def test_open_transaction_is_shown_and_aborted(kaspar: Kaspar, broker: KasparPro
     (described,) = kaspar.json("txn", "describe", name)
     assert described["partitions"] == [f"{topic}-0"]
     assert described["open_ms"] >= 0
+    assert kaspar.run("txn", "hanging", "--older-than", "1s", "--topic", topic) == (0, "", "No transaction hangs.\n")
     assert kaspar.run("txn", "abort", name).output == f"{name}: aborted\n"
     wait_until(
         lambda: name not in {each["transactional_id"] for each in kaspar.json("txn", "list", "--open")},
