@@ -1,5 +1,8 @@
 """`kaspar topic`, `config` and `log`."""
 
+import subprocess
+import sys
+
 import yaml
 from confluent_kafka import Producer
 
@@ -28,6 +31,16 @@ def test_topics_are_created_listed_described_and_deleted(kaspar: Kaspar) -> None
         "",
         "There are no topics: 'kaspar topic create NAME' makes one.\n",
     )
+
+
+def test_list_of_topics_loads_only_what_it_needs(broker: KasparProcess) -> None:
+    heavy = {"asyncio", "ssl", "rich", "confluent_kafka", "json", "kaspar.config", "kaspar.security", "kaspar.storage"}
+    program = (
+        f"import sys; from kaspar.cli.main import main; main(['topic', 'list', '-b', '{broker.bootstrap}']); "
+        f"sys.exit(' '.join({heavy} & sys.modules.keys()) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_yaml_has_what_json_has(kaspar: Kaspar) -> None:
