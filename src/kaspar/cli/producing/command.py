@@ -15,7 +15,7 @@ from kaspar.cli.failures import WrongUsage
 from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.parameters import Parsed, Words
 from kaspar.cli.producing.delivery import Delivery
-from kaspar.cli.producing.progress import progress
+from kaspar.cli.progress import progress
 from kaspar.cli.producing.reading import Entry, InputFormat
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import Shape, parse_header

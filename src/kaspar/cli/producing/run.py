@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from kaspar.base.errors import Refused
 from kaspar.cli.failures import FAILED, INTERRUPTED, NotFound
 from kaspar.cli.producing.delivery import INTERRUPTED_FLUSH_S, Delivery
-from kaspar.cli.producing.progress import Advance
+from kaspar.cli.progress import Advance
 from kaspar.cli.producing.reading import BadEntry
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import Shape
