@@ -3,7 +3,7 @@
 from typing import Any
 
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kaspar.cli.yaml_text import yaml_text
@@ -18,6 +18,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)  # PyYAML takes its time
 @given(VALUES)
 @example([[], [[{}]], {"a": [{"b": {"c": [1, [2]]}}]}])
 def test_any_value_is_read_back(value: Any) -> None:

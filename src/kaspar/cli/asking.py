@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from kaspar.cli.failures import CommandFailed
+
 T = TypeVar("T")
 
 
@@ -16,9 +18,11 @@ def yes_option(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal. Raises Abort unless the answer is yes."""
-    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
-        click.confirm(question, abort=True, err=True)
+    """Ask on a terminal. Raises CommandFailed unless the answer is yes."""
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    if not click.confirm(question, err=True):
+        raise CommandFailed("nothing was changed")
 
 
 def with_progress(items: Collection[T], description: str) -> Iterator[T]:

@@ -134,7 +134,7 @@ def _offset_rows(admin: "Admin", group: "GroupDescription") -> list[Row]:
     owners = {where: member for member in group.members for where in member.assignment}
     where_all = sorted({*committed, *owners})
     ends = end_offsets_of(admin, where_all)
-    rows = []
+    rows: list[Row] = []
     for where in where_all:
         owner = owners.get(where)
         offset, end = committed.get(where), ends.get(where)

@@ -38,35 +38,32 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
         "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
     },
-    "Topics and groups": {
-        "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
-        "group": Entry("kaspar.cli.group", "Consumer groups: how far they are, and where they go on."),
-        "txn": Entry("kaspar.cli.txn", "Transactions, and those that block readers."),
-        "config": Entry("kaspar.cli.config", "Show and change settings of topics, brokers and groups."),
-    },
-    "Users and permissions": {
-        "user": Entry("kaspar.cli.user", "Users that log in by SCRAM, and their passwords."),
-        "acl": Entry("kaspar.cli.acl", "Who may do what."),
-        "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
-    },
     "Write and read records": {
         "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
         "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
     },
+    "Look after topics and groups": {
+        "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
+        "group": Entry("kaspar.cli.group", "Consumer groups: how far they are, and where they go on."),
+        "config": Entry("kaspar.cli.config", "Show and change settings of topics, brokers and groups."),
+        "txn": Entry("kaspar.cli.txn", "Transactions, and those that block readers."),
+        "log": Entry("kaspar.cli.log", "How large logs are, and what is in their files."),
+        "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
+    },
     "Look after a cluster": {
         "cluster": Entry("kaspar.cli.cluster", "Show a cluster: its brokers, its health, its metadata."),
-        "compact": Entry("kaspar.cli.compact", "Compact a topic now."),
         "controller": Entry("kaspar.cli.controller", "Show which broker controls a cluster, or move that to another."),
-        "metadata": Entry(
-            "kaspar.cli.metadata", "Show a broker's embedded metadata, move it, or take over a folder of Apache Kafka."
-        ),
+        "metadata": Entry("kaspar.cli.metadata", "Metadata that a broker keeps: show, move, adopt from Apache Kafka."),
+        "user": Entry("kaspar.cli.user", "Users that log in by SCRAM, and their passwords."),
+        "acl": Entry("kaspar.cli.acl", "Who may do what."),
+        "quota": Entry("kaspar.cli.quota", "How much users, clients and addresses may use."),
         "certs": Entry("kaspar.cli.certs", "Make certificates for TLS: a CA, brokers, clients."),
     },
     "Run pipelines": {
         "pipeline": Entry("kaspar.cli.pipeline", "Run Spark pipelines, and keep them running."),
         "spark": Entry("kaspar.cli.spark", "Run a Spark cluster on this machine; end transactions left open."),
     },
-    "This command": {
+    "Set up this command": {
         "profile": Entry("kaspar.cli.profile", "Keep addresses and security settings of clusters under names."),
         "completion": Entry("kaspar.cli.completion", "Print the script that completes commands in a shell."),
         "version": Entry("kaspar.cli.version", "Show the version, and whether the core is compiled."),
@@ -77,6 +74,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "acls": "acl",
     "configs": "config",
     "groups": "group",
+    "logs": "log",
     "profiles": "profile",
     "quotas": "quota",
     "topics": "topic",

@@ -2,7 +2,8 @@
 session with it.
 
 Settings of the client are Java client properties. What is said closer to the command wins: -b, then -X, then the file
-of --config, then the profile (--profile, $KASPAR_PROFILE, or the one of 'kaspar profile use').
+of --config, then the profile (--profile, $KASPAR_PROFILE, or the one of 'kaspar profile use'). Other servers than those
+of the profile in use are another cluster: it gets none of that profile's settings, unless --profile asks for it.
 """
 
 import contextlib
@@ -46,16 +47,13 @@ class ClusterChoice:
 
     def properties(self) -> dict[str, str]:
         """The Java client properties in effect, bootstrap.servers among them."""
-        name = self.profile or self.profiles.current()
-        properties = {BOOTSTRAP_SERVERS: DEFAULT_SERVERS}
-        if name is not None:
-            properties |= self.profiles.read(name)
-        if self.config_file is not None:
-            properties |= read_properties_file(self.config_file)
-        properties |= pairs(self.settings, "-X")
+        given = {} if self.config_file is None else read_properties_file(self.config_file)
+        given |= pairs(self.settings, "-X")
         if self.servers is not None:
-            properties[BOOTSTRAP_SERVERS] = self.servers
-        return properties
+            given[BOOTSTRAP_SERVERS] = self.servers
+        name = self.profile or (None if BOOTSTRAP_SERVERS in given else self.profiles.current())
+        of_profile = {} if name is None else self.profiles.read(name)
+        return {BOOTSTRAP_SERVERS: DEFAULT_SERVERS} | of_profile | given
 
 
 class Session:
@@ -78,7 +76,8 @@ class Session:
         from kaspar.client.admin.session import Admin
 
         api_timeout_s = self._seconds("default.api.timeout.ms", API_TIMEOUT_S)
-        patience_s = self._seconds("default.api.timeout.ms", self._patience_s)
+        patience_s = api_timeout_s / 2 if "default.api.timeout.ms" in self.properties else self._patience_s
+        security = self._security()
         try:
             admin = Admin(
                 self.servers,
@@ -86,7 +85,7 @@ class Session:
                 request_timeout_s=min(self._seconds("request.timeout.ms", REQUEST_TIMEOUT_S), api_timeout_s),
                 api_timeout_s=api_timeout_s,
                 on_unreachable=_Patience(self.servers, patience_s),
-                security=self._security(),
+                security=security,
             )
         except ValueError:
             raise WrongUsage(f"{self.servers} is not a list of host:port") from None
@@ -97,6 +96,10 @@ class Session:
                 if problem.filename is not None or isinstance(problem, BrokenPipeError):
                     raise
                 raise no_broker(self.servers, problem) from None
+            except KasparError as problem:
+                if security is not None and _is_handshake(problem):
+                    raise NoBroker(f"{problem}: does this listener have TLS? security.protocol says so") from None
+                raise
 
     def client(self, *, client_id: str, timeout_s: float) -> "Client":
         """A wire client, for requests that are not those of an administrator. Nothing is sent yet."""
@@ -124,6 +127,12 @@ class Session:
             return int(self.properties[name]) / 1000 if name in self.properties else default_s
         except ValueError:
             raise WrongUsage(f"{name} is a number of milliseconds, not {self.properties[name]!r}") from None
+
+
+def _is_handshake(problem: KasparError) -> bool:
+    from kaspar.security.client import HandshakeFailed
+
+    return isinstance(problem, HandshakeFailed)
 
 
 class _Patience:

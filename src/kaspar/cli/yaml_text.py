@@ -72,6 +72,8 @@ def _scalar(value: object) -> str:
 def _number(value: float) -> str:
     special = {"inf": ".inf", "-inf": "-.inf", "nan": ".nan"}
     text = repr(value)
+    if "e" in text and "." not in text:  # YAML 1.1 takes a number without a dot for a string
+        text = text.replace("e", ".0e")
     return special.get(text, text)
 
 

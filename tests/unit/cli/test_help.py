@@ -46,7 +46,7 @@ def test_list_of_commands_loads_none_of_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "Topics and groups" in done.stdout
+    assert "Look after topics and groups" in done.stdout
 
 
 def test_names_that_people_guess_are_understood(capsys: pytest.CaptureFixture[str]) -> None:

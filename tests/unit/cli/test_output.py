@@ -6,10 +6,10 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.cli.failures import FAILED, NO_BROKER, NOT_FOUND, NOT_PERMITTED, NoBroker, explain, worst
-from kaspar.cli.output import Column, Done, Format, Output, aligned, shown, size
+from kaspar.cli.output import Column, Done, Format, Output, Row, aligned, shown, size
 
 COLUMNS = [Column("name", "TOPIC"), Column("partitions", "PARTITIONS"), Column("bytes", "SIZE", size)]
-ROWS = [
+ROWS: list[Row] = [
     {"name": "orders", "partitions": 12, "bytes": 1536, "id": "x"},
     {"name": "a", "partitions": None, "bytes": 7, "id": "y"},
 ]

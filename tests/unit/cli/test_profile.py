@@ -55,7 +55,10 @@ def test_what_is_said_closer_to_the_command_wins(tmp_path: Path) -> None:
         "security.protocol": "PLAINTEXT",
     }
     assert ClusterChoice(profile="two").properties() == {"bootstrap.servers": "two:2"}
-    assert ClusterChoice(config_file=file).properties()["bootstrap.servers"] == "file:3"
+    assert ClusterChoice(settings=["client.id=x"]).properties()["security.protocol"] == "PLAINTEXT"
+    assert ClusterChoice(config_file=file).properties() == {"bootstrap.servers": "file:3", "client.id": "file"}
+    assert ClusterChoice("other:1").properties() == {"bootstrap.servers": "other:1"}, "gets no passwords of a profile"
+    assert ClusterChoice("other:1", profile="one").properties()["client.id"] == "profile"
     chosen = ClusterChoice("me:4", None, file, ["client.id=x"]).properties()
     assert (chosen["bootstrap.servers"], chosen["client.id"]) == ("me:4", "x")
     main(["profile", "use", "--none"])

@@ -1,0 +1,1 @@
+"""`kaspar` against running brokers."""
