@@ -55,8 +55,12 @@ def command() -> None:
 
 @command.command("produce", epilog=_PRODUCE_EXAMPLES)
 @click.argument("topic", shell_complete=complete_topics)
-@click.option("-n", "--records", type=click.IntRange(min=1), default=1_000_000, help="How many (default: 1000000).")
-@click.option("--size", type=click.IntRange(min=1), default=100, metavar="BYTES", help="Of a value (default: 100).")
+@click.option(
+    "-n", "--records", type=click.IntRange(min=1), default=1_000_000, metavar="N", help="How many (default: 1000000)."
+)
+@click.option(
+    "--size", type=click.IntRange(min=1), default=100, metavar="BYTES", help="The size of a value (default: 100)."
+)
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
@@ -149,8 +153,12 @@ def consume_command(session: Session, topic: str, records: int | None, isolation
 
 @command.command("latency", epilog=_LATENCY_EXAMPLES)
 @click.argument("topic", shell_complete=complete_topics)
-@click.option("-n", "--records", type=click.IntRange(min=1), default=1_000, help="How many (default: 1000).")
-@click.option("--size", type=click.IntRange(min=1), default=100, metavar="BYTES", help="Of a value (default: 100).")
+@click.option(
+    "-n", "--records", type=click.IntRange(min=1), default=1_000, metavar="N", help="How many (default: 1000)."
+)
+@click.option(
+    "--size", type=click.IntRange(min=1), default=100, metavar="BYTES", help="The size of a value (default: 100)."
+)
 @click.option(
     "--acks", type=click.Choice(["all", "1"]), default="all", help="Which replicas must have a record (default: all)."
 )

@@ -103,7 +103,13 @@ def _template(text: str) -> Template:
     type=Parsed("header", parse_header),
     help="A header of all records; may be repeated.",
 )
-@click.option("-p", "--partition", type=click.IntRange(min=0), metavar="N", help="Default: by the hash of the key.")
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The partition (default: by the hash of the key).",
+)
 @click.option(
     "--timestamp",
     "timestamp_ms",
