@@ -33,6 +33,7 @@ def test_options_are_parsed() -> None:
         (["--zork"], "zork is not a recognized option"),
         (["--fl"], "fl is not a recognized option"),
         (["--count", "many"], "Cannot parse argument 'many' of option count"),
+        (["--count", "2147483648"], "Cannot parse argument '2147483648' of option count"),
         (["--count"], "Option count requires an argument"),
         (["--count", "1", "--count", "1"], "Found multiple arguments for option count, but you asked for only one"),
     ],
@@ -45,6 +46,11 @@ def test_wrong_option_is_a_sentence_and_exit_code_1(
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (FAILED, "")
     assert printed.err == f"{sentence}\nTry 'kafka-try --help' for the options.\n"
+
+
+def test_words_that_are_no_options_are_ignored() -> None:
+    parsed = _options().parse(["--flag", "word", "-", "--", "--count", "many"])
+    assert (parsed.count, parsed.flag) == (None, True)
 
 
 def test_an_option_with_the_value_0_is_given(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,6 +131,10 @@ def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:
     ("servers", "settings", "sentence"),
     [
         ("nonsense", "", "nonsense is not a list of host:port"),
+        ("localhost:many", "", "localhost:many is not a list of host:port"),
+        ("localhost:65536", "", "Invalid port in bootstrap.servers: 65536"),
+        ("", "", "No resolvable bootstrap urls given in bootstrap.servers"),
+        ("no-such-host.invalid:9092", "", "No resolvable bootstrap urls given in bootstrap.servers"),
         ("localhost:1", "request.timeout.ms=soon", "Invalid value soon for configuration request.timeout.ms"),
         ("localhost:1", "security.protocol=TLS", "Invalid value TLS for configuration security.protocol"),
         ("localhost:1", "security.protocol=SASL_SSL", "sasl.jaas.config is required for GSSAPI"),

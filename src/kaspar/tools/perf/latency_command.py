@@ -8,6 +8,7 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, run
+from kaspar.tools.java_numbers import parse_int
 
 _POSITIONAL: Final = ("bootstrap-server", "topic", "num-records", "producer-acks", "record-size", "command-config")
 _REQUIRED: Final = _POSITIONAL[:-1]
@@ -89,7 +90,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
     ):
         attribute = name.replace("-", "_")
         try:
-            value = int(getattr(options, attribute))
+            value = parse_int(getattr(options, attribute))
         except ValueError:
             parser.fail(f"Cannot parse argument '{getattr(options, attribute)}' of option {name}")
         if value < lowest:
