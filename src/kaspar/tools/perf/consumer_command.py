@@ -121,6 +121,7 @@ def _run(options: argparse.Namespace) -> None:
         raise CommandFailed("Reporting interval must be greater than 0.")
     properties = _properties(options)
     with open_client(properties, client_id=_CLIENT_ID) as client:
+        client.refresh_metadata([])  # fails at once where no broker responds
         report = _Report(options)
         load = ConsumerLoad(client, _consumer_options(client, options, properties), report.progress)
         try:

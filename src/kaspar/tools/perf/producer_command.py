@@ -181,6 +181,7 @@ def _run(options: argparse.Namespace) -> None:
         options.transaction_duration_ms or (_TRANSACTION_DURATION_MS if is_transactional else None),
     )
     with open_client(properties, client_id=_CLIENT_ID) as client:
+        client.refresh_metadata([])  # fails at once where no broker responds
         statistics: list[Statistics] = []
 
         def record(stored: Stored, now_ms: float) -> None:
