@@ -87,6 +87,7 @@ def test_no_broker(module: str, words: tuple[str, ...]) -> None:
     assert errors.startswith("No broker responds: ")
 
 
+@pytest.mark.long  # the client asks again for three seconds
 def test_unknown_topic() -> None:
     with Broker(overrides={"auto.create.topics.enable": "false"}) as broker:
         words = ("--bootstrap-server", broker.bootstrap_servers, "--topic", "t", "--num-records", "1")
