@@ -1,99 +1,90 @@
-"""Commands of a user who may do nothing: a sentence and the exit code of Kafka's."""
+"""Commands about topics and logs as a user without permission: the sentences and exit codes of Kafka's."""
 
-import re
-from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
-
-from tests.compat.commands.catalog import (
-    CLUSTER,
-    CONSUMER_GROUPS,
-    FEATURES,
-    GROUPS,
-    METADATA_QUORUM,
-    TRANSACTIONS,
-)
-from tests.compat.tools.comparing import Command, run_ours, sentences
-from tests.peers.kafka_tools import Done, KafkaTools
-from tests.peers.kaspar import KasparProcess
+from tests.compat.commands.catalog import ACLS, BROKER_API_VERSIONS, DELETE_RECORDS, GET_OFFSETS, LOG_DIRS, TOPICS
+from tests.compat.commands.places import Place, Places, same_at_all
+from tests.compat.commands.secured import credentials
+from tests.compat.commands.settling import settle
+from tests.peers.observed import wait_until
 from tests.peers.raw_client import RawClient
 
-ALLOW = "allow.everyone.if.no.acl.found"
-SETTINGS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:admin",
-    "default.api.timeout.ms": "1000",
-}
-CASES: list[tuple[Command, tuple[str, ...]]] = [
-    (CONSUMER_GROUPS, ("--list",)),
-    *((CONSUMER_GROUPS, ("--describe", "--group", "x", *details)) for details in ((), ("--members",), ("--state",))),
-    (CONSUMER_GROUPS, ("--delete", "--group", "x", "--group", "y")),
-    (CONSUMER_GROUPS, ("--delete-offsets", "--group", "x", "--topic", "orders:0")),
-    (CONSUMER_GROUPS, ("--reset-offsets", "--group", "x", "--topic", "orders", "--to-latest", "--dry-run")),
-    (GROUPS, ("--list",)),
-    (TRANSACTIONS, ("list",)),
-    (TRANSACTIONS, ("describe", "--transactional-id", "x")),
-    (TRANSACTIONS, ("forceTerminateTransaction", "--transactionalId", "x")),
-    (FEATURES, ("describe",)),
-    (FEATURES, ("downgrade", "--feature", "transaction.version=1")),
-    (METADATA_QUORUM, ("describe", "--status")),
-    (CLUSTER, ("cluster-id",)),
-    (CLUSTER, ("unregister", "--id", "7")),
-    (CLUSTER, ("list-endpoints",)),
-]
+
+def _secret_topic(place: Place, what: str) -> str:
+    topic = place.name_of(what)
+    with RawClient(place.broker.port) as client:
+        assert client.create_topic(topic, partitions=1) == 0
+    wait_until(lambda: place.broker.lead(topic, [0]), f"{topic} is led")
+    return topic
 
 
-@pytest.fixture(scope="module")
-def closed_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KasparProcess]:
-    """Its clients are anonymous, and have no permission."""
-    folder = tmp_path_factory.mktemp("closed")
-    with KasparProcess(folder, overrides={**SETTINGS, ALLOW: "true"}) as broker:
-        with RawClient(broker.port) as client:
-            assert client.create_topic("orders") == 0
-        broker.stop()
-        broker.overrides = {**SETTINGS, ALLOW: "false"}
-        broker.start()
-        yield broker
+def _denied(place: Place, *resource: str) -> tuple[str | Path, ...]:
+    """The options of a user who may do nothing with that resource."""
+    user = credentials(place, "eve")
+    deny = ("--add", "--deny-principal", f"User:{place.name_of('eve')}", "--operation", "All", "--force", *resource)
+    assert place.run_unseen(ACLS, *place.servers, *deny).code == 0
+    settle(place)
+    return user
 
 
-def _words(parameter: Command | tuple[str, ...]) -> str:
-    return parameter.kafka_class.rpartition(".")[2] if isinstance(parameter, Command) else " ".join(parameter)
+def test_topics_that_a_user_may_not_see(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        topic = _secret_topic(place, "secret")
+        user = _denied(place, "--topic", topic)
+        new = place.name_of("new")
+        _denied(place, "--topic", new)
+        place.run(TOPICS, *user, "--create", "--topic", new)
+        place.run(TOPICS, *user, "--list", "--topic", topic)
+        place.run(TOPICS, *user, "--describe", "--topic", topic)
+        place.run(TOPICS, *user, "--delete", "--topic", topic)
+        place.run(TOPICS, *user, "--alter", "--topic", topic, "--partitions", "2")
+        place.run(GET_OFFSETS, *user, "--topic", topic)
+        offsets = place.file(f'{{"partitions": [{{"topic": "{topic}", "partition": 0, "offset": 0}}]}}')
+        done = place.run_unseen(DELETE_RECORDS, *user, "--offset-json-file", offsets)
+        place.see([done.code, done.output])
+
+    same_at_all(places, scenario)
 
 
-@pytest.mark.parametrize(("command", "arguments"), CASES, ids=_words)
-def test_no_permission(
-    closed_broker: KasparProcess, kafka_tools: KafkaTools, command: Command, arguments: tuple[str, ...]
-) -> None:
-    servers = ("--bootstrap-server", closed_broker.bootstrap)
-    words = (arguments[0], *servers, *arguments[1:]) if command is CLUSTER else (*servers, *arguments)
-    theirs, ours = kafka_tools.run(command.kafka_class, *words), run_ours(command, *words)
-    assert "Traceback" not in ours.errors
-    assert _comparable(ours) == _comparable(theirs)
+def test_topics_that_a_user_may_only_see(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        topic = _secret_topic(place, "visible")
+        user = credentials(place, "bob")
+        operations = [word for each in ("Delete", "Alter", "DescribeConfigs", "Read") for word in ("--operation", each)]
+        deny = ("--add", "--deny-principal", f"User:{place.name_of('bob')}", *operations, "--force", "--topic", topic)
+        assert place.run_unseen(ACLS, *place.servers, *deny).code == 0
+        settle(place)
+        place.run(TOPICS, *user, "--list", "--topic", topic)
+        place.run(TOPICS, *user, "--describe", "--topic", topic)
+        place.run(TOPICS, *user, "--delete", "--topic", topic)
+        place.run(TOPICS, *user, "--alter", "--topic", topic, "--partitions", "2")
+        offsets = place.file(f'{{"partitions": [{{"topic": "{topic}", "partition": 0, "offset": 0}}]}}')
+        done = place.run_unseen(DELETE_RECORDS, *user, "--offset-json-file", offsets)
+        place.see([done.code, done.output])
+
+    same_at_all(places, scenario)
 
 
-def test_transaction_is_not_aborted_without_permission(closed_broker: KasparProcess) -> None:
-    producer = ("--producer-id", "1", "--producer-epoch", "0", "--coordinator-epoch", "0")
-    words = ("--bootstrap-server", closed_broker.bootstrap, "abort", "--topic", "orders", "--partition", "0", *producer)
-    done = run_ours(TRANSACTIONS, *words)
-    assert (done.code, done.output) == (1, "")
-    assert done.errors.startswith("Failed to abort transaction AbortTransactionSpec(topicPartition=orders-0, ")
-    assert "TOPIC_AUTHORIZATION_FAILED" in done.errors
+def test_cluster_that_a_user_may_not_describe(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        topic = _secret_topic(place, "plain")
+        user = _denied(place, "--cluster")
+        place.run(LOG_DIRS, *user, "--describe")
+        place.run(TOPICS, *user, "--describe", "--topic", topic)
+        assert place.run_unseen(BROKER_API_VERSIONS, *user).code == 0
+
+    same_at_all(places, scenario)
 
 
-_AT_LOOKUP = {
-    r"FindCoordinator request for groupId `.*?` failed due to authorization failure": "Group authorization failed.",
-    r"FindCoordinator request for transactionalId `.*?` failed due to authorization failure": (
-        "Transactional Id authorization failed."
-    ),
-}
-"""What Kafka's client says if the lookup of a coordinator is refused: it shows its own objects. Ours says the same as
-for any other refusal."""
+def test_wrong_password(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        user = credentials(place, "mallory", password="wrong")
+        for command, arguments in (
+            (TOPICS, ("--list",)),
+            (GET_OFFSETS, ()),
+            (LOG_DIRS, ("--describe",)),
+            (BROKER_API_VERSIONS, ()),
+        ):
+            place.see(place.run_unseen(command, *user, *arguments).code)
 
-
-def _comparable(done: Done) -> Done:
-    output, errors = (sentences(text) for text in (done.output, done.errors))
-    for theirs, ours in _AT_LOOKUP.items():
-        output, errors = re.sub(theirs, ours, output), re.sub(theirs, ours, errors)
-    errors = re.sub(r"^\[.*?\] ERROR .*\n?", "", errors, flags=re.MULTILINE)  # what Kafka's client logs
-    pattern = re.compile(r"(java\.[\w.]+Exception: )+|\S{22}(?=$|\")|127\.0\.0\.1[ :]\d+", re.MULTILINE)
-    return Done(done.code, pattern.sub("", output), pattern.sub("", errors).strip())
+    same_at_all(places[:2], scenario)
