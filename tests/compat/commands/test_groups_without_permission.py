@@ -1,4 +1,4 @@
-"""Commands about groups, transactions and the cluster as a user who may do nothing: Kafka's sentences and exit codes."""
+"""Commands about groups, transactions and the cluster as a user who may do nothing, beside Kafka's."""
 
 import re
 from collections.abc import Iterator
