@@ -42,6 +42,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Write and read records": {
         "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
         "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
+        "bench": Entry("kaspar.cli.bench.command", "Measure how fast a cluster writes, reads, and passes records on."),
     },
     "Look after topics and groups": {
         "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),

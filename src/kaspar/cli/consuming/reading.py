@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _POLL_S: Final = 0.2
 """How long a poll waits: Ctrl-C is noticed behind it."""
 _BATCH: Final = 500
+_LOG_APPEND_TIME: Final = 2  # confluent_kafka.TIMESTAMP_LOG_APPEND_TIME; importing it for each record is slow
 
 
 def read_partitions(
@@ -134,8 +135,6 @@ class _Reading:
 
 
 def raw_record(message: "Message") -> RawRecord:
-    from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
-
     kind, timestamp_ms = message.timestamp()
     headers = message.headers() or ()
     assert not isinstance(headers, dict)  # a form for producers only
@@ -148,7 +147,7 @@ def raw_record(message: "Message") -> RawRecord:
         _bytes(message.value()),
         tuple((name, _bytes(value)) for name, value in headers),
         message.leader_epoch(),
-        kind == TIMESTAMP_LOG_APPEND_TIME,
+        kind == _LOG_APPEND_TIME,
     )
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
 _POLL_S: Final = 0.1
+_POLL_EVERY_S: Final = 0.005
+"""How often outcomes are asked for while records are sent without a pause."""
 INTERRUPTED_FLUSH_S: Final = 5.0
 """How long Ctrl-C waits for records that are on their way."""
 
@@ -42,29 +44,30 @@ class Delivery:
         on_delivered: Callable[[str], None] | None = None,
     ) -> None:
         """`on_delivered` gets the place of each record in the log: orders/0@17."""
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaException, Producer
 
+        self._refused = KafkaException
         self._producer = Producer(dict(settings))
         self._topic = topic
         self._report = report
         self._interrupts = interrupts
         self._on_delivered = on_delivered
         self._outcomes: deque[_Outcome] = deque()
+        self._poll_due_s = 0.0
 
     def send(self, record: NewRecord) -> None:
         """Waits while the client's buffer is full."""
-        from confluent_kafka import KafkaException
-
         while True:
             try:
                 self._hand_over(record)
             except BufferError:
                 self._poll(_POLL_S)
-            except KafkaException as problem:  # refused before it was sent, for instance because of its size
+            except self._refused as problem:  # refused before it was sent, for instance because of its size
                 self.fail(record.place, problem.args[0].str())
                 return
             else:
-                self._poll(0)
+                if time.monotonic() >= self._poll_due_s:
+                    self._poll(0)
                 return
 
     def _hand_over(self, record: NewRecord) -> None:
@@ -106,6 +109,7 @@ class Delivery:
         with self._interrupts.shield():
             self._producer.poll(timeout_s)
             self._report_outcomes()
+        self._poll_due_s = time.monotonic() + _POLL_EVERY_S
 
     def _collect(self, place: str, error: "KafkaError | None", message: "Message") -> None:
         problem = None if error is None else error.str()
