@@ -18,7 +18,7 @@ examples:
   kaspar user passwd alice
   kaspar user list
   kaspar user delete alice
-  kaspar acl add --principal User:alice --operation read --topic orders
+  kaspar acl add --principal alice --operation read --topic orders
 """
 _MECHANISM: Final = click.option(
     "--mechanism",
