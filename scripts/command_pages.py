@@ -36,8 +36,8 @@ def _index(parsers: dict[str, argparse.ArgumentParser]) -> str:
     lines = [
         "# Commands\n",
         "This page and those of the commands are written by `scripts/command_pages.py` from the commands' own help.\n",
-        "Commands with Kafka's names have Kafka's options, output and exit codes; `kaspar` is one command for everything. "
-        "Both also work with Apache Kafka brokers. Every one of them prints its options with `--help`.\n",
+        "Commands with Kafka's names have Kafka's options, output and exit codes; `kaspar` is one command for "
+        "everything. Both also work with Apache Kafka brokers. Every one of them prints its options with `--help`.\n",
         "| command | |\n|---|---|",
     ]
     for name, parser in parsers.items():
