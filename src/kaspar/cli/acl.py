@@ -147,7 +147,9 @@ def add(session: Session, /, **given: Any) -> int:
     ]
     with session.admin() as admin:
         results = create_acls(admin, acls)
-    return session.output.results([Done(_sentence(acl), "added", refused) for acl, refused in results.items()])
+    return session.output.results(
+        [Done(_sentence(acl), _row(acl), "added", refused) for acl, refused in results.items()]
+    )
 
 
 @command.command("remove", epilog=_EXAMPLES)
@@ -172,9 +174,9 @@ def remove(session: Session, /, yes: bool, **given: Any) -> int:
     done: list[Done] = []
     for result in results:
         if isinstance(result, Refused):
-            done.append(Done("ACLs", problem=result))
+            done.append(Done("ACLs", {}, problem=result))
         else:
-            done += [Done(_sentence(acl), "removed") for acl in sorted(result)]
+            done += [Done(_sentence(acl), _row(acl), "removed") for acl in sorted(result)]
     return session.output.results(done)
 
 

@@ -150,7 +150,7 @@ def _alter(session: Session, resource: str, changes: "list[ConfigChange]", sente
     with session.admin() as admin:
         _check_broker(admin, which)
         refused = incremental_alter_configs(admin, {which: changes}, validate_only=dry_run)
-    return session.output.results([Done(resource, sentence, refused.get(which))])
+    return session.output.results([Done(resource, {"resource": resource}, sentence, refused.get(which))])
 
 
 def _entries(admin: "Admin", which: "ConfigResource", text: str) -> "dict[str, ConfigEntry]":
