@@ -12,6 +12,7 @@ from kaspar.cli.consuming.printing import Printer
 from kaspar.cli.consuming.remaining import Remaining
 from kaspar.cli.failures import CommandFailed
 from kaspar.cli.interrupts import Interrupts
+from kaspar.cli.record_clients import problem_of
 from kaspar.cli.records.record import RawRecord
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class _Reading:
                     raise CommandFailed(f"the offset cannot be committed: {problem.args[0].str()}") from None
 
     def _is_record(self, message: "Message") -> bool:
-        """Raises CommandFailed for errors that do not pass by themselves."""
+        """Raises KasparError for errors that do not pass by themselves."""
         error = message.error()
         if error is None:
             return True
@@ -131,7 +132,9 @@ class _Reading:
             return False
         if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
             return False
-        raise CommandFailed(error.str())
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._commits:
+            return False  # librdkafka looks for the coordinator of its group even if it is no member of it
+        raise problem_of(error)
 
 
 def raw_record(message: "Message") -> RawRecord:
