@@ -11,8 +11,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from kaspar.cli.main import kaspar
-from scripts.click_pages import click_index, click_pages
+from scripts.kaspar_pages import index_rows, kaspar_pages
 from scripts.page_text import NOTE, cell, code_block
 
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
@@ -22,7 +21,7 @@ def command_pages() -> dict[str, str]:
     """The text of each page by its file name, the list of all commands included."""
     parsers = dict(_parsers())
     pages = {f"{name}.md": _page(name, parser) for name, parser in parsers.items()}
-    return {"index.md": _index(parsers), **pages, **click_pages(kaspar)}
+    return {"index.md": _index(parsers), **pages, **kaspar_pages()}
 
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -37,14 +36,19 @@ def _index(parsers: dict[str, argparse.ArgumentParser]) -> str:
     lines = [
         "# Commands\n",
         "This page and those of the commands are written by `scripts/command_pages.py` from the commands' own help.\n",
-        "`kaspar` is one command for everything, with tables for people, JSON for programs, and completion in the "
-        "shell. Commands with Kafka's names have Kafka's options, output and exit codes, for hands and scripts that "
-        "know them. Both also work with Apache Kafka brokers. Every one of them prints its options with `--help`.\n",
+        "Commands with Kafka's names have Kafka's options, output and exit codes; `kaspar` is one command for "
+        "everything. Both also work with Apache Kafka brokers. Every one of them prints its options with `--help`.\n",
         "| command | |\n|---|---|",
-        *click_index(kaspar),
     ]
     for name, parser in parsers.items():
         lines.append(f"| [{name}]({name}.md) | {cell(_first_sentence(parser.description or ''))} |")
+    lines += [
+        "\n## kaspar\n",
+        "One command for newcomers and for scripts: [a tour](../../cli.md), [its options and exit codes](kaspar.md), "
+        "[a task and its call](../../tasks.md) with each tool.\n",
+        "| command | |\n|---|---|",
+        *index_rows(),
+    ]
     return "\n".join(lines) + "\n"
 
 

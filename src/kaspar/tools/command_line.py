@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kaspar import __version__
 from kaspar.base.errors import InvalidSetting, KasparError
-from kaspar.client import Client
-from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
 
 if TYPE_CHECKING:
+    from kaspar.client import Client
+    from kaspar.client.admin.session import Admin
     from kaspar.security.client import ClientSecurity
 
 FAILED: Final = 1
@@ -40,6 +40,7 @@ class KafkaOptions(argparse.ArgumentParser):
             epilog=f"Example: {example}",
             add_help=False,
             exit_on_error=False,
+            allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             usage="%(prog)s OPTIONS",
         )
@@ -106,7 +107,8 @@ class _Once(argparse._StoreAction):
 
 def is_given(options: argparse.Namespace, name: str) -> bool:
     """Whether an option without a default is given. The name is without the dashes."""
-    return getattr(options, name.replace("-", "_").replace(".", "_")) not in (None, False, [])
+    value = getattr(options, name.replace("-", "_").replace(".", "_"))
+    return value is not None and value is not False and value != []  # 0 is given, though it equals False
 
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
@@ -141,16 +143,19 @@ def open_admin(
     config_file: str | None = None,
     *,
     client_id: str,
-    api_timeout_s: float = API_TIMEOUT_S,
-    request_timeout_s: float = REQUEST_TIMEOUT_S,
+    api_timeout_s: float | None = None,
+    request_timeout_s: float | None = None,
     via_controllers: bool = False,
-) -> Admin:
+) -> "Admin":
     """A session with the cluster; settings of the file win. Raises CommandFailed with a sentence.
 
     Nothing is sent yet. While no broker can be reached, standard error says so once, and the call is tried again."""
+    # Imported here since help and wrong options need no client, nor do the console commands.
+    from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
+
     settings = _read(config_file) if config_file is not None else {}
-    api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s)
-    request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s)
+    api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s or API_TIMEOUT_S)
+    request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s or REQUEST_TIMEOUT_S)
     try:
         return Admin(
             servers,
@@ -165,8 +170,10 @@ def open_admin(
         raise CommandFailed(f"Invalid url in bootstrap servers: {servers} is not a list of host:port") from None
 
 
-def open_client(servers: str, config_file: str | None = None, *, client_id: str, timeout_s: float) -> Client:
+def open_client(servers: str, config_file: str | None = None, *, client_id: str, timeout_s: float) -> "Client":
     """A wire client; settings of the file win. Nothing is sent yet. Raises CommandFailed with a sentence."""
+    from kaspar.client import Client
+
     settings = _read(config_file) if config_file is not None else {}
     try:
         return Client(

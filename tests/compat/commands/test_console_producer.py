@@ -172,4 +172,4 @@ def test_settings_without_effect_are_named(places: Places) -> None:
     arguments = ("--topic", ours.name_of("t"), "--command-property", "interceptor.classes=com.example.A")
     done = ours.run(CONSOLE_PRODUCER, *ours.servers, *arguments)
     assert (done.code, done.output) == (0, "")
-    assert done.errors.startswith("Warning: interceptor.classes has no effect")
+    assert done.errors.startswith("WARN interceptor.classes has no effect")

@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from typing import Final, TypeAlias
 
 from kaspar.base.errors import MalformedBytes
@@ -28,11 +28,11 @@ Attributes: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class PointKind(Enum):
-    GAUGE = auto()
-    SUM = auto()
-    COUNTER = auto()
+    GAUGE = "g"
+    SUM = "s"
+    COUNTER = "c"
     """A sum that only grows."""
-    HISTOGRAM = auto()
+    HISTOGRAM = "h"
 
 
 @dataclass(frozen=True, slots=True)

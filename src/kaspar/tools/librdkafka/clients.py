@@ -107,7 +107,7 @@ def _opened(
     except InvalidSetting as problem:
         raise CommandFailed(str(problem)) from None
     for sentence in translated.warnings:
-        print(f"Warning: {sentence}", file=sys.stderr)
+        print(f"WARN {sentence}", file=sys.stderr)
     try:
         # What librdkafka logs, it also reports.
         return make({**translated.settings, "log_level": 0, "error_cb": errors, **more})

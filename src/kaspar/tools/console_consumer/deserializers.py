@@ -1,0 +1,123 @@
+"""What Kafka's deserializers make of bytes, and how Java prints that."""
+
+import codecs
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final
+
+from kaspar.base.errors import KasparError
+
+Deserializer = Callable[[bytes], bytes]
+"""From what a record has to what is printed. Raises DeserializationFailed."""
+
+_PACKAGE: Final = "org.apache.kafka.common.serialization."
+_SERIALIZATION_EXCEPTION: Final = "org.apache.kafka.common.errors.SerializationException"
+_PLAIN_FROM: Final = 1e-3
+_SCIENTIFIC_FROM: Final = 1e7
+_FLOAT_DIGITS: Final = range(1, 10)
+
+
+class DeserializationFailed(KasparError):
+    pass
+
+
+def deserializer(class_name: str, encoding: str = "UTF-8") -> Deserializer | None:
+    """None for a class that is not one of Kafka's, or an encoding of strings that is not known."""
+    name = class_name.strip()
+    if not name.startswith(_PACKAGE):
+        return None
+    name = name.removeprefix(_PACKAGE)
+    if name == "StringDeserializer":
+        try:
+            codecs.lookup(encoding)
+        except LookupError:
+            return None
+        return lambda data: data.decode(encoding, "replace").encode()
+    return _DESERIALIZERS.get(name)
+
+
+def _number(name: str, layout: str, text: Callable[[float], str] = str) -> Deserializer:
+    form = struct.Struct(layout)
+
+    def deserialize(data: bytes) -> bytes:
+        if len(data) != form.size:
+            sentence = f"Size of data received by {name} is not {form.size}"
+            raise DeserializationFailed(f"{_SERIALIZATION_EXCEPTION}: {sentence}")
+        return text(form.unpack(data)[0]).encode()
+
+    return deserialize
+
+
+def double_text(value: float) -> str:
+    """As Double.toString has it: 1.0, 1.0E10, NaN, Infinity."""
+    return _java_text(repr(value), value)
+
+
+def float_text(value: float) -> str:
+    """The fewest digits that mean this float of 32 bits."""
+    single = struct.Struct(">f")
+    texts = (f"{value:.{digits}g}" for digits in _FLOAT_DIGITS)
+    shortest = next((text for text in texts if single.pack(float(text)) == single.pack(value)), repr(value))
+    return _java_text(repr(float(shortest)), value)
+
+
+def _java_text(text: str, value: float) -> str:
+    if value != value:
+        return "NaN"
+    if text.endswith("inf"):
+        return text.replace("inf", "Infinity")
+    if value == 0 or _PLAIN_FROM <= abs(value) < _SCIENTIFIC_FROM:
+        return text if "e" not in text else f"{value:f}"
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{len(digits) + exponent - 1}"
+
+
+def _boolean(data: bytes) -> bytes:
+    if len(data) != 1:
+        sentence = "Size of data received by BooleanDeserializer is not 1"
+        raise DeserializationFailed(f"{_SERIALIZATION_EXCEPTION}: {sentence}")
+    if data not in (b"\0", b"\1"):
+        raise DeserializationFailed(
+            f"{_SERIALIZATION_EXCEPTION}: Unexpected byte received by BooleanDeserializer: {data[0]}"
+        )
+    return b"true" if data == b"\1" else b"false"
+
+
+def _uuid(data: bytes) -> bytes:
+    try:
+        return str(uuid.UUID(data.decode())).encode()
+    except ValueError:
+        raise DeserializationFailed(f"{_SERIALIZATION_EXCEPTION}: Error parsing data into UUID") from None
+
+
+def _escaped(data: bytes) -> bytes:
+    """As Kafka's Bytes prints itself."""
+    return b"".join(_ESCAPED[each] for each in data)
+
+
+def _void(data: bytes) -> bytes:
+    del data
+    raise DeserializationFailed("java.lang.IllegalArgumentException: Data should be null for a VoidDeserializer.")
+
+
+_ESCAPED: Final[Mapping[int, bytes]] = {
+    each: bytes((each,)) if 0x20 <= each < 0x7F and each != 0x5C else f"\\x{each:02X}".encode() for each in range(256)
+}
+
+_DESERIALIZERS: Final[Mapping[str, Deserializer]] = {
+    "ByteArrayDeserializer": lambda data: data,
+    "BooleanDeserializer": _boolean,
+    "BytesDeserializer": _escaped,
+    "DoubleDeserializer": _number("DoubleDeserializer", ">d", double_text),
+    "FloatDeserializer": _number("FloatDeserializer", ">f", float_text),
+    "IntegerDeserializer": _number("IntegerDeserializer", ">i"),
+    "LongDeserializer": _number("LongDeserializer", ">q"),
+    "ShortDeserializer": _number("ShortDeserializer", ">h"),
+    "UUIDDeserializer": _uuid,
+    "VoidDeserializer": _void,
+}
+"""Java prints an array of bytes as the address of an object; here it is printed as it is."""

@@ -1,0 +1,7 @@
+"""kafka-verifiable-producer and kafka-verifiable-consumer: clients that print what became of each record as JSON.
+
+System tests compare what one has sent with what the other has read.
+
+- `producer`, `consumer`: the commands
+- `events`: the lines, and how the commands are ended
+"""
