@@ -3,33 +3,40 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kaspar.acls.acl import AclOperation, ResourceType
 from tests.integration.cli.conftest import SecuredBroker
 from tests.integration.cli.records.command import Done, Kaspar
-from tests.peers.sasl_ssl import Acl
+from tests.peers.sasl_ssl import Acl, User, add_user, allow
 
+USER = User("records", "secret-of-records")
 TOPIC = "secured-records"
 READ_ONLY = "secured-records-to-read"
 WRITE_ONLY = "secured-records-to-write"
 
 
 @pytest.fixture(scope="session")
-def _permissions(secured: SecuredBroker) -> None:
-    secured.listener.admit(
+def properties(secured: SecuredBroker) -> dict[str, str]:
+    """Of a user of these tests, with some permissions: that of the broker may do nothing, which other tests rely on."""
+    add_user(AdminClient({"bootstrap.servers": secured.process.bootstrap}), USER)
+    allow(
+        secured.process.bootstrap,
+        USER,
         [
             *(Acl(ResourceType.TOPIC, TOPIC, each) for each in (AclOperation.READ, AclOperation.WRITE)),
             Acl(ResourceType.TOPIC, READ_ONLY, AclOperation.READ),
             Acl(ResourceType.TOPIC, WRITE_ONLY, AclOperation.WRITE),
             Acl(ResourceType.GROUP, "kaspar-bench-*", AclOperation.READ),
-        ]
+        ],
     )
+    return {**secured.listener.java, "sasl.jaas.config": USER.jaas}
 
 
 @pytest.fixture
 def outside(
     secured: SecuredBroker,
-    _permissions: None,
+    properties: dict[str, str],
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -38,8 +45,8 @@ def outside(
     inside = Kaspar(secured.process.bootstrap, capfd, monkeypatch)
     for topic in (TOPIC, READ_ONLY, WRITE_ONLY):
         inside.write(topic, "--create", "--value", "first")
-    (tmp_path / "client.properties").write_text(_lines(secured.listener.java))
-    return Kaspar(secured.listener.java["bootstrap.servers"], capfd, monkeypatch)
+    (tmp_path / "client.properties").write_text(_lines(properties))
+    return Kaspar(properties["bootstrap.servers"], capfd, monkeypatch)
 
 
 def _lines(properties: dict[str, str]) -> str:
@@ -74,8 +81,8 @@ def test_missing_permission(outside: Kaspar, tmp_path: Path, words: list[str], t
     assert done.errors == f"kaspar: not permitted: an ACL for the {thing} is missing; 'kaspar acl add' adds it\n"
 
 
-def test_wrong_password(outside: Kaspar, secured: SecuredBroker, tmp_path: Path) -> None:
-    wrong = {**secured.listener.java, "sasl.jaas.config": secured.listener.java["sasl.jaas.config"].replace("t", "T")}
+def test_wrong_password(outside: Kaspar, properties: dict[str, str], tmp_path: Path) -> None:
+    wrong = {**properties, "sasl.jaas.config": User(USER.name, "wrong").jaas}
     (tmp_path / "client.properties").write_text(_lines(wrong))
     for words in (["produce", TOPIC, "--value", "x"], ["consume", TOPIC], ["bench", "latency", TOPIC]):
         done = _run(outside, tmp_path, *words)
