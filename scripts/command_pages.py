@@ -1,7 +1,7 @@
 """The reference page of each command, from the parser of its options.
 
 A command of `[project.scripts]` has a page if the module of its entry point has `command_options()`, which returns an
-argparse parser.
+argparse parser. The commands of `kaspar` have pages by `click_pages.py`.
 """
 
 import argparse
@@ -11,15 +11,17 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from scripts.kaspar_pages import index_rows, kaspar_pages
+from scripts.page_text import NOTE, cell, code_block
+
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
-_NOTE = "This page is written by `scripts/command_pages.py` from the command's own help.\n"
 
 
 def command_pages() -> dict[str, str]:
     """The text of each page by its file name, the list of all commands included."""
     parsers = dict(_parsers())
     pages = {f"{name}.md": _page(name, parser) for name, parser in parsers.items()}
-    return {"index.md": _index(parsers), **pages}
+    return {"index.md": _index(parsers), **pages, **kaspar_pages()}
 
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -34,17 +36,24 @@ def _index(parsers: dict[str, argparse.ArgumentParser]) -> str:
     lines = [
         "# Commands\n",
         "This page and those of the commands are written by `scripts/command_pages.py` from the commands' own help.\n",
-        "Commands with Kafka's names have Kafka's options, output and exit codes, and work with Apache Kafka brokers "
-        "too. Every one of them prints its options with `--help`.\n",
+        "Commands with Kafka's names have Kafka's options, output and exit codes; `kaspar` is one command for "
+        "everything. Both also work with Apache Kafka brokers. Every one of them prints its options with `--help`.\n",
         "| command | |\n|---|---|",
     ]
     for name, parser in parsers.items():
-        lines.append(f"| [{name}]({name}.md) | {_cell(_first_sentence(parser.description or ''))} |")
+        lines.append(f"| [{name}]({name}.md) | {cell(_first_sentence(parser.description or ''))} |")
+    lines += [
+        "\n## kaspar\n",
+        "One command for newcomers and for scripts: [a tour](../../cli.md), [its options and exit codes](kaspar.md), "
+        "[a task and its call](../../tasks.md) with each tool.\n",
+        "| command | |\n|---|---|",
+        *index_rows(),
+    ]
     return "\n".join(lines) + "\n"
 
 
 def _page(name: str, parser: argparse.ArgumentParser) -> str:
-    parts = [f"# {name}\n", _NOTE, *_described(parser)]
+    parts = [f"# {name}\n", NOTE, *_described(parser)]
     for subcommand, subparser in _subcommands(parser):
         parts += [f"## {name} {subcommand}\n", *_described(subparser)]
     return "\n".join(parts)
@@ -60,7 +69,7 @@ def _described(parser: argparse.ArgumentParser) -> list[str]:
     ]
     if parser.epilog:
         kind, _, text = parser.epilog.partition(": ")
-        parts.append(f"Example:\n\n    {text}\n" if kind == "Example" else f"{parser.epilog}\n")
+        parts.append(f"Example:\n\n{code_block(text)}" if kind == "Example" else f"{parser.epilog}\n")
     return parts
 
 
@@ -75,9 +84,9 @@ def _rows(actions: Iterable[argparse.Action]) -> Iterator[str]:
     for action in actions:
         if isinstance(action, argparse._SubParsersAction):
             for choice in action._choices_actions:
-                yield f"| `{choice.dest}` | {_cell(choice.help or '')} |"
+                yield f"| `{choice.dest}` | {cell(choice.help or '')} |"
         elif action.help is not argparse.SUPPRESS and "--help" not in action.option_strings:
-            yield f"| {_flags(action)} | {_cell(_help(action))} |"
+            yield f"| {_flags(action)} | {cell(_help(action))} |"
 
 
 def _flags(action: argparse.Action) -> str:
@@ -110,8 +119,3 @@ def _subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argpars
 
 def _first_sentence(text: str) -> str:
     return re.split(r"\.\s", text, maxsplit=1)[0].rstrip(".")
-
-
-def _cell(text: str) -> str:
-    """Characters that mean something to Markdown stand for themselves."""
-    return re.sub(r"([|*_`\[\]<\\])", r"\\\1", " ".join(text.split()))

@@ -3,6 +3,7 @@
 import dataclasses
 import uuid
 
+from kaspar.broker.telemetry.subscriptions import ClientAttributes, Subscriptions
 from kaspar.broker.wiring import SERVED
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
@@ -24,6 +25,7 @@ from kaspar.protocol.messages.describe_topic_partitions import (
 )
 from kaspar.protocol.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from kaspar.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kaspar.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from kaspar.protocol.messages.incremental_alter_configs import AlterableConfig as ChangedConfig
 from kaspar.protocol.messages.incremental_alter_configs import AlterConfigsResource as ChangedResource
 from kaspar.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -37,11 +39,14 @@ from kaspar.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kaspar.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kaspar.protocol.messages.push_telemetry import PushTelemetryRequest
 from kaspar.protocol.schema import Message
 from kaspar.records import Codec, Record, build_batch
+from tests.peers.otlp import gauge, histogram, metrics_data
 from tests.peers.raw_client import request_frame
 
 _TOPIC_RESOURCE = 2
+_PUSHER = uuid.UUID(int=714)
 _RECORDS = [Record(1_700_000_000_000 + number, b"key", b"value " * 5, (("h", b"1"),)) for number in range(4)]
 
 
@@ -170,5 +175,13 @@ def _requests(topic: str, topic_id: uuid.UUID) -> list[Message]:
         DescribeClusterRequest(include_cluster_authorized_operations=True),
         DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0, 1)),)),
         ListConfigResourcesRequest(resource_types=(_TOPIC_RESOURCE,)),
+        GetTelemetrySubscriptionsRequest(client_instance_id=_PUSHER),
+        PushTelemetryRequest(
+            client_instance_id=_PUSHER,
+            subscription_id=Subscriptions().of(ClientAttributes(_PUSHER, None, "", "", "", "", "")).id,
+            terminating=False,
+            compression_type=Codec.NONE,
+            metrics=metrics_data(gauge("g", 1.0, {"a": "b"}), histogram("h", [1.0], [2, 3], 4.0)),
+        ),
         DescribeTopicPartitionsRequest(topics=(DescribedTopic(name=topic),), response_partition_limit=100),
     ]

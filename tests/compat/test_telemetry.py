@@ -8,10 +8,13 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Producer
 
+from tests.compat.clients.api import Client, ClientKind
+from tests.compat.clients.registry import CONFLUENT, FRANZ_GO, JAVA
 from tests.peers.downloads import require_tool
 from tests.peers.kafka import LIGHT_JVM, classpath, kafka_jars
 from tests.peers.missing import unless_missing
@@ -19,7 +22,8 @@ from tests.peers.observed import ObservedBroker, wait_until
 from tests.peers.telemetry_client import subscribe
 
 TOPIC = "orders"
-_OF_CLIENT = re.compile(r'(kafka_client_\w+)\{.*client_id="(\w+)".*client_software_name="([\w-]+)"')
+SOFTWARE = {"java": "apache-kafka-java", "confluent-kafka": "confluent-kafka-python", "franz-go": "kgo"}
+_OF_CLIENT = re.compile(r'(kafka_client_\w+)\{.*client_id="([\w.-]*)".*client_software_name="([\w.-]+)"')
 
 
 @contextlib.contextmanager
@@ -73,7 +77,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObservedBroker]
     with ObservedBroker(tmp_path_factory.mktemp("telemetry")) as running:
         with running.client() as client:
             assert client.create_topic(TOPIC) == 0
-            subscribe(client, "all", metrics="org.apache.kafka.producer.", interval_ms=100)
+            subscribe(client, "all", metrics="org.apache.kafka.producer.,org.apache.kafka.consumer.", interval_ms=100)
         yield running
 
 
@@ -92,7 +96,28 @@ def test_metrics_of_stock_clients_arrive(client: str, broker: ObservedBroker) ->
         wait_until(lambda: pushed(broker).get((metric, client, software), 0) > 0, f"{client} has pushed")
         first = pushed(broker)[metric, client, software]
         wait_until(lambda: pushed(broker)[metric, client, software] != first, f"{client} has pushed again")
-    wait_until(lambda: not pushed(broker), "they go with their client")
+    check_nothing_is_left(broker)
+
+
+@pytest.mark.parametrize("kind", [JAVA, CONFLUENT, FRANZ_GO], ids=lambda kind: kind.name)
+def test_metrics_of_stock_consumers_arrive(kind: ClientKind, broker: ObservedBroker) -> None:
+    def of_consumer() -> set[str]:
+        return {
+            metric
+            for metric, _, software in pushed(broker)
+            if metric.startswith("kafka_client_consumer_") and software == SOFTWARE[kind.name]
+        }
+
+    with (
+        closing(unless_missing(lambda: Client(kind, broker.bootstrap))) as client,
+        closing(client.consumer(f"{kind.name}-readers", TOPIC)),
+    ):
+        wait_until(lambda: len(of_consumer()) > 3, f"{kind.name} has pushed")
+    check_nothing_is_left(broker)
+
+
+def check_nothing_is_left(broker: ObservedBroker) -> None:
+    wait_until(lambda: not pushed(broker), "what clients pushed goes with them")
     metrics = broker.metrics()
     for error in ("throttle", "unknown_subscription_request", "plugin_error"):
         assert metrics[f"kafka_server_client_metrics_{error}_count"] == 0

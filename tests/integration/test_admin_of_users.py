@@ -103,3 +103,14 @@ def test_resources_with_settings_are_listed(admin: Admin) -> None:
         configs.ResourceType.BROKER_LOGGER,
         configs.ResourceType.CLIENT_METRICS,
     }
+
+
+def test_controllers_have_no_endpoint(broker: KasparProcess) -> None:
+    """A session with controllers, which are parts of our brokers: refused at once, not after the session's time."""
+    with Admin(broker.bootstrap, via_controllers=True) as admin:
+        with pytest.raises(Refused) as refused:
+            describe_acls(admin)
+        assert refused.value.code is ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        with pytest.raises(Refused) as unsupported:
+            describe_client_quotas(admin, [QuotaFilter.of(USER, None)])
+        assert unsupported.value.code is ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

@@ -19,11 +19,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kaspar.acls.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from kaspar.base.errors import ErrorCode
-from kaspar.client import Client
-from kaspar.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from kaspar.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from kaspar.acls.acl import Acl as StoredAcl
+from kaspar.acls.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
+from kaspar.client.admin.acls import create_acls, delete_acls
+from kaspar.client.admin.session import Admin
 from kaspar.security.certificates import CertificateAuthority
 from tests.peers.process import BrokerProcess
 from tests.peers.wire import free_port
@@ -106,45 +105,22 @@ class Acl:
     name: str
     operation: AclOperation
 
-    @property
-    def pattern(self) -> tuple[str, PatternType]:
-        if self.name == "*" or not self.name.endswith("*"):
-            return self.name, PatternType.LITERAL
-        return self.name.removesuffix("*"), PatternType.PREFIXED
+    def of(self, user: User) -> StoredAcl:
+        is_prefix = self.name != "*" and self.name.endswith("*")
+        name, pattern = (self.name[:-1], PatternType.PREFIXED) if is_prefix else (self.name, PatternType.LITERAL)
+        principal = f"User:{user.name}"
+        return StoredAcl(self.resource, name, pattern, principal, "*", self.operation, AclPermissionType.ALLOW)
 
 
 def allow(bootstrap: str, user: User, acls: Iterable[Acl]) -> None:
-    creations = tuple(
-        AclCreation(
-            resource_type=each.resource,
-            resource_name=each.pattern[0],
-            resource_pattern_type=each.pattern[1],
-            principal=f"User:{user.name}",
-            host="*",
-            operation=each.operation,
-            permission_type=AclPermissionType.ALLOW,
-        )
-        for each in acls
-    )
-    with Client(bootstrap) as client:
-        created = client.request_controller(CreateAclsRequest(creations=creations), CreateAclsResponse)
-    assert all(result.error_code == ErrorCode.NONE for result in created.results), created
+    with Admin(bootstrap) as admin:
+        created = create_acls(admin, [acl.of(user) for acl in acls])
+    assert set(created.values()) <= {None}, created
 
 
 def disallow(bootstrap: str, user: User, acl: Acl) -> None:
-    name, pattern = acl.pattern
-    wanted = DeleteAclsFilter(
-        resource_type_filter=acl.resource,
-        resource_name_filter=name,
-        pattern_type_filter=pattern,
-        principal_filter=f"User:{user.name}",
-        host_filter="*",
-        operation=acl.operation,
-        permission_type=AclPermissionType.ALLOW,
-    )
-    with Client(bootstrap) as client:
-        deleted = client.request_controller(DeleteAclsRequest(filters=(wanted,)), DeleteAclsResponse)
-    assert [len(result.matching_acls) for result in deleted.filter_results] == [1], deleted
+    with Admin(bootstrap) as admin:
+        assert delete_acls(admin, [AclFilter(*acl.of(user))]) == [[acl.of(user)]]
 
 
 class SecuredListener:

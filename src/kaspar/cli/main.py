@@ -25,6 +25,7 @@ from typing import Final
 
 import click
 
+from kaspar import __version__
 from kaspar.base.errors import KasparError
 from kaspar.cli.command import Entry, LazyGroup
 from kaspar.cli.failures import FAILED, INTERRUPTED, USAGE, explain
@@ -41,6 +42,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Write and read records": {
         "produce": Entry("kaspar.cli.producing.command", "Write records: lines, JSON, CSV, or made of a template."),
         "consume": Entry("kaspar.cli.consuming.command", "Print records: follow, filter, from a time, in any format."),
+        "bench": Entry("kaspar.cli.bench.command", "Measure how fast a cluster writes, reads, and passes records on."),
     },
     "Look after topics and groups": {
         "topic": Entry("kaspar.cli.topic", "List, create, describe, change and delete topics."),
@@ -66,6 +68,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Set up this command": {
         "profile": Entry("kaspar.cli.profile", "Keep addresses and security settings of clusters under names."),
         "completion": Entry("kaspar.cli.completion", "Print the script that completes commands in a shell."),
+        "help": Entry("kaspar.cli.help", "Show the help of a command, as --help does."),
         "version": Entry("kaspar.cli.version", "Show the version, and whether the core is compiled."),
     },
 }
@@ -88,12 +91,24 @@ ALIASES: Final[Mapping[str, str]] = {
 COMPLETION_VARIABLE: Final = "_KASPAR_COMPLETE"
 """Set by the scripts of `kaspar completion`, as click names it."""
 
+
+def _show_version(context: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not context.resilient_parsing:
+        print(f"kaspar {__version__}")
+        context.exit()
+
+
+_VERSION: Final = click.Option(
+    ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+
 kaspar: Final = LazyGroup(
     "kaspar",
     sections=SECTIONS,
     aliases=ALIASES,
     help="A Kafka-compatible commit log. Every Kafka client works with it unchanged.",
     epilog="Try 'kaspar demo' to see it at work, or 'kaspar up' and then any Kafka client on localhost:9092.",
+    params=[_VERSION],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 

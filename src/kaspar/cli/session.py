@@ -24,6 +24,7 @@ from kaspar.cli.profiles import BOOTSTRAP_SERVERS, Profiles, default_folder, rea
 if TYPE_CHECKING:
     from kaspar.client import Client
     from kaspar.client.admin.session import Admin
+    from kaspar.security.client import ClientSecurity
 
 DEFAULT_SERVERS: Final = "localhost:9092"
 REQUEST_TIMEOUT_S: Final = 15.0
@@ -93,7 +94,7 @@ class Session:
             try:
                 yield admin
             except OSError as problem:
-                if problem.filename is not None or isinstance(problem, BrokenPipeError):
+                if problem.filename is not None:
                     raise
                 raise no_broker(self.servers, problem) from None
             except KasparError as problem:
@@ -115,7 +116,7 @@ class Session:
         except ValueError:
             raise KasparError(f"{self.servers} is not a list of host:port") from None
 
-    def _security(self) -> Any:
+    def _security(self) -> "ClientSecurity | None":
         if "security.protocol" not in self.properties:
             return None
         from kaspar.security.client import client_security  # most commands run without

@@ -9,13 +9,16 @@ import click
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.cli.asking import confirm, yes_option
 from kaspar.cli.command import Group
-from kaspar.cli.failures import NotFound
+from kaspar.cli.completing import complete_topics
+from kaspar.cli.failures import FAILED, NotFound, WrongUsage
 from kaspar.cli.output import Column, Done, Row
 from kaspar.cli.session import Session, common_options
+from kaspar.cli.topic_lookup import existing_topics
 
 if TYPE_CHECKING:
     from kaspar.client.admin.session import Admin
     from kaspar.client.admin.transactions import TransactionDescription
+    from kaspar.tools.transactions.hanging import OpenTransaction
 
 _EXAMPLES: Final = """\
 examples:
@@ -111,6 +114,84 @@ def _existing(admin: "Admin", transactional_ids: Sequence[str]) -> "list[Transac
     return existing
 
 
+@command.command(
+    "hanging",
+    epilog="""\
+examples:
+  kaspar txn hanging
+  kaspar txn hanging --topic orders --older-than 1h
+  kaspar txn hanging --abort                  end those that were found
+""",
+)
+@click.option("--topic", metavar="TOPIC", shell_complete=complete_topics, help="Search only this topic.")
+@click.option(
+    "--older-than",
+    default="15 minutes",
+    metavar="DURATION",
+    help="Only those without a record for so long (default: 15 minutes, the longest that brokers allow by default).",
+)
+@click.option("--abort", "is_abort", is_flag=True, help="Abort those that are found.")
+@yes_option
+@common_options
+def hanging(session: Session, topic: str | None, older_than: str, is_abort: bool, yes: bool) -> int:
+    """Find transactions that are open on a partition although no coordinator knows them any more: readers of committed
+    records wait for them for ever. The exit code is 1 if there are some and they are not aborted."""
+    from kaspar.cli.records.times import parse_duration
+    from kaspar.tools.transactions.hanging import find_hanging
+
+    try:
+        silent_ms = int(parse_duration(older_than).total_seconds() * 1000)
+    except ValueError as problem:
+        raise WrongUsage(f"--older-than: {problem}") from None
+    since_ms = time.time_ns() // 1_000_000 - silent_ms
+    with session.admin() as admin:
+        if topic is not None:
+            existing_topics(admin, [topic])
+        found = find_hanging(admin, topic=topic, partition=None, broker_id=None, silent_since_ms=since_ms)
+        if is_abort and found:
+            where = ", ".join(sorted({str(each.partition) for each in found}))
+            confirm(f"Abort {len(found)} transactions on {where}?", yes=yes)
+            return session.output.results([_abort_on_partition(admin, each) for each in found])
+    rows: list[Row] = [
+        {
+            "topic": each.partition.topic,
+            "partition": each.partition.partition,
+            "producer_id": each.producer.producer_id,
+            "producer_epoch": each.producer.producer_epoch,
+            "coordinator_epoch": each.producer.coordinator_epoch,
+            "start_offset": each.producer.transaction_start_offset,
+            "last_timestamp": each.producer.last_timestamp,
+        }
+        for each in found
+    ]
+    columns = [
+        Column("topic", "TOPIC"),
+        Column("partition", "PARTITION"),
+        Column("producer_id", "PRODUCER"),
+        Column("producer_epoch", "EPOCH"),
+        Column("coordinator_epoch", "COORDINATOR EPOCH"),
+        Column("start_offset", "START"),
+        Column("last_timestamp", "LAST RECORD"),
+    ]
+    session.output.table(columns, rows, empty="No transaction hangs.")
+    return FAILED if rows else 0
+
+
+def _abort_on_partition(admin: "Admin", transaction: "OpenTransaction") -> Done:
+    from kaspar.client.admin.transactions import AbortTransactionSpec, abort_transaction
+
+    where, producer = transaction.partition, transaction.producer
+    # A producer whose first transaction hangs has no coordinator epoch yet: 0 is not above any leader's.
+    spec = AbortTransactionSpec(where, producer.producer_id, producer.producer_epoch, producer.coordinator_epoch or 0)
+    what = f"producer {producer.producer_id} on {where}"
+    keys = {"producer_id": producer.producer_id, "topic": where.topic, "partition": where.partition}
+    try:
+        abort_transaction(admin, spec)
+    except Refused as refused:
+        return Done(what, keys, problem=refused)
+    return Done(what, keys, "aborted")
+
+
 @command.command("abort", epilog=_EXAMPLES)
 @click.argument("transactional_ids", nargs=-1, required=True, metavar="ID...")
 @yes_option
@@ -126,7 +207,7 @@ def abort(session: Session, transactional_ids: Sequence[str], yes: bool) -> int:
         for name in names:
             try:
                 fence_producer(admin, name)
-                results.append(Done(name, "aborted"))
+                results.append(Done(name, {"transactional_id": name}, "aborted"))
             except Refused as refused:
-                results.append(Done(name, problem=refused))
+                results.append(Done(name, {"transactional_id": name}, problem=refused))
     return session.output.results(results)

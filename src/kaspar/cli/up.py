@@ -36,7 +36,7 @@ examples:
   kaspar up --secure                          TLS, passwords and ACLs; settings for clients are in FOLDER/clients
 
 While it runs, in another terminal:
-  kaspar status [--json] [--wait SECONDS]     what runs, and which broker is the controller
+  kaspar status --wait 30                     what runs, and which broker is the controller
   kaspar stop                                 stop it, as Ctrl-C does
 
 Each broker has a folder broker-N in the folder of --dir: server.properties, broker.log and data/.

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from kaspar.base.errors import invariant
+from kaspar.base.primitives import Octets
 from kaspar.client.core import (
     API_VERSIONS_REQUEST,
     CONNECT_TIMEOUT_S,
@@ -22,7 +23,6 @@ from kaspar.client.core import (
 )
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.schema import Message
-from kaspar.records.codec import Octets
 
 if TYPE_CHECKING:  # connections in the clear do without
     import ssl

@@ -4,12 +4,13 @@ The metadata is refreshed before it is used again once a broker could not be rea
 left the cluster. A request for a partition is sent to its leader until the response is final or the time is up; errors
 that Kafka calls retriable are retried with new metadata.
 
-Record batches are opaque bytes here: produce() takes one as it is stored, fetch() returns the stored bytes.
+Record batches are opaque bytes here: produce() takes one as it is stored, fetch() returns the stored bytes. Messages
+that few clients send are imported where they are used: a command line tool starts sooner.
 """
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from kaspar.base.error_codes import RETRIABLE
@@ -18,8 +19,12 @@ from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.client.core import REQUEST_TIMEOUT_S, ClientCore
 from kaspar.client.steps import Address, AnyResponse, Connect, Send, SendAll, SendOnly, Step, Steps, Wait
 from kaspar.protocol.api import ApiKey
-from kaspar.protocol.messages import fetch, list_offsets, metadata, produce
+from kaspar.protocol.messages import metadata
 from kaspar.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from kaspar.protocol.messages.fetch import PartitionData
+    from kaspar.protocol.messages.produce import PartitionProduceResponse
 
 _Result = TypeVar("_Result")
 
@@ -215,15 +220,17 @@ class ClusterCore:
         acks: int = -1,
         transactional_id: str | None = None,
         topic_id: UUID | None = None,
-    ) -> Steps[produce.PartitionProduceResponse | None]:
+    ) -> Steps["PartitionProduceResponse | None"]:
         """Append one record batch. With acks=0 there is no response, and None is returned. Raises TopicReplaced if the
         topic no longer has the given id.
 
         If a response is lost the batch is sent again, and may be stored twice unless an idempotent producer built it.
         """
+        from kaspar.protocol.messages import produce
+
         where = TopicPartition(topic, partition)
 
-        def attempt(leader: Address) -> Steps[produce.PartitionProduceResponse | None]:
+        def attempt(leader: Address) -> Steps["PartitionProduceResponse | None"]:
             yield from self._check_topic_id(topic, topic_id, leader, ApiKey.PRODUCE)
             message = produce.ProduceRequest(
                 transactional_id=transactional_id,
@@ -258,12 +265,14 @@ class ClusterCore:
         max_wait_ms: int = 500,
         isolation_level: int = 0,
         topic_id: UUID | None = None,
-    ) -> Steps[fetch.PartitionData]:
+    ) -> Steps["PartitionData"]:
         """The batches from the one with that offset on: `records` may start before it and end in the middle of a batch.
         Raises TopicReplaced if the topic no longer has the given id."""
+        from kaspar.protocol.messages import fetch
+
         where = TopicPartition(topic, partition)
 
-        def attempt(leader: Address) -> Steps[fetch.PartitionData]:
+        def attempt(leader: Address) -> Steps["PartitionData"]:
             yield from self._check_topic_id(topic, topic_id, leader, ApiKey.FETCH)
             message = fetch.FetchRequest(
                 max_wait_ms=max_wait_ms,
@@ -296,6 +305,8 @@ class ClusterCore:
 
     def offset_at(self, topic: str, partition: int, timestamp: int) -> Steps[int]:
         """The first offset at or after a timestamp (or one of the special ones above); -1 if there is none."""
+        from kaspar.protocol.messages import list_offsets
+
         where = TopicPartition(topic, partition)
         asked = list_offsets.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         message = list_offsets.ListOffsetsRequest(

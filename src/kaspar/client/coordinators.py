@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster_core import RETRY_BACKOFF_S, ClusterCore
-from kaspar.client.steps import Address, AnyResponse, Steps, Wait
+from kaspar.client.steps import Address, AnyResponse, Steps, Wait, error_code_of
 from kaspar.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -29,12 +29,6 @@ class CoordinatorKind(IntEnum):
 
     GROUP = 0
     TRANSACTION = 1
-
-
-def error_code_of(response: Message) -> int:
-    """The top-level error code, which most responses have."""
-    code: int = getattr(response, "error_code", ErrorCode.NONE)
-    return code
 
 
 def request_coordinator(

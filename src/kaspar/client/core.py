@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes
+from kaspar.base.primitives import Octets
 from kaspar.protocol.api import KNOWN_VERSIONS, ApiKey, api_name, response_class
 from kaspar.protocol.api_keys import FIRST_OWN_KEY
 from kaspar.protocol.codec import read, write
 from kaspar.protocol.headers import SIZE_BYTES, frame, read_response_header, write_request_header
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kaspar.protocol.schema import Message, VersionRange
-from kaspar.records.codec import Octets
 
 CONNECT_TIMEOUT_S: Final = 10.0  # socket.connection.setup.timeout.ms of Kafka's clients
 REQUEST_TIMEOUT_S: Final = 30.0  # request.timeout.ms

@@ -14,7 +14,7 @@ one connection, one of a partition in each request. The rules:
 """
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from kaspar.base.error_codes import RETRIABLE
@@ -22,6 +22,9 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import NO_OFFSET, ProducerIdAndEpoch, TopicPartition
 from kaspar.client.delivery_terms import DeliveryTerms
 from kaspar.records.identity import batch_count, identify, split_batch
+
+OnStored = Callable[[TopicPartition, int], None]
+"""Called with the partition and the number of records of each batch that is stored."""
 
 _SEQUENCES = 1 << 31
 _MAX_BATCHES = 256  # in one request: a system call takes a limited number of buffers
@@ -105,7 +108,12 @@ class _End:
 
 class Delivery:
     def __init__(
-        self, producer: ProducerIdAndEpoch | None, terms: DeliveryTerms, *, transactional: bool = False
+        self,
+        producer: ProducerIdAndEpoch | None,
+        terms: DeliveryTerms,
+        *,
+        transactional: bool = False,
+        on_stored: OnStored | None = None,
     ) -> None:
         """Without a producer id batches have no sequence numbers, and may be stored twice if a response is lost."""
         self.terms = terms
@@ -113,6 +121,7 @@ class Delivery:
         """The size of all batches that are not stored yet."""
         self._producer = producer
         self._transactional = transactional
+        self._on_stored = on_stored
         self._queues: dict[TopicPartition, _Queue] = {}
         self._with_waiting: dict[TopicPartition, _Queue] = {}
         self._ends: dict[TopicPartition, _End] = {}
@@ -200,6 +209,8 @@ class Delivery:
         if end is None:
             end = self._ends[batch.partition] = _End()
         end.add(batch, base_offset)
+        if self._on_stored is not None:
+            self._on_stored(batch.partition, batch.count)
 
     def take_end_offsets(self) -> dict[TopicPartition, int]:
         """The offset after the last record that was stored in each partition since this was last called; NO_OFFSET

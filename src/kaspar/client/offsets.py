@@ -120,8 +120,11 @@ def commit_offsets(
     *,
     topic_ids: Mapping[str, UUID] | None = None,
     metadata: str = "",
+    member_id: str = "",
+    member_epoch: int = -1,
 ) -> dict[TopicPartition, ErrorCode]:
-    """Commit for a group without members. Returns the errors. Offsets are those of the next record to read.
+    """Commit as a member, or for a group without members. Returns the errors. Offsets are those of the next record to
+    read.
 
     With topic ids nothing is committed for a topic that was deleted and recreated since. `metadata` is stored with
     every offset.
@@ -131,7 +134,8 @@ def commit_offsets(
     ids = _topic_ids(client, offsets) if topic_ids is None else topic_ids
     request = offset_commit.OffsetCommitRequest(
         group_id=group_id,
-        member_id="",
+        member_id=member_id,
+        generation_id_or_member_epoch=member_epoch,
         topics=tuple(
             offset_commit.OffsetCommitRequestTopic(
                 name=topic,

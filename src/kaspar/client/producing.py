@@ -19,7 +19,8 @@ from kaspar.base.errors import ErrorCode, MalformedBytes, Refused, invariant
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client.blocking import Connection
 from kaspar.client.cluster import Client
-from kaspar.client.delivery import Delivery, PendingBatch
+from kaspar.client.core import API_VERSIONS_REQUEST
+from kaspar.client.delivery import Delivery, OnStored, PendingBatch
 from kaspar.client.delivery_terms import DeliveryTerms, TopicPartitions
 from kaspar.protocol.api_keys import ApiKey
 from kaspar.protocol.messages import metadata
@@ -76,6 +77,7 @@ class RawProducer:
         terms: DeliveryTerms | None = None,
         transactional_id: str | None = None,
         before_first: BeforeFirst | None = None,
+        on_stored: OnStored | None = None,
         now_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000),
     ) -> None:
         """`client` is used for metadata. Without `producer` batches may be stored twice if a response is lost.
@@ -88,8 +90,9 @@ class RawProducer:
         self._client = client
         self._transactional_id = transactional_id
         self._before_first = before_first
+        self._on_stored = on_stored
         self._now_ms = now_ms
-        self._delivery = Delivery(producer, self.terms, transactional=transactional_id is not None)
+        self._delivery = self._delivery_of(producer)
         self._links: dict[int, _Link] = {}
         self._addresses: dict[int, tuple[str, int]] = {}
         self._topics: dict[str, _TopicView] = {}
@@ -134,10 +137,26 @@ class RawProducer:
         while self._delivery.held_bytes > self.terms.buffer_memory:
             self._step(wait=True)
 
+    def poll(self, timeout_s: float) -> None:
+        """Send what can be sent, and wait at most this long for responses: for callers that send only now and then."""
+        self._step(wait=False)
+        self._receive(min(timeout_s * 1000, self._wait_ms()))
+
     def flush(self) -> None:
         """Wait until everything is stored."""
         while not self._delivery.is_empty:
             self._step(wait=True)
+        if self.terms.acks == 0:
+            self._wait_until_received()
+
+    def _wait_until_received(self) -> None:
+        """Without acknowledgements, requests that a broker has not read are lost when their connection is closed. A
+        response to a later request says that it has read them."""
+        for leader, link in list(self._links.items()):
+            try:
+                link.connection.request(API_VERSIONS_REQUEST)
+            except (OSError, MalformedBytes):
+                self._disconnect(leader)
 
     def take_end_offsets(self) -> dict[TopicPartition, int]:
         """The offset after the last record that was stored in each partition since this was last called, or since
@@ -156,7 +175,11 @@ class RawProducer:
         invariant((before_first is None) == (self._before_first is None), "the transaction version cannot change")
         self._transactional_id = transactional_id
         self._before_first = before_first
-        self._delivery = Delivery(producer, self.terms, transactional=transactional_id is not None)
+        self._delivery = self._delivery_of(producer)
+
+    def _delivery_of(self, producer: ProducerIdAndEpoch | None) -> Delivery:
+        is_transactional = self._transactional_id is not None
+        return Delivery(producer, self.terms, transactional=is_transactional, on_stored=self._on_stored)
 
     def close(self) -> None:
         """Batches without a response may or may not be stored. The client is not closed."""
@@ -239,7 +262,7 @@ class RawProducer:
 
     # --- responses ----------------------------------------------------------------------------------------------------
 
-    def _receive(self, wait_ms: int) -> None:
+    def _receive(self, wait_ms: float) -> None:
         """Read the responses that have arrived, or arrive within `wait_ms`. Requests past their timeout are lost."""
         waiting = {leader: link for leader, link in self._links.items() if link.open}
         if waiting:

@@ -19,6 +19,12 @@ Address: TypeAlias = tuple[str, int]
 AnyResponse = TypeVar("AnyResponse", bound=Message)
 
 
+def error_code_of(response: Message) -> int:
+    """The top-level error code, which most responses have."""
+    code: int = getattr(response, "error_code", 0)
+    return code
+
+
 class Connect(NamedTuple):
     """Connect to that broker, unless there is a connection. The result is the connection's ClientCore."""
 

@@ -17,9 +17,9 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client.cluster import Client
 from kaspar.client.cluster_core import refuse
-from kaspar.client.coordinators import MOVING, CoordinatorKind, error_code_of, find_coordinators, request_coordinator
+from kaspar.client.coordinators import MOVING, CoordinatorKind, find_coordinators, request_coordinator
 from kaspar.client.core import API_VERSIONS_REQUEST
-from kaspar.client.steps import Address, AnyResponse
+from kaspar.client.steps import Address, AnyResponse, error_code_of
 from kaspar.protocol.api import ApiKey
 from kaspar.protocol.messages import describe_transactions
 from kaspar.protocol.messages import list_transactions as listing
@@ -240,6 +240,27 @@ def end(client: Client, ending: Ending, *, version: int) -> None:
     """`version` is the transaction.version. Raises Refused if the transaction cannot be ended like this."""
     (code,) = end_all(client, [ending], version=version)
     refuse(code, f"ending the transaction of {ending.transactional_id}")
+
+
+def end_and_continue(client: Client, ending: Ending, *, version: int) -> ProducerIdAndEpoch:
+    """End it, and return the producer of the next transaction of the same id. Raises Refused."""
+    if version < TRANSACTIONS_V2:
+        end(client, ending, version=version)
+        return init_producer_id(client, ending.transactional_id).producer  # sequences begin again in a new epoch
+    response = client.run(
+        request_coordinator(
+            client.core,
+            CoordinatorKind.TRANSACTION,
+            ending.transactional_id,
+            _end_request(ending),
+            EndTxnResponse,
+            _END_TXN[True],
+            retry_on=_BUSY,
+            resend=True,
+        )
+    )
+    refuse(response.error_code, f"ending the transaction of {ending.transactional_id}")
+    return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
 
 def end_all(

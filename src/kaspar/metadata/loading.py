@@ -6,7 +6,7 @@ they are read again.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kaspar.acls.acl import Acl
@@ -28,10 +28,16 @@ class StoreIncomplete(KasparError):
     """A move into the store (metadata/moving.py) is not finished."""
 
 
-async def prepare_store(store: Store, cluster_id: str | None = None, *, min_insync_replicas: int = 1) -> None:
+async def prepare_store(
+    store: Store,
+    cluster_id: str | None = None,
+    *,
+    min_insync_replicas: int = 1,
+    levels: Mapping[str, int] = NEW_LEVELS,
+) -> None:
     """Give a new store its first nodes and the cluster its id; `min_insync_replicas` becomes a setting of a new
-    cluster. What exists is left as it is; a store of an earlier release gets what it lacks. Raises StoreIncomplete
-    while metadata is moved into the store.
+    cluster, and `levels` those of its features. What exists is left as it is; a store of an earlier release gets what
+    it lacks. Raises StoreIncomplete while metadata is moved into the store.
     """
     await _refuse_incomplete(store)
     with contextlib.suppress(VersionConflict):  # another broker was first
@@ -40,7 +46,7 @@ async def prepare_store(store: Store, cluster_id: str | None = None, *, min_insy
             await store.transact(
                 [
                     *layout.bootstrap_nodes(),
-                    layout.first_features(NEW_LEVELS),
+                    layout.first_features(levels),
                     layout.first_configs({MIN_INSYNC_REPLICAS: str(min_insync_replicas)}),
                     Create(layout.CLUSTER_ID, cluster.encode()),
                 ]

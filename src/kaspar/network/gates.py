@@ -7,18 +7,9 @@ used. What stands here is Kafka's behaviour with no authenticating listener, no 
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple, Protocol
 
+from kaspar.acls.principal import Principal as Principal
 from kaspar.base.errors import KasparError
 from kaspar.protocol.api_keys import ApiKey
-
-
-class Principal(NamedTuple):
-    """Kafka's KafkaPrincipal: on whose behalf requests are sent."""
-
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
 
 
 class TokenPrincipal(Principal):

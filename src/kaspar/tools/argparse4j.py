@@ -53,8 +53,10 @@ class Argparse4jOptions(argparse.ArgumentParser):
             # argparse4j reports an unknown option where it meets it, argparse what is missing before that.
             if (unknown := self._unknown_option()) is not None and not subcommands & {*self._words}:
                 return f"unrecognized arguments: '{unknown}'"
-            missing = message.partition(": ")[2].split(", ")[0]
-            return f"argument {missing} is required" if missing.startswith("-") else "too few arguments"
+            missing = message.partition(": ")[2].split(", ")
+            if any(not each.startswith("-") for each in missing):
+                return "too few arguments"
+            return f"argument {missing[0]} is required"
         if subcommands and ": invalid choice: " in message:
             word = next(word for word in self._words if repr(word) in message)
             choices = ", ".join(f"'{each}'" for each in self._choices())

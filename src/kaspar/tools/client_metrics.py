@@ -96,10 +96,9 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
 
 def _is_integer(text: str) -> bool:
     try:
-        int(text)
+        return abs(int(text)) < 1 << 31
     except ValueError:
         return False
-    return True
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -26,9 +26,19 @@ def command_options() -> Argparse4jOptions:
         epilog="Example: kafka-cluster cluster-id --bootstrap-server localhost:9092",
     )
     commands = options.add_subparsers(dest="command", required=True)
-    cluster_id = commands.add_parser("cluster-id", help="show the id of the cluster")
-    unregister = commands.add_parser("unregister", help="forget a broker that will not come back")
-    endpoints = commands.add_parser("list-endpoints", help="list the brokers, or the controllers")
+    cluster_id = commands.add_parser(
+        "cluster-id", help="show the id of the cluster", description="Show the id of the cluster."
+    )
+    unregister = commands.add_parser(
+        "unregister",
+        help="forget a broker that will not come back",
+        description="Forget a broker that is stopped and will not come back. Move its replicas elsewhere first.",
+    )
+    endpoints = commands.add_parser(
+        "list-endpoints",
+        help="list the brokers, or the controllers",
+        description="List the addresses of the brokers, or of the controllers.",
+    )
     for command in (cluster_id, unregister, endpoints):
         servers = command.add_mutually_exclusive_group(required=True)
         servers.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT", help="brokers to connect to")

@@ -40,6 +40,7 @@ class KafkaOptions(argparse.ArgumentParser):
             epilog=f"Example: {example}",
             add_help=False,
             exit_on_error=False,
+            allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             usage="%(prog)s OPTIONS",
         )
@@ -106,7 +107,8 @@ class _Once(argparse._StoreAction):
 
 def is_given(options: argparse.Namespace, name: str) -> bool:
     """Whether an option without a default is given. The name is without the dashes."""
-    return getattr(options, name.replace("-", "_").replace(".", "_")) not in (None, False, [])
+    value = getattr(options, name.replace("-", "_").replace(".", "_"))
+    return value is not None and value is not False and value != []  # 0 is given, though it equals False
 
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from kaspar.acls.principal import Principal
 from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.tokens import (
     DelegationToken,
-    Principal,
     create_token,
     describe_tokens,
     expire_token,
@@ -111,9 +111,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
     if len(actions) != 1:
         parser.fail("Command must include exactly one action: --create, --renew, --expire or --describe")
     (action,) = actions
-    for name in ("bootstrap-server", "command-config", *_REQUIRED[action]):
-        if not is_given(options, name):
-            parser.fail(f'Missing required argument "[{name}]"')
+    parser.require(options, "bootstrap-server", "command-config", *_REQUIRED[action])
     parser.exclude(options, action, _FORBIDDEN[action])
 
 

@@ -3,9 +3,12 @@
 They are those of Apache Kafka 4.3 (its MetadataVersion and Feature), whatever a broker supports.
 """
 
+import argparse
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from kaspar.tools.command_line import CommandFailed
+from kaspar.base.errors import KasparError
+from kaspar.tools.argparse4j import Argparse4jOptions
 
 METADATA_VERSION: Final = "metadata.version"
 _FIRST_LEVEL: Final = 7
@@ -29,6 +32,10 @@ _INTRODUCED: Final = {
 """By feature, the release whose default a level became. Every feature also has level 0."""
 _LAST_LEVEL: Final = {feature: max(levels) for feature, levels in _INTRODUCED.items()}
 _NEEDS: Final = {("eligible.leader.replicas.version", 1): ((METADATA_VERSION, 23),)}
+
+
+class UnknownLevel(KasparError):
+    """There is no such feature, level or release, in the words of Kafka's commands."""
 
 
 class Release(NamedTuple):
@@ -56,7 +63,7 @@ def parse_release(name: str) -> Release:
     found = [index for index, each in enumerate(released) if each.partition("-")[0] == short]
     if "-" in name or not found:
         supported = ", ".join(_RELEASES)
-        raise CommandFailed(f"Unknown metadata.version '{name}'. Supported metadata.version are: {supported}")
+        raise UnknownLevel(f"Unknown metadata.version '{name}'. Supported metadata.version are: {supported}")
     return Release(name, _FIRST_LEVEL + found[-1])
 
 
@@ -72,13 +79,13 @@ def parse_level(text: str) -> tuple[str, int]:
     """feature=level"""
     name, equals, level = text.partition("=")
     if not equals:
-        raise CommandFailed(f"Can't parse feature=level string {text}: equals sign not found.")
+        raise UnknownLevel(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
         number = int(level)
     except ValueError:
         number = 1 << 15
     if not -(1 << 15) <= number < 1 << 15:
-        raise CommandFailed(f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short.")
+        raise UnknownLevel(f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short.")
     return name.strip(), number
 
 
@@ -89,7 +96,7 @@ def mapping_lines(release: str) -> list[str]:
     return [f"{METADATA_VERSION}={found.level} ({found.name})", *(f"{name}={level}" for name, level in levels)]
 
 
-def dependency_lines(texts: list[str]) -> list[str]:
+def dependency_lines(texts: Sequence[str]) -> list[str]:
     """What `feature-dependencies` prints of these feature=level."""
     lines = []
     for text in texts:
@@ -106,12 +113,56 @@ def dependency_lines(texts: list[str]) -> list[str]:
 def _check_known(feature: str, level: int) -> None:
     if feature == METADATA_VERSION:
         if not 0 <= level - _FIRST_LEVEL < len(_RELEASES):
-            raise CommandFailed(f"Unknown metadata.version {level}")
+            raise UnknownLevel(f"Unknown metadata.version {level}")
     elif feature not in _LAST_LEVEL:
-        raise CommandFailed(f"Unknown feature: {feature}")
+        raise UnknownLevel(f"Unknown feature: {feature}")
     elif not 0 <= level <= _LAST_LEVEL[feature]:
-        raise CommandFailed(f"No feature:{feature} with feature level {level}")
+        raise UnknownLevel(f"No feature:{feature} with feature level {level}")
 
 
 def _named(feature: str, level: int) -> str:
     return f"{feature}={level}" + (f" ({level_text(feature, level)})" if feature == METADATA_VERSION else "")
+
+
+# --- subcommands that need no cluster ---------------------------------------------------------------------------------
+
+
+def add_local_commands(commands: "argparse._SubParsersAction[Argparse4jOptions]", *short: str) -> None:
+    """`short` are short forms of their options, which kafka-storage has and kafka-features has not."""
+    mapping = commands.add_parser(
+        "version-mapping",
+        help="show the levels of all features in a release",
+        description="Show the levels that all features have in a release of Kafka.",
+    )
+    mapping.add_argument(
+        "--release-version",
+        *short[:1],
+        default=LATEST_PRODUCTION,
+        metavar="RELEASE",
+        help=f"the release (default: {LATEST_PRODUCTION})",
+    )
+    dependencies = commands.add_parser(
+        "feature-dependencies",
+        help="show what a level needs of other features",
+        description="Show which levels of other features a level of a feature needs.",
+    )
+    dependencies.add_argument(
+        "--feature",
+        *short[1:],
+        action="append",
+        required=True,
+        metavar="FEATURE=LEVEL",
+        help="a feature and its level; may be repeated",
+    )
+
+
+def run_local_command(options: argparse.Namespace) -> bool:
+    """False if it is another command."""
+    match options.command:
+        case "version-mapping":
+            print("\n".join(mapping_lines(options.release_version)))
+        case "feature-dependencies":
+            print("\n".join(dependency_lines(options.feature)))
+        case _:
+            return False
+    return True

@@ -18,13 +18,12 @@ from kaspar.tools.argparse4j import FAILED, Argparse4jOptions, to_integer
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, open_admin, run
 from kaspar.tools.feature_levels import (
-    LATEST_PRODUCTION,
     METADATA_VERSION,
-    dependency_lines,
+    add_local_commands,
     level_text,
-    mapping_lines,
     parse_level,
     parse_release,
+    run_local_command,
 )
 from kaspar.tools.kafka_errors import exception_text, message_of
 
@@ -48,11 +47,15 @@ def command_options() -> _Options:
     servers.add_argument("--bootstrap-controller", metavar="HOST:PORT", help="controllers to connect to")
     add_command_config(options)
     commands = options.add_subparsers(dest="command", required=True)
-    describe = commands.add_parser("describe", help="show the supported and the finalized levels")
+    describe = commands.add_parser(
+        "describe",
+        help="show the supported and the finalized levels",
+        description="Show the levels that a node supports, and those that are finalized for the cluster.",
+    )
     describe.add_argument("--node-id", type=to_integer, metavar="ID", help="the node to ask (default: any)")
-    upgrade = commands.add_parser("upgrade", help="raise levels")
-    downgrade = commands.add_parser("downgrade", help="lower levels")
-    disable = commands.add_parser("disable", help="lower levels to 0")
+    upgrade = commands.add_parser("upgrade", help="raise levels", description="Raise the levels of features.")
+    downgrade = commands.add_parser("downgrade", help="lower levels", description="Lower the levels of features.")
+    disable = commands.add_parser("disable", help="lower levels to 0", description="Lower features to level 0.")
     for command in (upgrade, downgrade):
         command.add_argument("--metadata", metavar="RELEASE", help="deprecated: the level of metadata.version")
         command.add_argument(
@@ -66,39 +69,6 @@ def command_options() -> _Options:
         command.add_argument("--unsafe", action="store_true", help="also if metadata may be lost")
     add_local_commands(commands)
     return options
-
-
-def add_local_commands(commands: "argparse._SubParsersAction[Argparse4jOptions]", *short: str) -> None:
-    """Those that need no cluster. kafka-storage has them too, with short forms of their options."""
-    mapping = commands.add_parser("version-mapping", help="show the levels of all features in a release")
-    mapping.add_argument(
-        "--release-version",
-        *short[:1],
-        default=LATEST_PRODUCTION,
-        metavar="RELEASE",
-        help=f"the release (default: {LATEST_PRODUCTION})",
-    )
-    dependencies = commands.add_parser("feature-dependencies", help="show what a level needs of other features")
-    dependencies.add_argument(
-        "--feature",
-        *short[1:],
-        action="append",
-        required=True,
-        metavar="FEATURE=LEVEL",
-        help="a feature and its level; may be repeated",
-    )
-
-
-def run_local_command(options: argparse.Namespace) -> bool:
-    """False if it is another command."""
-    match options.command:
-        case "version-mapping":
-            print("\n".join(mapping_lines(options.release_version)))
-        case "feature-dependencies":
-            print("\n".join(dependency_lines(options.feature)))
-        case _:
-            return False
-    return True
 
 
 def main(argv: Sequence[str] | None = None) -> int:

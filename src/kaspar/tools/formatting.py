@@ -1,7 +1,7 @@
 """What `kafka-storage format` does: gives directories their ids and registers them in the metadata store."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kaspar.base.clock import SystemClock
@@ -11,11 +11,13 @@ from kaspar.broker.log_places import claim_directories
 from kaspar.config import BrokerConfig
 from kaspar.metadata import ClusterImage, SqliteMetadata, Store, layout
 from kaspar.metadata.directories import store_folder
+from kaspar.metadata.features import NEW_LEVELS, SUPPORTED
 from kaspar.metadata.loading import load_image, prepare_store
 from kaspar.metadata.moving import refuse_unmoved
 from kaspar.metadata.sqlite import FILE_NAME
 from kaspar.metadata.store import Put
 from kaspar.storage import LogManager
+from kaspar.tools.feature_levels import UnknownLevel, parse_level, parse_release
 from kaspar.tools.scram_arguments import NewScramUser
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ async def format_directories(
     *,
     ignore_formatted: bool,
     scram_users: Sequence[NewScramUser] = (),
+    levels: Mapping[str, int] = NEW_LEVELS,
 ) -> list[str]:
     """Returns sentences about what was done. Raises KasparError if it cannot be done."""
     if cluster_id is not None:
@@ -43,7 +46,7 @@ async def format_directories(
             )
         if cluster_id is not None and found is not None and cluster_id != found:
             raise KasparError(f"{before[0]} belongs to the cluster {found}, not to {cluster_id}")
-        cluster, made_store = await _claim(config, logs, cluster_id or found, scram_users)
+        cluster, made_store = await _claim(config, logs, cluster_id or found, scram_users, levels)
         _refuse_unusable(logs)
         done = [
             f"Formatted {directory.path} for cluster {cluster}."
@@ -55,6 +58,23 @@ async def format_directories(
         logs.abandon()
 
 
+def levels_of_new_cluster(release: str | None, features: Sequence[str]) -> dict[str, int]:
+    """Of the features that this version supports. metadata.version is always that of this version."""
+    levels = dict(NEW_LEVELS)
+    if release is not None:
+        of_release = parse_release(release).levels()
+        levels |= {name: level for name, level in of_release.items() if name in SUPPORTED}
+    for text in features:
+        name, level = parse_level(text)
+        if name not in SUPPORTED:
+            raise UnknownLevel(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED))}")
+        first, last = SUPPORTED[name]
+        if not first <= level <= last:
+            raise UnknownLevel(f"No feature:{name} with feature level {level}")
+        levels[name] = level
+    return {name: level for name, level in levels.items() if level}
+
+
 def _check_id(cluster_id: str) -> None:
     try:
         uuid_from_text(cluster_id)
@@ -63,12 +83,16 @@ def _check_id(cluster_id: str) -> None:
 
 
 async def _claim(
-    config: BrokerConfig, logs: LogManager, cluster_id: str | None, scram_users: Sequence[NewScramUser]
+    config: BrokerConfig,
+    logs: LogManager,
+    cluster_id: str | None,
+    scram_users: Sequence[NewScramUser],
+    levels: Mapping[str, int],
 ) -> tuple[str, list[str]]:
     metadata, done = await _open_store(config, cluster_id)
     try:
         store = metadata.connect()
-        await prepare_store(store, cluster_id, min_insync_replicas=config.min_insync_replicas)
+        await prepare_store(store, cluster_id, min_insync_replicas=config.min_insync_replicas, levels=levels)
         image = await load_image(store)
         if cluster_id is not None and cluster_id != image.cluster_id:
             raise KasparError(f"the metadata store belongs to the cluster {image.cluster_id}, not to {cluster_id}")

@@ -12,7 +12,7 @@ from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
-from kaspar.tools.kafka_errors import exception_name, message_of
+from kaspar.tools.kafka_errors import exception_name, exception_text
 
 _VERSION: Final = 1
 
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    print(message_of(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -42,18 +42,29 @@ def command_options() -> Argparse4jOptions:
         "kafka-metadata-quorum",
         description="Describe the quorum of controllers that keeps the metadata, or change its members.",
         epilog="Example: kafka-metadata-quorum --bootstrap-server localhost:9092 describe --status",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     servers = options.add_mutually_exclusive_group(required=True)
     servers.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
     servers.add_argument("--bootstrap-controller", metavar="HOST:PORT", help="controllers to connect to")
     add_command_config(options)
     commands = options.add_subparsers(dest="command", required=True)
-    describe = commands.add_parser("describe", help="show the state of the quorum")
+    describe = commands.add_parser(
+        "describe", help="show the state of the quorum", description="Show the state of the quorum."
+    )
     describe.add_argument("--status", action="store_true", help="its leader, its members and how far they are behind")
     describe.add_argument("--replication", action="store_true", help="the progress of each member")
     describe.add_argument("--human-readable", action="store_true", help="with --replication: times as so long ago")
-    add = commands.add_parser("add-controller", help="add the controller whose settings file is --command-config")
-    remove = commands.add_parser("remove-controller", help="remove a controller")
+    add = commands.add_parser(
+        "add-controller",
+        help="add the controller whose settings file is --command-config",
+        description="Add the controller whose settings file is --command-config. Clusters of Kaspar refuse this.",
+    )
+    remove = commands.add_parser(
+        "remove-controller",
+        help="remove a controller",
+        description="Remove a controller from the quorum. Clusters of Kaspar refuse this.",
+    )
     remove.add_argument(
         "--controller-id", "-i", type=to_integer, required=True, metavar="ID", help="the node.id of the controller"
     )

@@ -1,6 +1,6 @@
 """Principals in the options of commands: a type and a name, such as User:alice."""
 
-from kaspar.client.admin.tokens import Principal
+from kaspar.acls.principal import Principal
 from kaspar.tools.command_line import CommandFailed
 
 

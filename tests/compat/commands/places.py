@@ -55,6 +55,11 @@ class Place:
         """The name that this place has for a topic, group or user. All have the same length."""
         return self._names.setdefault(what, f"{what}-{self._suffix}")
 
+    @property
+    def own_names(self) -> set[str]:
+        """Of topics, groups and users that only this place has."""
+        return {*self._names.values()}
+
     def mask(self, pattern: str, instead: str) -> None:
         """For what differs from run to run, in all further output of this place."""
         self._masks.append((re.compile(pattern, re.MULTILINE), instead))

@@ -2,9 +2,10 @@
 
 import pytest
 
+from kaspar.acls.acl import CLUSTER_NAME, ResourceType
 from tests.compat.commands.catalog import ACLS
 from tests.compat.commands.places import Place, Places, same_at_all
-from tests.compat.commands.secured import credentials
+from tests.compat.commands.secured import credentials, denied
 from tests.compat.commands.settling import settle
 from tests.compat.tools.comparing import sentences
 from tests.peers.kafka import ApacheKafka
@@ -179,14 +180,12 @@ def test_no_broker(places: Places) -> None:
 
 def test_no_permission(places: Places) -> None:
     def scenario(place: Place) -> None:
-        carol = place.name_of("carol")
         user = credentials(place, "carol")
-        place.mask(r"(?<=ClusterAuthorizationException: ).*", "WHY")  # Apache Kafka's brokers describe the request
-        acls(place, "--add", "--deny-principal", f"User:{carol}", "--cluster")
-        place.run(ACLS, *user, "--list")
-        place.run(ACLS, *user, "--remove", "--force", "--topic", "t")
-        place.run(ACLS, *user, "--add", "--allow-principal", "User:carol", "--topic", "t")
-        acls(place, "--remove", "--force", "--deny-principal", f"User:{carol}", "--cluster")
+        place.mask(r"Request Request\(.*", "Cluster authorization failed.")  # Apache Kafka's brokers describe it
+        with denied(place, "carol", ResourceType.CLUSTER, CLUSTER_NAME):
+            place.run(ACLS, *user, "--list")
+            place.run(ACLS, *user, "--remove", "--force", "--topic", "t")
+            place.run(ACLS, *user, "--add", "--allow-principal", "User:carol", "--topic", "t")
 
     same_at_all(places, scenario)
 

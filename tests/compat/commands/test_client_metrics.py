@@ -2,9 +2,10 @@
 
 import pytest
 
+from kaspar.acls.acl import CLUSTER_NAME, ResourceType
 from tests.compat.commands.catalog import CLIENT_METRICS
 from tests.compat.commands.places import Place, Places, same_at_all
-from tests.compat.commands.secured import credentials
+from tests.compat.commands.secured import credentials, denied
 from tests.compat.commands.settling import settle
 
 NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
@@ -70,6 +71,7 @@ def test_refused_settings(places: Places) -> None:
         ("--alter",),
         ("--alter", "--name", "a", "--generate-name"),
         ("--alter", "--name", "a", "--interval", "abc"),
+        ("--alter", "--name", "a", "--interval", "3000000000"),
     ],
     ids=" ".join,
 )
@@ -81,12 +83,26 @@ def test_no_address(places: Places) -> None:
     same_at_all(places[:2], lambda place: place.run(CLIENT_METRICS, "--list"))
 
 
+def test_no_broker(places: Places) -> None:
+    """Kafka's command also logs the error."""
+
+    def scenario(place: Place) -> None:
+        soon = place.file("default.api.timeout.ms=300\nrequest.timeout.ms=300\n")
+        done = place.run_unseen(CLIENT_METRICS, *NOWHERE, "--command-config", soon, "--list")
+        place.see([done.code, done.output])
+
+    same_at_all(places[:2], scenario)
+
+
 def test_no_permission(places: Places) -> None:
-    """Any user may see subscriptions here, but nobody who is not a super user may change the cluster's settings."""
+    """Kafka's command also logs the error."""
 
     def scenario(place: Place) -> None:
         user = credentials(place, "carol")
-        done = place.run_unseen(CLIENT_METRICS, *user, "--alter", "--name", place.name_of("mine"), "--interval", "1000")
-        place.see([done.code, done.output])
+        place.mask(r"(?<= : )Request Request\(.*", "Cluster authorization failed.")
+        with denied(place, "carol", ResourceType.CLUSTER, CLUSTER_NAME):
+            for words in (["--alter", "--name", "mine", "--interval", "1000"], ["--list"], ["--describe"]):
+                done = place.run_unseen(CLIENT_METRICS, *user, *words)
+                place.see([done.code, done.output])
 
     same_at_all(places, scenario)

@@ -4,15 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from kaspar.acls.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from kaspar.acls.acl import CLUSTER_NAME, ResourceType
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin.acls import create_acls
 from kaspar.client.admin.creation import NewTopic, create_topics
 from kaspar.client.admin.group_offsets import alter_group_offsets
 from kaspar.client.admin.session import Admin
 from tests.compat.commands.catalog import CONFIGS
 from tests.compat.commands.places import Place, Places, same_at_all
-from tests.compat.commands.secured import credentials
+from tests.compat.commands.secured import credentials, denied
 from tests.compat.commands.settling import settle
 from tests.peers.kafka import ApacheKafka
 
@@ -75,6 +74,7 @@ def test_refused_settings_of_topics(places: Places) -> None:
         configs(place, "--alter", "--topic", place.name_of("unknown"), "--add-config", "retention.ms=1")
         configs(place, "--describe", "--topic", place.name_of("unknown"))
         configs(place, "--describe", "--topic", "no topic")
+        configs(place, "--describe", "--topic", "")
 
     same_at_all(places, scenario)
 
@@ -99,6 +99,16 @@ def test_settings_of_brokers(places: Places) -> None:
         configs(place, "--alter", "--broker", "1", "--add-config", "broker.id=5")
 
     same_at_all(places, scenario)
+
+
+def test_all_settings_of_brokers(places: Places) -> None:
+    """Of our broker: Apache Kafka's has others."""
+
+    def scenario(place: Place) -> None:
+        configs(place, "--describe", "--broker", "1", "--all")
+        configs(place, "--describe", "--entity-type", "brokers", "--all")
+
+    same_at_all(places[:2], scenario)
 
 
 def test_levels_of_loggers(places: Places) -> None:
@@ -251,6 +261,8 @@ def test_scram_credentials(places: Places) -> None:
         ("--describe", "--entity-type", "topics", "--entity-type", "topics"),
         ("--describe", "--entity-type", "topics", "--entity-default"),
         ("--describe", "--entity-type", "broker-loggers"),
+        ("--describe", "--broker-logger", ""),
+        ("--desc", "--topic", "t"),
         ("--describe", "--broker", "x"),
         ("--describe", "--ip", "no..host"),
         ("--describe", "--bootstrap-controller", "127.0.0.1:1", "--topic", "t"),
@@ -287,20 +299,19 @@ def test_no_permission(places: Places) -> None:
     def scenario(place: Place) -> None:
         topic, user = create_topic(place, "orders"), credentials(place, "carol")
         place.run(CONFIGS, *user, "--describe", "--topic", topic)
-        deny_all(place, "carol", topic)
-        place.run(CONFIGS, *user, "--describe", "--topic", topic)
-        place.run(CONFIGS, *user, "--describe", "--topic", topic, "--all")
-        place.run(CONFIGS, *user, "--alter", "--topic", topic, "--add-config", "retention.ms=1")
+        with denied(place, "carol", ResourceType.TOPIC, topic):
+            place.run(CONFIGS, *user, "--describe", "--topic", topic)
+            place.run(CONFIGS, *user, "--describe", "--topic", topic, "--all")
+            place.run(CONFIGS, *user, "--alter", "--topic", topic, "--add-config", "retention.ms=1")
+        with denied(place, "carol", ResourceType.CLUSTER, CLUSTER_NAME):
+            place.mask(r"Request Request\(.*", "Cluster authorization failed.")  # Apache Kafka's brokers describe it
+            place.run(CONFIGS, *user, "--describe", "--broker", "1")
+            place.run(CONFIGS, *user, "--describe", "--group", "nobody")
+            place.run(CONFIGS, *user, "--describe", "--user", "nobody")
+            place.run(CONFIGS, *user, "--alter", "--user", "nobody", "--add-config", "producer_byte_rate=1")
+            place.run(CONFIGS, *user, "--alter", "--user", "nobody", "--add-config", "SCRAM-SHA-256=[password=a]")
 
     same_at_all(places, scenario)
-
-
-def deny_all(place: Place, user: str, topic: str) -> None:
-    principal = f"User:{place.name_of(user)}"
-    acl = Acl(ResourceType.TOPIC, topic, PatternType.LITERAL, principal, "*", AclOperation.ALL, AclPermissionType.DENY)
-    with Admin(place.broker.bootstrap) as admin:
-        assert create_acls(admin, [acl]) == {acl: None}
-    settle(place)
 
 
 def test_controllers(places: Places, apache_kafka: ApacheKafka) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat.commands.catalog import DELEGATION_TOKENS
+from tests.compat.commands.catalog import CONFIGS, DELEGATION_TOKENS
 from tests.compat.commands.places import Place, Places, same_at_all
-from tests.compat.commands.secured import credentials
+from tests.compat.commands.secured import credentials, token_credentials
 from tests.compat.commands.settling import settle
 from tests.peers.kafka_tools import Done
 
@@ -18,7 +18,7 @@ def mask(place: Place) -> None:
     place.mask(r"\d{4}-\d\d-\d\dT\d\d:\d\d", "DATE")
     place.mask(r"(?<=tokenId : )\S{22}$", "ID")
     place.mask(r"^\S{22} +(?=\S{88} )", "ID ")
-    place.mask(r"\b[\w+/]{86}==", "HMAC")
+    place.mask(r"(?<![\w+/])[\w+/]{86}==", "HMAC")
 
 
 def tokens(place: Place, *words: str | Path) -> Done:
@@ -61,6 +61,32 @@ def test_tokens_of_the_user_are_described(places: Places) -> None:
         assert f" User:{place.name_of('alice')} " in described
 
 
+def test_a_token_of_another_owner(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        mask(place)
+        alice = credentials(place, "alice")
+        owner = ("--owner-principal", f"User:{place.name_of('bob')}")
+        tokens(place, *alice, "--create", "--max-life-time-period", "-1", *owner)
+        tokens(place, *alice, "--describe", *owner)
+
+    same_at_all(places, scenario)
+
+
+def test_a_client_logs_in_with_a_token(places: Places) -> None:
+    """It may do what the owner may, except for making further tokens."""
+
+    def scenario(place: Place) -> None:
+        mask(place)
+        created = tokens(place, *credentials(place, "alice"), "--create", "--max-life-time-period", "-1")
+        found = re.search(r"^(\S{22}) +(\S{88}) ", created.output, re.MULTILINE)
+        assert found is not None
+        client = token_credentials(place, found[1], found[2])
+        place.run(CONFIGS, *client, "--describe", "--user", "nobody")
+        tokens(place, *client, "--create", "--max-life-time-period", "-1")
+
+    same_at_all(places, scenario)
+
+
 def test_refused(places: Places) -> None:
     def scenario(place: Place) -> None:
         mask(place)
@@ -95,3 +121,11 @@ def test_refused(places: Places) -> None:
 )
 def test_wrong_options(places: Places, words: tuple[str, ...]) -> None:
     same_at_all(places[:2], lambda place: place.run(DELEGATION_TOKENS, *NOWHERE, *words))
+
+
+def test_no_broker(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        soon = place.file("default.api.timeout.ms=300\nrequest.timeout.ms=300\n")
+        place.run(DELEGATION_TOKENS, *NOWHERE, "--command-config", soon, "--describe")
+
+    same_at_all(places[:2], scenario)

@@ -1,18 +1,26 @@
 """`kaspar group`, `txn`, `cluster` and `broker`."""
 
+import dataclasses
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 
+from kaspar.base.errors import ErrorCode
 from kaspar.cli.failures import FAILED, NOT_FOUND
+from kaspar.protocol.messages.produce import ProduceResponse
+from kaspar.records import Record, build_batch
 from tests.integration.cli.conftest import Kaspar
 from tests.peers.kaspar import KasparProcess
 from tests.peers.observed import wait_until
+from tests.peers.raw_client import RawClient, produce_request
 
 RECORDS = 10
 READ = 4
+BEFORE_KIP_890 = 11
+"""A version of Produce whose partitions a client adds to its transaction itself."""
 
 
 @contextmanager
@@ -104,6 +112,7 @@ def test_open_transaction_is_shown_and_aborted(kaspar: Kaspar, broker: KasparPro
     (described,) = kaspar.json("txn", "describe", name)
     assert described["partitions"] == [f"{topic}-0"]
     assert described["open_ms"] >= 0
+    assert kaspar.run("txn", "hanging", "--older-than", "1s", "--topic", topic) == (0, "", "No transaction hangs.\n")
     assert kaspar.run("txn", "abort", name).output == f"{name}: aborted\n"
     wait_until(
         lambda: name not in {each["transactional_id"] for each in kaspar.json("txn", "list", "--open")},
@@ -112,6 +121,33 @@ def test_open_transaction_is_shown_and_aborted(kaspar: Kaspar, broker: KasparPro
     with pytest.raises(KafkaException):
         producer.commit_transaction(30)
     assert "there is no transactional id" in kaspar.refusal(NOT_FOUND, "txn", "abort", kaspar.name("nobody"))
+
+
+def test_hanging_transaction_is_found_and_aborted(kaspar: Kaspar, broker: KasparProcess, topic: str) -> None:
+    """As brokers of old accepted it: a record of a transaction that no coordinator knows."""
+    verification = "transaction.partition.verification.enable"
+    assert kaspar.run("config", "set", "broker", f"{verification}=false").code == 0
+    with RawClient(broker.port) as client:
+        producer_id = client.new_producer_id()
+        batch = build_batch(
+            [Record(1_000, None, b"hanging")],
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        request = dataclasses.replace(produce_request(topic, bytes(batch)), transactional_id=kaspar.name("nobody"))
+        response = client.call(request, ProduceResponse, BEFORE_KIP_890)
+        assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    kaspar.run("config", "unset", "broker", verification)
+
+    found = kaspar.run("txn", "hanging", "--topic", topic, "--json")
+    assert found.code == FAILED
+    (hanging,) = json.loads(found.output)
+    assert (hanging["producer_id"], hanging["partition"], hanging["start_offset"]) == (producer_id, 0, RECORDS)
+    aborted = kaspar.run("txn", "hanging", "--topic", topic, "--abort", "--yes")
+    assert aborted == (0, f"producer {producer_id} on {topic}-0: aborted\n", "")
+    assert kaspar.run("txn", "hanging", "--topic", topic).code == 0
 
 
 def test_cluster_and_its_brokers(kaspar: Kaspar, broker: KasparProcess) -> None:

@@ -37,6 +37,7 @@ from tests.peers.process import write_properties
 from tests.peers.raw_client import RawClient
 from tests.peers.raw_offsets import commit, committed
 from tests.peers.raw_transactions import RawProducer, find_coordinator
+from tests.peers.telemetry_client import Pusher, subscribe
 from tests.peers.zookeeper import Proxy
 
 GROUP = 0
@@ -100,6 +101,14 @@ def setting(admin: Admin, resource: ConfigResource, name: str) -> str | None:
     return found[name].value
 
 
+def subscription_of(client: RawClient) -> int:
+    pusher = Pusher(client, uuid.UUID(int=714))
+    assert pusher.ask() == 0
+    assert pusher.subscription is not None
+    assert pusher.subscription.requested_metrics == ("org.apache.kafka.producer.",)
+    return pusher.subscription.subscription_id
+
+
 def follower(folder: Path, number: int, address: str) -> ObservedBroker:
     return ObservedBroker(
         folder / str(number), overrides={**SETTINGS, "node.id": str(number), "zookeeper.connect": address}
@@ -127,6 +136,8 @@ def test_broker_becomes_the_first_of_a_cluster_with_everything_it_has(tmp_path: 
             retention = ConfigChange("retention.ms", ConfigOperation.SET, "7200000")
             cleaners = ConfigChange("log.cleaner.threads", ConfigOperation.SET, "2")
             assert incremental_alter_configs(admin, {RETENTION: [retention], DEFAULTS: [cleaners]}) == {}
+            subscribe(client, "producers", metrics="org.apache.kafka.producer.", interval_ms=1000)
+            subscription_id = subscription_of(client)
             topic_id = topic_in(admin, "orders").topic_id
         assert broker.stop() == 0
 
@@ -156,6 +167,7 @@ def test_broker_becomes_the_first_of_a_cluster_with_everything_it_has(tmp_path: 
             assert client.read_values("orders", partition=0) == [b"a", b"b", b"c"]
             assert setting(admin, RETENTION, "retention.ms") == "7200000"
             assert setting(admin, ConfigResource(ResourceType.BROKER, "1"), "log.cleaner.threads") == "2"
+            assert subscription_of(client) == subscription_id
             find_coordinator(client, "readers", GROUP)
             assert committed(client, "readers", "orders", 0, 1, 2) == (0, {0: 1, 1: -1, 2: 2})
             # The retry of a batch from before the move is recognised.
@@ -178,6 +190,8 @@ def test_broker_becomes_the_first_of_a_cluster_with_everything_it_has(tmp_path: 
         with follower(tmp_path, 2, address) as second, follower(tmp_path, 3, address):
             with Admin(broker.bootstrap) as admin:
                 wait_until(lambda: len(describe_cluster(admin)) == 3, "three brokers are up")
+                with second.client() as client:
+                    assert subscription_of(client) == subscription_id, "every broker gives a client the same"
                 wanted = {TopicPartition("orders", number): (1, 2, 3) for number in range(3)}
                 assert alter_reassignments(admin, wanted) == {}
                 wait_until(lambda: not list_reassignments(admin), "the reassignment is done")

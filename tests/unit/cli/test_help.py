@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from kaspar import __version__
 from kaspar.cli.failures import INTERRUPTED, USAGE
 from kaspar.cli.main import ALIASES, SECTIONS, kaspar, main
 
@@ -95,6 +96,22 @@ def test_wrong_usage_is_one_sentence(arguments: list[str], sentence: str, capsys
 def test_group_without_a_command_prints_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([group]) == USAGE
     assert "Commands:" in capsys.readouterr().out
+
+
+def test_help_and_version_are_where_people_look_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(*arguments: str) -> str:
+        assert main(arguments) == 0
+        return capsys.readouterr().out
+
+    assert printed("help") == printed("--help")
+    assert printed("help", "topics", "create") == printed("topic", "create", "--help").replace(
+        "kaspar topic", "kaspar topics", 1
+    )
+    assert printed("--version") == f"kaspar {__version__}\n"
+    assert main(["help", "topic", "crate"]) == USAGE
+    assert "did you mean 'create'" in capsys.readouterr().err
+    assert main(["help", "version", "x"]) == USAGE
+    assert "'kaspar version' has no commands" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.cli.asking import in_batches, with_progress
 from kaspar.cli.failures import FAILED, NO_BROKER, NOT_FOUND, NOT_PERMITTED, NoBroker, explain, worst
 from kaspar.cli.output import Column, Done, Format, Output, Row, aligned, shown, size
 
@@ -59,16 +60,28 @@ def test_a_terminal_gets_colours_unless_they_are_not_wanted(
     assert "LAG" in text
 
 
+def test_bar_moves_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(with_progress([1, 2, 3], "Deleting")) == [1, 2, 3]
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert list(with_progress([1, 2, 3], "Deleting")) == [1, 2, 3]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Deleting" in captured.err
+    assert in_batches(range(5), 2) == [[0, 1], [2, 3], [4]]
+
+
 def test_several_results_share_one_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "UNKNOWN_TOPIC_OR_PARTITION")
-    done = [Done("topic a", "deleted"), Done("topic b", problem=missing)]
+    done = [Done("topic a", {"topic": "a"}, "deleted"), Done("topic b", {"topic": "b"}, problem=missing)]
     assert Output().results(done) == NOT_FOUND
     assert capsys.readouterr() == ("topic a: deleted\n", "kaspar: topic b: does not exist\n")
-    assert Output().results([*done, Done("topic c", problem=KasparError("no"))]) == FAILED
+    assert Output().results([*done, Done("topic c", {"topic": "c"}, problem=KasparError("no"))]) == FAILED
     assert Output().results(done[:1]) == 0
     capsys.readouterr()
     assert Output(Format.JSON).results(done) == NOT_FOUND
-    assert json.loads(capsys.readouterr().out)[1] == {"what": "topic b", "done": False, "error": "does not exist"}
+    assert json.loads(capsys.readouterr().out)[1] == {"topic": "b", "done": False, "error": "does not exist"}
 
 
 @pytest.mark.parametrize(
@@ -79,6 +92,7 @@ def test_several_results_share_one_exit_code(capsys: pytest.CaptureFixture[str])
         (Refused(ErrorCode.SASL_AUTHENTICATION_FAILED, "wrong"), NOT_PERMITTED, "refused the log-in: wrong"),
         (Refused(ErrorCode.NON_EMPTY_GROUP, "NON_EMPTY_GROUP"), FAILED, "stop its members first"),
         (Refused(ErrorCode.INVALID_CONFIG, "Bad value."), FAILED, "Bad value"),
+        (Refused(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."), FAILED, "kaspar up --secure"),
         (NoBroker("no broker answers"), NO_BROKER, "no broker answers"),
         (PermissionError(13, "Permission denied", "/etc/x"), FAILED, "/etc/x: Permission denied"),
         (OSError("odd"), FAILED, "odd"),

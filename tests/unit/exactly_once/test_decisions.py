@@ -115,14 +115,15 @@ def test_the_owner_of_a_pending_decision_is_kept_however_far_back_it_is() -> Non
     assert owner(1, "run1").key in dict(replayed(*records, wanted.completion()).outdated())
 
 
-def test_what_a_decision_covers_is_known_when_it_is_complete() -> None:
+def test_what_a_decision_covers_and_notes_is_known_when_it_is_complete() -> None:
     transaction = decision(1, "run", 5).transactions[0]
-    wanted = BatchDecision.of(BatchName(QUERY, "run", 5), 1, "nonce", [transaction], ["orders", "*"])
+    wanted = BatchDecision.of(BatchName(QUERY, "run", 5), 1, "nonce", [transaction], ["orders", "*"], "read to 7")
     state = replayed(owner(1, "run").record(), wanted.record())
     assert state.pending == wanted
     state = replayed(owner(1, "run").record(), wanted.record(), wanted.completion())
     assert state.last is not None
     assert state.last.covers == ("orders", "*")
+    assert state.last.note == "read to 7"
     assert state.last.is_about([transaction])
     assert not state.last.is_about([transaction._replace(producer=ProducerIdAndEpoch(7, 4))])
 

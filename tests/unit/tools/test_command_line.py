@@ -31,8 +31,10 @@ def test_options_are_parsed() -> None:
     ("words", "sentence"),
     [
         (["--zork"], "zork is not a recognized option"),
+        (["--fl"], "fl is not a recognized option"),
         (["--count", "many"], "Cannot parse argument 'many' of option count"),
         (["--count"], "Option count requires an argument"),
+        (["--count", "1", "--count", "1"], "Found multiple arguments for option count, but you asked for only one"),
     ],
 )
 def test_wrong_option_is_a_sentence_and_exit_code_1(
@@ -43,6 +45,23 @@ def test_wrong_option_is_a_sentence_and_exit_code_1(
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (FAILED, "")
     assert printed.err == f"{sentence}\nTry 'kafka-try --help' for the options.\n"
+
+
+def test_an_option_with_the_value_0_is_given(capsys: pytest.CaptureFixture[str]) -> None:
+    options = _options()
+    options.require(options.parse(["--count", "0"]), "count")
+    with pytest.raises(SystemExit):
+        options.require(options.parse(["--flag"]), "count")
+    assert 'Missing required argument "[count]"\n' in capsys.readouterr().err
+
+
+def test_options_that_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    options = _options()
+    for words in (["--count", "1"], ["--flag"]):
+        options.exclude(options.parse(words), "flag", ["count"])
+    with pytest.raises(SystemExit):
+        options.exclude(options.parse(["--count", "1", "--flag"]), "flag", ["count"])
+    assert 'Option "[flag]" can\'t be used with option "[count]"\n' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["--flag", "--help"]])

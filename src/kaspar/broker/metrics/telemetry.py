@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Final
 
-from kaspar.base.exposition import Family, Kind, Sample, render
+from kaspar.base.exposition import CHUNK_LINES, Family, Kind
 from kaspar.broker.metrics.client_metrics import ClientMetricsStats
 from kaspar.broker.metrics.families import BrokerFamily, Scrape
 from kaspar.broker.metrics.view import TelemetryView
-from kaspar.broker.telemetry.otlp import Buckets
-from kaspar.broker.telemetry.series import ClientSeries, SeriesName
+from kaspar.broker.telemetry.otlp import Buckets, PointKind
+from kaspar.broker.telemetry.series import split_key
 
 _MBEAN: Final = "kafka.server:type=client-metrics"
+_HELP: Final = "Pushed by clients (KIP-714)."
 
 
 def _family(attribute: str, kind: Kind, text: str, read: Callable[[Scrape], float]) -> BrokerFamily:
@@ -67,38 +68,37 @@ TELEMETRY: Final[tuple[BrokerFamily, ...]] = (
 )
 
 
+_KINDS: Final = {
+    PointKind.GAUGE: Kind.GAUGE,
+    PointKind.SUM: Kind.GAUGE,
+    PointKind.COUNTER: Kind.COUNTER,
+    PointKind.HISTOGRAM: Kind.HISTOGRAM,
+}
+
+
 def pushed_page(telemetry: TelemetryView) -> Iterator[bytes]:
     """What clients have pushed, in chunks."""
-    by_metric: dict[str, list[tuple[ClientSeries, SeriesName]]] = {}
+    kinds: dict[str, Kind] = {}
+    lines: dict[str, list[str]] = {}
     for client in telemetry.clients():
-        for name in client.series:
-            by_metric.setdefault(name.metric, []).append((client, name))
+        for key, value in client.series.items():
+            point_kind, metric, own_labels = split_key(key)
+            if kinds.setdefault(metric, _KINDS[point_kind]) is _KINDS[point_kind]:
+                label_text = f"{client.labels},{own_labels}" if own_labels else client.labels
+                lines.setdefault(metric, []).extend(_lines(metric, label_text, value))
         yield b""
-    for metric, members in by_metric.items():
-        client, name = members[0]
-        first = client.series[name]
-        text = f"{first.otlp_name} of clients that push it."
-        yield from render([Family(metric, first.kind, text, _samples_of(first.kind))], members)
+    for metric, of_metric in lines.items():
+        yield f"# HELP {metric} {_HELP}\n# TYPE {metric} {kinds[metric].value}\n".encode()
+        for start in range(0, len(of_metric), CHUNK_LINES):
+            yield "".join(of_metric[start : start + CHUNK_LINES]).encode()
 
 
-def _samples_of(kind: Kind) -> Callable[[list[tuple[ClientSeries, SeriesName]]], Iterator[Sample]]:
-    def samples(members: list[tuple[ClientSeries, SeriesName]]) -> Iterator[Sample]:
-        for client, name in members:
-            sample = client.series[name]
-            if sample.kind is not kind:
-                continue
-            label_text = f"{client.labels},{name.labels}" if name.labels else client.labels
-            if isinstance(sample.value, Buckets):
-                yield from _bucket_samples(sample.value, label_text)
-            else:
-                yield f"{{{label_text}}}", sample.value
-
-    return samples
-
-
-def _bucket_samples(buckets: Buckets, label_text: str) -> Iterator[Sample]:
-    up_to = [*accumulate(buckets.counts)]
-    for bound, count in zip((*buckets.bounds, "+Inf"), up_to, strict=True):
-        yield f'_bucket{{{label_text},le="{bound}"}}', count
-    yield f"_sum{{{label_text}}}", buckets.total
-    yield f"_count{{{label_text}}}", up_to[-1]
+def _lines(metric: str, label_text: str, value: float | Buckets) -> Iterator[str]:
+    if not isinstance(value, Buckets):
+        yield f"{metric}{{{label_text}}} {value}\n"
+        return
+    up_to = [*accumulate(value.counts)]
+    for bound, count in zip((*value.bounds, "+Inf"), up_to, strict=True):
+        yield f'{metric}_bucket{{{label_text},le="{bound}"}} {count}\n'
+    yield f"{metric}_sum{{{label_text}}} {value.total}\n"
+    yield f"{metric}_count{{{label_text}}} {up_to[-1]}\n"

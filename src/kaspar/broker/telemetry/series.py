@@ -11,9 +11,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from kaspar.base.exposition import Kind, escape_label
+from kaspar.base.exposition import escape_label
 from kaspar.base.ids import uuid_to_text
 from kaspar.broker.telemetry.otlp import Attributes, Buckets, Point, PointKind
 from kaspar.broker.telemetry.subscriptions import ClientAttributes
@@ -36,21 +36,20 @@ _KAFKAS: Final = "org.apache.kafka."
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 
-class SeriesName(NamedTuple):
-    metric: str
-    labels: str
-    """Its own, as `a="1",b="2"`."""
+Series: TypeAlias = Mapping[str, float | Buckets]
+"""By `series_key`. There may be a hundred thousand of them, so they are texts and numbers: at those the garbage
+collector need not look.
+"""
 
 
-class Sample(NamedTuple):
-    kind: Kind
-    value: float | Buckets
-    otlp_name: str
-    stays: bool
-    """Whether it is still there if the next push lacks it."""
+def series_key(kind: PointKind, metric: str, labels: str) -> str:
+    """`labels` are its own, as `a="1",b="2"`."""
+    return f"{kind.value}{metric}{{{labels}"
 
 
-Series: TypeAlias = Mapping[SeriesName, Sample]
+def split_key(key: str) -> tuple[PointKind, str, str]:
+    metric, _, labels = key[1:].partition("{")
+    return PointKind(key[0]), metric, labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +69,21 @@ class Updated:
 
 
 def updated(before: Series, points: Iterable[Point], max_series: int) -> Updated:
-    after = {name: sample for name, sample in before.items() if sample.stays}
+    after = {key: value for key, value in before.items() if not key.startswith(PointKind.GAUGE.value)}
     left_out = 0
     for point in points:
-        name, kind = _name_of(point)
-        known = after.get(name)
-        value = _value_of(point, known)
+        metric, labels = _metric_of(point), _own_labels(point.attributes)
+        key = series_key(point.kind, metric, labels)
+        value = _value_of(point, after.get(key))
         if (
             value is None
-            or (known is None and len(after) >= max_series)
-            or not 0 < len(name.metric) <= MAX_NAME_LENGTH
-            or len(name.labels) > MAX_LABELS_LENGTH
+            or (key not in after and len(after) >= max_series)
+            or len(metric) > MAX_NAME_LENGTH
+            or len(labels) > MAX_LABELS_LENGTH
         ):
             left_out += 1
             continue
-        after[name] = Sample(kind, value, point.metric, point.kind is not PointKind.GAUGE)
+        after[key] = value
     return Updated(after, left_out)
 
 
@@ -101,17 +100,9 @@ def client_labels(client: ClientAttributes) -> str:
     )
 
 
-def _name_of(point: Point) -> tuple[SeriesName, Kind]:
+def _metric_of(point: Point) -> str:
     name = PREFIX + _NOT_IN_NAMES.sub("_", point.metric.removeprefix(_KAFKAS))
-    match point.kind:
-        case PointKind.COUNTER:
-            kind = Kind.COUNTER
-            name = name if name.endswith("_total") else f"{name}_total"
-        case PointKind.HISTOGRAM:
-            kind = Kind.HISTOGRAM
-        case PointKind.GAUGE | PointKind.SUM:
-            kind = Kind.GAUGE
-    return SeriesName(name, _own_labels(point.attributes)), kind
+    return f"{name}_total" if point.kind is PointKind.COUNTER and not name.endswith("_total") else name
 
 
 def _own_labels(attributes: Attributes) -> str:
@@ -125,10 +116,9 @@ def _own_labels(attributes: Attributes) -> str:
     return ",".join(f'{name}="{escape_label(named[name])}"' for name in sorted(named))
 
 
-def _value_of(point: Point, known: Sample | None) -> float | Buckets | None:
+def _value_of(point: Point, known: float | Buckets | None) -> float | Buckets | None:
     """None if it cannot be shown."""
-    value = point.value
-    before = known.value if known is not None and point.is_delta else None
+    value, before = point.value, known if point.is_delta else None
     if isinstance(value, Buckets):
         if len(value.counts) > MAX_BUCKETS or not math.isfinite(value.total):
             return None

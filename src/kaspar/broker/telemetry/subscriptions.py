@@ -1,6 +1,5 @@
 """Which clients push which metrics, and how often: the subscriptions of the cluster's settings, pure."""
 
-import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +7,11 @@ from typing import Final
 
 from crc32c import crc32c
 
+from kaspar.base.errors import Refused
 from kaspar.base.ids import uuid_to_text
 from kaspar.base.log import get_log
 from kaspar.config import ClientMetricsConfig
-from kaspar.config.resources import match_patterns
+from kaspar.config.resources import Pattern, match_patterns
 from kaspar.metadata.image import Configs
 
 log = get_log(__name__)
@@ -32,7 +32,7 @@ class ClientAttributes:
     client_source_port: str
     principal: str
 
-    def matches(self, patterns: Mapping[str, re.Pattern[str]]) -> bool:
+    def matches(self, patterns: Mapping[str, Pattern]) -> bool:
         for name, pattern in patterns.items():
             value = getattr(self, name)
             if isinstance(value, uuid.UUID):
@@ -59,11 +59,11 @@ class Subscribed:
 class Subscription:
     metrics: frozenset[str]
     interval_ms: int
-    patterns: Mapping[str, re.Pattern[str]]
+    patterns: Mapping[str, Pattern]
 
     @classmethod
     def of(cls, configs: Configs) -> "Subscription":
-        """Raises re.error for a pattern that only Java understands: a cluster that was Kafka's may have one."""
+        """Raises Refused for a pattern that only Java understands: a cluster that was Kafka's may have one."""
         values = {name: setting.parse(configs[name]) for name, setting in _DECLARED.items() if name in configs}
         return cls(
             frozenset(values.get("metrics", ())),
@@ -106,8 +106,8 @@ def _usable(configs: Mapping[str, Configs]) -> list[Subscription]:
     for name, values in configs.items():
         try:
             usable.append(Subscription.of(values))
-        except re.error as problem:
-            log.warning("a client-metrics subscription is not used", subscription=name, problem=str(problem))
+        except Refused as refusal:
+            log.warning("a client-metrics subscription is not used", subscription=name, problem=refusal.message)
     return usable
 
 

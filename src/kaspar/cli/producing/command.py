@@ -15,12 +15,13 @@ from kaspar.cli.failures import WrongUsage
 from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.parameters import Parsed, Words
 from kaspar.cli.producing.delivery import Delivery
-from kaspar.cli.producing.progress import progress
 from kaspar.cli.producing.reading import Entry, InputFormat
 from kaspar.cli.producing.report import Report
+from kaspar.cli.producing.run import Run
 from kaspar.cli.producing.shaping import Shape, parse_header
 from kaspar.cli.producing.sources import Files, Source, drawn, prompted
 from kaspar.cli.producing.template import Template, parse_template
+from kaspar.cli.progress import progress
 from kaspar.cli.record_clients import require_client, settings_of_producer
 from kaspar.cli.records.times import parse_time
 from kaspar.cli.records.types import WRITABLE, RecordType
@@ -102,7 +103,13 @@ def _template(text: str) -> Template:
     type=Parsed("header", parse_header),
     help="A header of all records; may be repeated.",
 )
-@click.option("-p", "--partition", type=click.IntRange(min=0), metavar="N", help="Default: by the hash of the key.")
+@click.option(
+    "-p",
+    "--partition",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The partition (default: by the hash of the key).",
+)
 @click.option(
     "--timestamp",
     "timestamp_ms",
@@ -232,7 +239,7 @@ def _produce(
     rate: float | None,
     create: bool,
 ) -> int:
-    from kaspar.cli.producing.run import Run, check_topic
+    from kaspar.cli.topic_creation import ensure_topic
 
     require_client()
     settings = settings_of_producer(session, {name: text for name, text in properties.items() if text is not None})
@@ -242,7 +249,7 @@ def _produce(
         on_delivered = _print_at_once if told.verbose else None
         delivery = Delivery(settings, topic, report, interrupts, on_delivered=on_delivered)
         with session.admin() as admin:
-            check_topic(admin, topic, shape.partition, create=create)
+            ensure_topic(admin, topic, create=create, partition=shape.partition)
         started = time.monotonic()
         with progress(source.total, shown=not (told.verbose or told.quiet or source.is_typed)) as advance:
             code = Run(source, shape, delivery, report, count, rate, advance).run()

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import NewRecord
+from kaspar.cli.record_clients import is_permission, problem_of
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
 _POLL_S: Final = 0.1
+_POLL_EVERY_S: Final = 0.005
+"""How often outcomes are asked for while records are sent without a pause."""
 INTERRUPTED_FLUSH_S: Final = 5.0
 """How long Ctrl-C waits for records that are on their way."""
 
@@ -23,7 +26,7 @@ INTERRUPTED_FLUSH_S: Final = 5.0
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     place: str
-    problem: str | None
+    error: "KafkaError | None"
     partition: int
     offset: int | None
     size: int
@@ -42,29 +45,30 @@ class Delivery:
         on_delivered: Callable[[str], None] | None = None,
     ) -> None:
         """`on_delivered` gets the place of each record in the log: orders/0@17."""
-        from confluent_kafka import Producer
+        from confluent_kafka import KafkaException, Producer
 
+        self._refused = KafkaException
         self._producer = Producer(dict(settings))
         self._topic = topic
         self._report = report
         self._interrupts = interrupts
         self._on_delivered = on_delivered
         self._outcomes: deque[_Outcome] = deque()
+        self._poll_due_s = 0.0
 
     def send(self, record: NewRecord) -> None:
         """Waits while the client's buffer is full."""
-        from confluent_kafka import KafkaException
-
         while True:
             try:
                 self._hand_over(record)
             except BufferError:
                 self._poll(_POLL_S)
-            except KafkaException as problem:  # refused before it was sent, for instance because of its size
+            except self._refused as problem:  # refused before it was sent, for instance because of its size
                 self.fail(record.place, problem.args[0].str())
                 return
             else:
-                self._poll(0)
+                if time.monotonic() >= self._poll_due_s:
+                    self._poll(0)
                 return
 
     def _hand_over(self, record: NewRecord) -> None:
@@ -106,17 +110,20 @@ class Delivery:
         with self._interrupts.shield():
             self._producer.poll(timeout_s)
             self._report_outcomes()
+        self._poll_due_s = time.monotonic() + _POLL_EVERY_S
 
     def _collect(self, place: str, error: "KafkaError | None", message: "Message") -> None:
-        problem = None if error is None else error.str()
         size = len(message.key() or b"") + len(message.value() or b"")
-        self._outcomes.append(_Outcome(place, problem, message.partition() or 0, message.offset(), size))
+        self._outcomes.append(_Outcome(place, error, message.partition() or 0, message.offset(), size))
 
     def _report_outcomes(self) -> None:
+        """Raises KasparError if nothing of this can be written."""
         while self._outcomes:
             outcome = self._outcomes.popleft()
-            if outcome.problem is not None:
-                self.fail(outcome.place, outcome.problem)
+            if outcome.error is not None:
+                if is_permission(outcome.error):
+                    raise problem_of(outcome.error)
+                self.fail(outcome.place, outcome.error.str())
                 continue
             self._report.add_delivered(outcome.partition, outcome.size)
             if self._on_delivered is not None:

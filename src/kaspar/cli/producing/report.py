@@ -30,7 +30,7 @@ class Report:
 
     def summary(self, seconds: float) -> str:
         records = "1 record" if self.delivered == 1 else f"{self.delivered:,} records"
-        rate = f", {self.delivered / seconds:,.0f} a second" if self.delivered > 1 and seconds > 0 else ""
+        rate = f", {self.delivered / seconds:,.0f} a second" if self.delivered > max(1.0, seconds) else ""
         failed = f"; {self.failed:,} failed" if self.failed else ""
         return (
             f"{records} ({readable_size(self.size)}) to {self.topic} in {seconds:.2f} s{rate}{self._spread()}{failed}"

@@ -1,34 +1,15 @@
-"""One run of `kaspar produce`: the topic is there, each entry becomes a record and is sent, at a rate."""
+"""One run of `kaspar produce`: each entry becomes a record and is sent, at a rate."""
 
 import time
 from dataclasses import dataclass
 
-from kaspar.base.errors import Refused
-from kaspar.cli.failures import FAILED, INTERRUPTED, NotFound
+from kaspar.cli.failures import FAILED, INTERRUPTED
 from kaspar.cli.producing.delivery import INTERRUPTED_FLUSH_S, Delivery
-from kaspar.cli.producing.progress import Advance
 from kaspar.cli.producing.reading import BadEntry
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import Shape
 from kaspar.cli.producing.sources import Source
-from kaspar.cli.topic_lookup import existing_topics, partitions_of
-from kaspar.client.admin.creation import NewTopic, create_topics
-from kaspar.client.admin.session import Admin
-
-
-def check_topic(admin: Admin, topic: str, partition: int | None, *, create: bool) -> None:
-    """Before anything is read: brokers may create a topic whose name has a typing error. Raises NotFound."""
-    try:
-        (described,) = existing_topics(admin, [topic])
-    except NotFound:
-        if not create:
-            raise
-        result = create_topics(admin, [NewTopic(topic)])[topic]
-        if isinstance(result, Refused):
-            raise result from None
-        return
-    if partition is not None:
-        partitions_of(described, [partition])
+from kaspar.cli.progress import Advance
 
 
 @dataclass(frozen=True, slots=True)

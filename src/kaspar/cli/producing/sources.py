@@ -79,6 +79,9 @@ def _typed_lines() -> Iterator[Entry]:
         except EOFError:
             print(file=sys.stderr)
             return
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            raise
 
 
 def drawn(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from kaspar.base.error_codes import RETRIABLE
-from kaspar.base.errors import Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.session import RETRY_BACKOFF_S, Admin, no_node
 from kaspar.client.offsets import GONE
@@ -51,7 +51,7 @@ def _attempt(
             try:
                 of_leader.setdefault(admin.client.leader_of(where), {})[where] = value
             except Refused as refused:
-                results[where] = Refused(refused.code, refused.code.name)
+                results[where] = _without_leader(where, refused.code)
     except OSError as error:
         admin.report_unreachable(error)
         return dict.fromkeys(pending, no_node(call))
@@ -64,3 +64,9 @@ def _attempt(
         except Refused:  # the leader has left the cluster
             results.update(dict.fromkeys(together, no_node(call)))
     return results
+
+
+def _without_leader(where: TopicPartition, code: ErrorCode) -> Refused:
+    if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return Refused(code, f"Failed to fetch metadata for partition {where} due to topic authorization failure")
+    return Refused(code, code.name)

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
-from kaspar.client.coordinators import error_code_of
-from kaspar.client.steps import Address, AnyResponse
-from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kaspar.client.steps import Address, AnyResponse, error_code_of
 from kaspar.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -160,6 +158,8 @@ class Admin:
 
     def _controller(self, node_id: int | None = None) -> Address:
         """Where this controller listens, or the active one."""
+        from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
         found = self.client.request(
             DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=CONTROLLER_ENDPOINTS),
             DescribeClusterResponse,

@@ -4,8 +4,9 @@ Brokers serve these calls only to clients that have authenticated, and not with 
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
+from kaspar.acls.principal import Principal
 from kaspar.client.admin.session import Admin, refuse
 from kaspar.protocol.messages.create_delegation_token import (
     CreatableRenewers,
@@ -26,14 +27,6 @@ from kaspar.protocol.messages.renew_delegation_token import RenewDelegationToken
 
 BROKERS_DEFAULT_MS: Final = -1
 """As long as the brokers' settings say; for an expiry, at once."""
-
-
-class Principal(NamedTuple):
-    type: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.type}:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +53,9 @@ def create_token(
     response = admin.ask_any(
         "createDelegationToken",
         CreateDelegationTokenRequest(
-            owner_principal_type=owner.type if owner is not None else "",
+            owner_principal_type=owner.kind if owner is not None else "",
             owner_principal_name=owner.name if owner is not None else "",
-            renewers=tuple(CreatableRenewers(principal_type=each.type, principal_name=each.name) for each in renewers),
+            renewers=tuple(CreatableRenewers(principal_type=each.kind, principal_name=each.name) for each in renewers),
             max_lifetime_ms=max_lifetime_ms,
         ),
         CreateDelegationTokenResponse,
@@ -107,7 +100,7 @@ def describe_tokens(admin: Admin, owners: Collection[Principal] | None = None) -
     wanted = None
     if owners is not None:
         wanted = tuple(
-            DescribeDelegationTokenOwner(principal_type=each.type, principal_name=each.name) for each in owners
+            DescribeDelegationTokenOwner(principal_type=each.kind, principal_name=each.name) for each in owners
         )
     response = admin.ask_any(
         "describeDelegationToken", DescribeDelegationTokenRequest(owners=wanted), DescribeDelegationTokenResponse

@@ -86,7 +86,7 @@ def _add_entities(options: KafkaOptions) -> None:
         "--entity-default",
         action="append_const",
         dest="entity_name",
-        const=DEFAULT_NAME,
+        const=None,
         help="instead of a name: the default of all users, clients, brokers or ips",
     )
     options.add_argument("--topic", help="the name of a topic")
@@ -124,7 +124,7 @@ def _run(parser: KafkaOptions, options: argparse.Namespace) -> None:
     parser.exclude(options, "describe", ("add-config", "delete-config"))
     entities = entities_of(options)
     if options.describe:
-        _check_describe(entities)
+        _check_describe(options, entities)
     else:
         _check_alter(options, entities)
     with open_admin(
@@ -140,8 +140,8 @@ def _run(parser: KafkaOptions, options: argparse.Namespace) -> None:
             _alter(admin, entities, options)
 
 
-def _check_describe(entities: Entities) -> None:
-    if DEFAULT_NAME in entities.names and not entities.has_defaults:
+def _check_describe(options: argparse.Namespace, entities: Entities) -> None:
+    if None in (options.entity_name or ()) and not entities.has_defaults:
         raise CommandFailed(f"--entity-default must not be specified with --describe of {','.join(entities.types)}")
     if entities.type == BROKER_LOGGERS and not any(entities.names):
         raise CommandFailed(f"An entity name must be specified with --describe of {entities.type}")

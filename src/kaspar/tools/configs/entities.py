@@ -70,7 +70,7 @@ def entities_of(options: argparse.Namespace) -> Entities:
     defaults = [kind for name, kind in _SHORT_DEFAULTS.items() if is_given(options, name)]
     types = (*(options.entity_type or ()), *(kind for _, kind in short), *defaults)
     names = (
-        *(options.entity_name or ()),
+        *(DEFAULT_NAME if name is None else name for name in options.entity_name or ()),  # None: --entity-default
         *(getattr(options, name.replace("-", "_")) for name, _ in short),
         *([DEFAULT_NAME] * len(defaults)),
     )

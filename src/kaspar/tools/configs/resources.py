@@ -39,6 +39,9 @@ _DYNAMIC: Final = {
     GROUPS: ConfigSource.DYNAMIC_GROUP_CONFIG,
 }
 
+_AT_ONCE: Final = 100
+"""How many entities one request describes: there may be many thousands of topics."""
+
 
 def describe_resources(admin: Admin, entity_type: str, name: str | None, *, describe_all: bool) -> None:
     """Print the settings of one entity, or of all of its type; without `describe_all` those that it was given.
@@ -51,8 +54,13 @@ def describe_resources(admin: Admin, entity_type: str, name: str | None, *, desc
     else:
         print(f"The {entity_type[:-1]} '{name}' doesn't exist and doesn't have dynamic config.")
         return
+    for start in range(0, len(names), _AT_ONCE):
+        _describe(admin, entity_type, names[start : start + _AT_ONCE], describe_all=describe_all)
+
+
+def _describe(admin: Admin, entity_type: str, names: Sequence[str], *, describe_all: bool) -> None:
     resources = [ConfigResource(RESOURCE_TYPES[entity_type], each) for each in names]
-    found = describe_configs(admin, resources, include_synonyms=True) if resources else {}
+    found = describe_configs(admin, resources, include_synonyms=True)
     for resource in resources:
         print(_title(entity_type, resource.name, describe_all=describe_all))
         entries = found[resource]
@@ -97,7 +105,7 @@ def _exists(admin: Admin, entity_type: str, name: str) -> bool:
         return True
     if entity_type == TOPICS:
         _refuse_invalid_name(admin, name)
-    return False
+    return entity_type == GROUPS and _groups_with_settings(admin) is None  # then it may have some
 
 
 def _refuse_invalid_name(admin: Admin, topic: str) -> None:
@@ -124,14 +132,30 @@ def _names(admin: Admin, entity_type: str) -> list[str]:
 
         defaults = [DEFAULT_NAME] if entity_type == BROKERS else []
         return [str(each.broker_id) for each in describe_cluster(admin)] + defaults
+    return _groups(admin) if entity_type == GROUPS else _with_settings(admin, entity_type)
+
+
+def _with_settings(admin: Admin, entity_type: str) -> list[str]:
     from kaspar.client.admin.config_resources import list_config_resources
 
-    names = {each.name for each in list_config_resources(admin, [RESOURCE_TYPES[entity_type]])}
-    if entity_type == GROUPS:
-        from kaspar.client.admin.groups import list_groups
+    return sorted(each.name for each in list_config_resources(admin, [RESOURCE_TYPES[entity_type]]))
 
-        names |= {each.group_id for each in list_groups(admin)}
-    return sorted(names)
+
+def _groups(admin: Admin) -> list[str]:
+    """Those that exist, and others that have settings, if the user may see these."""
+    from kaspar.client.admin.groups import list_groups
+
+    return sorted({each.group_id for each in list_groups(admin)} | set(_groups_with_settings(admin) or ()))
+
+
+def _groups_with_settings(admin: Admin) -> list[str] | None:
+    """None if the user may not see them."""
+    try:
+        return _with_settings(admin, GROUPS)
+    except Refused as refused:
+        if refused.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return None
 
 
 def alter_resource(admin: Admin, entity_type: str, name: str, added: Mapping[str, str], deleted: Sequence[str]) -> None:

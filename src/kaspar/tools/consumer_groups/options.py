@@ -19,16 +19,6 @@ SCENARIOS: Final = (
     "shift-by",
     "from-file",
 )
-_SCENARIOS_AS_KAFKA_ORDERS_THEM: Final = (
-    "shift-by",
-    "from-file",
-    "to-datetime",
-    "by-duration",
-    "to-latest",
-    "to-current",
-    "to-earliest",
-    "to-offset",
-)
 _ONLY_WITH: Final = {
     "members": ("describe",),
     "offsets": ("describe",),
@@ -188,8 +178,7 @@ class ConsumerGroupsOptions(KafkaOptions):
             )
         self._require_groups(options, "reset-offsets")
         for scenario in SCENARIOS:
-            others = [each for each in _SCENARIOS_AS_KAFKA_ORDERS_THEM if each != scenario]
-            self._refuse_with(options, scenario, others)
+            self._refuse_with(options, scenario, [each for each in SCENARIOS if each != scenario])
 
     def _require_groups(self, options: argparse.Namespace, action: str) -> None:
         if not options.group and not options.all_groups:
@@ -215,5 +204,5 @@ def number(options: argparse.Namespace, name: str) -> int:
 
 
 def scenario_is_missing() -> str:
-    names = ", ".join(f"[{name}]" for name in _SCENARIOS_AS_KAFKA_ORDERS_THEM)
+    names = ", ".join(f"[{name}]" for name in SCENARIOS)
     return f"Option '[reset-offsets]' requires one of the following scenarios: [{names}]"

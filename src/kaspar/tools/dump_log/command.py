@@ -21,7 +21,7 @@ from kaspar.tools.dump_log.state_files import CorruptSnapshot, dump_producer_sna
 _MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 
 
-def _options() -> KafkaOptions:
+def command_options() -> KafkaOptions:
     options = KafkaOptions(
         "kafka-dump-log",
         "Print what is in the files of a partition, and check its indexes against the log.",
@@ -86,7 +86,7 @@ def _options() -> KafkaOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = _options()
+    parser = command_options()
     options = parser.parse(argv)
     if options.files is None:
         parser.fail('Missing required argument "[files]"')

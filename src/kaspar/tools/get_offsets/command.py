@@ -103,11 +103,12 @@ def _timestamp(text: str) -> int:
 def _partitions(admin: Admin, chosen: PartitionFilter, *, include_internal: bool) -> list[TopicPartition]:
     from kaspar.client.admin.topics import describe_topics, list_topics
 
+    names = filter(chosen.allows_topic, list_topics(admin, include_internal=include_internal))
     found = []
-    for name, topic in describe_topics(admin, list_topics(admin, include_internal=include_internal)).items():
+    for name, topic in describe_topics(admin, list(names)).items():
         if not isinstance(topic, Refused):  # it was deleted just now
             found += [TopicPartition(name, each.partition) for each in topic.partitions]
-    return sorted(filter(chosen, found))
+    return sorted(filter(chosen.allows, found))
 
 
 def _print_offsets(admin: Admin, partitions: Sequence[TopicPartition], timestamp: int) -> None:

@@ -20,7 +20,7 @@ from kaspar.client.admin.topics import (
 )
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.command_line import CommandFailed
-from kaspar.tools.topics.command import expected, raise_first
+from kaspar.tools.topics.selection import expected_topics, raise_first
 from kaspar.tools.topics.values import number, topic_id
 
 
@@ -60,7 +60,7 @@ def _topics(admin: Admin, options: argparse.Namespace) -> list[TopicDescription]
     if wanted == ZERO_UUID:
         limit = number(options.partition_size_limit_per_response, "partition-size-limit-per-response")
         partitions_per_response = PARTITIONS_PER_RESPONSE if limit is None else limit
-        names = expected(admin, options)
+        names = expected_topics(admin, options)
         found += describe_topics(admin, names, partitions_per_response=partitions_per_response).values()
     elif wanted in list_topic_ids(admin, include_internal=not options.exclude_internal):
         found += describe_topic_ids(admin, [wanted]).values()

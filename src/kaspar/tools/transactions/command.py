@@ -41,7 +41,11 @@ def command_options() -> Argparse4jOptions:
     options.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
     commands = options.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    listing = commands.add_parser("list", help="list the transactions of all coordinators")
+    listing = commands.add_parser(
+        "list",
+        help="list the transactions of all coordinators",
+        description="List the transactions of all coordinators, with their producers and states.",
+    )
     listing.add_argument(
         "--duration-filter",
         type=to_long,
@@ -51,29 +55,44 @@ def command_options() -> Argparse4jOptions:
     )
     listing.add_argument("--transactional-id-pattern", metavar="REGEX", help="only those whose id matches")
 
-    describe = commands.add_parser("describe", help="show the state of a transactional id")
-    describe.add_argument("--transactional-id", required=True, metavar="ID")
+    describe = commands.add_parser(
+        "describe",
+        help="show the state of a transactional id",
+        description="Show the state of a transactional id, and the partitions of its open transaction.",
+    )
+    describe.add_argument("--transactional-id", required=True, metavar="ID", help="the transactional.id of a producer")
 
-    producers = commands.add_parser("describe-producers", help="show the producers that a partition knows")
+    producers = commands.add_parser(
+        "describe-producers",
+        help="show the producers that a partition knows",
+        description="Show the producers that a partition knows, and where their open transactions start.",
+    )
     producers.add_argument("--broker-id", type=to_integer, metavar="ID", help="ask this replica (default: the leader)")
 
     abort = commands.add_parser(
-        "abort", help="abort a transaction that hangs on a partition: by its start, or by its producer"
+        "abort",
+        help="abort a transaction that hangs on a partition",
+        description="Abort a transaction that hangs on a partition. Say which: by its start, or by its producer.",
     )
     for command in (producers, abort):
-        command.add_argument("--topic", required=True)
-        command.add_argument("--partition", type=to_integer, required=True)
+        command.add_argument("--topic", required=True, help="the topic")
+        command.add_argument("--partition", type=to_integer, required=True, help="the partition of the topic")
     abort.add_argument(
         "--start-offset", type=to_long, metavar="OFFSET", help="where the transaction starts, as find-hanging shows it"
     )
     abort.add_argument(
         "--producer-id", type=to_long, metavar="ID", help="with the two below: for brokers before version 3.0"
     )
-    abort.add_argument("--producer-epoch", type=to_short, metavar="EPOCH")
-    abort.add_argument("--coordinator-epoch", type=to_integer, metavar="EPOCH")
+    abort.add_argument("--producer-epoch", type=to_short, metavar="EPOCH", help="the epoch of the producer")
+    abort.add_argument(
+        "--coordinator-epoch", type=to_integer, metavar="EPOCH", help="the epoch of its coordinator, or -1"
+    )
 
     hanging = commands.add_parser(
-        "find-hanging", help="find transactions that are open on a partition, but not for their coordinator"
+        "find-hanging",
+        help="find transactions that are open on a partition, but not for their coordinator",
+        description="Find transactions that are open on a partition, but not for their coordinator: consumers wait "
+        "behind them until they are aborted.",
     )
     hanging.add_argument("--broker-id", type=to_integer, metavar="ID", help="search the replicas of this broker")
     hanging.add_argument(
@@ -84,12 +103,14 @@ def command_options() -> Argparse4jOptions:
         help="only those without a record for longer (default: 15)",
     )
     hanging.add_argument("--topic", help="search only this topic; needed with --partition")
-    hanging.add_argument("--partition", type=to_integer)
+    hanging.add_argument("--partition", type=to_integer, help="search only this partition of the topic")
 
     terminate = commands.add_parser(
-        "forceTerminateTransaction", help="abort the open transaction of a transactional id, and fence its producer"
+        "forceTerminateTransaction",
+        help="abort the open transaction of a transactional id, and fence its producer",
+        description="Abort the open transaction of a transactional id, and fence its producer.",
     )
-    terminate.add_argument("--transactionalId", required=True, metavar="ID")
+    terminate.add_argument("--transactionalId", required=True, metavar="ID", help="the transactional.id of a producer")
     return options
 
 

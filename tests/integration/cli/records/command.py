@@ -38,13 +38,15 @@ class Kaspar:
 
     def new_topic(self, what: str, *, partitions: int = 1) -> str:
         from kaspar.base.errors import Refused
+        from kaspar.cli.topic_creation import wait_until_online
         from kaspar.client.admin.creation import NewTopic, create_topics
         from kaspar.client.admin.session import Admin
 
         name = self.name_of(what)
         with Admin(self.servers) as admin:
             result = create_topics(admin, [NewTopic(name, partitions, 1)])[name]
-        assert not isinstance(result, Refused), result
+            assert not isinstance(result, Refused), result
+            wait_until_online(admin, name)
         return name
 
     def run(self, *words: str, stdin: str | bytes = b"") -> Done:

@@ -1,8 +1,11 @@
 """`kaspar consume`: where it begins and ends, what it prints, groups, and how it is ended."""
 
 import json
+import os
+import select
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -213,3 +216,32 @@ def test_follow_without_group_ends_at_ctrl_c(kaspar: Kaspar) -> None:
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, output, errors) == (130, "", "")
+
+
+def test_terminal_has_colours_and_follows_until_ctrl_c(kaspar: Kaspar) -> None:
+    topic = _numbers(kaspar, 1)
+    terminal, side = os.openpty()
+    environment = {**os.environ, "KASPAR_BOOTSTRAP_SERVER": kaspar.servers}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kaspar.cli.main", "consume", topic], stdin=side, stdout=side, env=environment
+    )
+    os.close(side)
+    try:
+        assert f"\x1b[2m{topic}/0@0\x1b[0m" in _read_until(terminal, "\n")
+        kaspar.write(topic, "--value", "new")
+        assert "new" in _read_until(terminal, "\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 130
+    finally:
+        process.kill()
+        process.wait()
+        os.close(terminal)
+
+
+def _read_until(terminal: int, end: str) -> str:
+    text = ""
+    while not text.endswith(end):
+        assert select.select([terminal], [], [], PATIENCE_S)[0], text
+        text += os.read(terminal, 4096).decode()
+    return text

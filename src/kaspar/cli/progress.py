@@ -9,14 +9,14 @@ from typing import Final
 _EVERY_S: Final = 0.1
 
 Advance = Callable[[int], None]
-"""Called with the number of records delivered so far."""
+"""Called with the number of records that are done."""
 
 
 @contextlib.contextmanager
 def progress(total: int | None, *, shown: bool) -> Iterator[Advance]:
     """Shows nothing unless `shown` and standard error is a terminal."""
     if not shown or not sys.stderr.isatty():
-        yield lambda delivered: None
+        yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -28,11 +28,11 @@ def progress(total: int | None, *, shown: bool) -> Iterator[Advance]:
         task = bar.add_task("", total=total, rate="")
         started = last = time.monotonic()
 
-        def advance(delivered: int) -> None:
+        def advance(done: int) -> None:
             nonlocal last
             now = time.monotonic()
             if now - last >= _EVERY_S:
                 last = now
-                bar.update(task, completed=delivered, rate=f"{delivered / (now - started):,.0f}/s")
+                bar.update(task, completed=done, rate=f"{done / (now - started):,.0f}/s")
 
         yield advance

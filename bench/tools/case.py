@@ -1,0 +1,34 @@
+"""What a case is: rows, the two programs that it compares, and how one of them is measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from bench.rows import Row
+from bench.sides import Role
+from tests.peers.kafka import KAFKA_VERSION
+from tests.peers.process import BrokerProcess
+from tests.peers.rdkafka_performance import librdkafka_version
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    role: Role
+    title: str
+
+
+OURS = Program(Role.CANDIDATE, "Kaspar's command")
+KAFKAS = Program(Role.REFERENCE, f"that of Apache Kafka {KAFKA_VERSION}")
+RDKAFKA = Program(Role.REFERENCE, f"rdkafka_performance {librdkafka_version()}")
+
+
+class ToolCase(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def sides(self) -> Sequence[Program]: ...
+
+    rows: tuple[Row, ...]
+
+    def measure(self, broker: BrokerProcess, side: Program, scale: float) -> Mapping[str, float]:
+        """The values of its rows on this broker; `scale` is how much of the whole load to use."""

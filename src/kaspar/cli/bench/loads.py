@@ -1,0 +1,100 @@
+"""The loads of `kaspar bench`: those of Kafka's perf commands, measured for a table."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kaspar.cli.bench.results import Latencies, Throughput
+from kaspar.cli.progress import Advance
+from kaspar.client import Client
+from kaspar.tools.perf.consumer_load import Consumed, ConsumerLoad, ConsumerOptions
+from kaspar.tools.perf.fetching import FetchTerms
+from kaspar.tools.perf.payloads import RandomLetters
+from kaspar.tools.perf.producer_load import LoadOptions, ProducerLoad, Stored
+from kaspar.tools.perf.producer_settings import producer_settings
+from kaspar.tools.perf.round_trips import RoundTrips
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    throughput: Throughput
+    latencies: Latencies | None = None
+    is_complete: bool = True
+    """Whether the load ended as planned, rather than after a time without records."""
+
+    def row(self) -> dict[str, object]:
+        return {**self.throughput.row(), **(self.latencies.row() if self.latencies is not None else {})}
+
+
+def produce(
+    client: Client,
+    topic: str,
+    properties: Mapping[str, str],
+    *,
+    records: int,
+    size: int,
+    rate: float | None,
+    advance: Advance,
+) -> Measured:
+    """A latency is the time from when a record is due until the response to its batch."""
+    latencies = Latencies()
+    stored_records = stored_bytes = 0
+
+    def stored(each: Stored, now_ms: float) -> None:
+        nonlocal stored_records, stored_bytes
+        stored_records += each.records
+        stored_bytes += each.size
+        latencies.add(each.latency_ms, each.records)
+        advance(stored_records)
+
+    options = LoadOptions(topic, records, rate if rate is not None else -1)
+    load = ProducerLoad(client, producer_settings(properties), RandomLetters(size), options, stored)
+    try:
+        started = time.monotonic()
+        load.run()
+        seconds = time.monotonic() - started
+    finally:
+        load.close()
+    return Measured(Throughput(stored_records, stored_bytes, seconds), latencies)
+
+
+def consume(
+    client: Client, topic: str, *, group: str, records: int, timeout_s: float, read_committed: bool, advance: Advance
+) -> Measured:
+    """As the only member of the group. The time until it has partitions is not counted."""
+    options = ConsumerOptions(
+        group_id=group,
+        topics=[topic],
+        num_records=records,
+        timeout_ms=int(timeout_s * 1000),
+        auto_commit=False,
+        max_poll_records=1,
+        terms=FetchTerms(isolation_level=1 if read_committed else 0),
+    )
+
+    def counted(consumed: Consumed) -> None:
+        advance(consumed.records)
+
+    load = ConsumerLoad(client, options, counted)
+    try:
+        started = time.monotonic()
+        is_complete = load.run()
+        seconds = time.monotonic() - started
+    finally:
+        load.close()
+    seconds -= load.consumed.joining_ms / 1000 + (0 if is_complete else timeout_s)
+    return Measured(Throughput(load.consumed.records, load.consumed.size, seconds), is_complete=is_complete)
+
+
+def pass_on(client: Client, topic: str, *, records: int, size: int, acks: int, advance: Advance) -> Measured:
+    """One record at a time, from the producer to a consumer. The first trip opens connections and is not counted."""
+    latencies = Latencies()
+    value = b"x" * size
+    with RoundTrips(client, topic, acks) as round_trips:
+        round_trips.measure(None, value, ())
+        started = time.monotonic()
+        for number in range(1, records + 1):
+            latencies.add(round(round_trips.measure(None, value, ()), 2))
+            advance(number)
+        seconds = time.monotonic() - started
+    return Measured(Throughput(records, records * size, seconds), latencies)

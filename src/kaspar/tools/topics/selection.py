@@ -1,0 +1,34 @@
+"""The topics that kafka-topics is asked for."""
+
+import argparse
+from collections.abc import Iterable
+
+from kaspar.base.errors import Refused
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import list_topics
+from kaspar.tools.command_line import CommandFailed
+from kaspar.tools.include_list import topic_pattern
+
+
+def matching_topics(admin: Admin, options: argparse.Namespace) -> list[str]:
+    """The names of all topics, or of those of --topic."""
+    names = list_topics(admin, include_internal=not options.exclude_internal)
+    if options.topic is None:
+        return names
+    pattern = topic_pattern(options.topic)
+    return [name for name in names if pattern.fullmatch(name)]
+
+
+def expected_topics(admin: Admin, options: argparse.Namespace) -> list[str]:
+    """As matching_topics, and fails if there are none unless --if-exists allows it."""
+    names = matching_topics(admin, options)
+    if not names and options.topic and not options.if_exists:
+        raise CommandFailed(f"Topic '{options.topic}' does not exist as expected")
+    return names
+
+
+def raise_first(results: Iterable[object]) -> None:
+    """A command that was refused for one topic ends with that; the others are done."""
+    for result in results:
+        if isinstance(result, Refused):
+            raise result
