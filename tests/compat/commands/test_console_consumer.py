@@ -188,6 +188,7 @@ def test_isolation_levels(places: Places) -> None:
 
 def test_topics_that_are_not_there(places: Places) -> None:
     def scenario(place: Place) -> None:
+        place.mask(LOG_PREFIX, "")
         place.mask(r"^\[Consumer .*\] Metadata response reported invalid topics.*\n", "")
         consume(place, "--topic", "in valid", "--timeout-ms", "5000")
         missing = ("--command-property", "allow.auto.create.topics=false")

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.compat.commands.catalog import TRANSACTIONS
+from tests.compat.commands.complaints import complaint
 from tests.compat.commands.places import Place, Places, same_at_all
-from tests.compat.commands.test_cluster import complaint
 from tests.compat.tools.comparing import run_ours
 from tests.peers.kafka_tools import KafkaTools
 from tests.peers.observed import wait_until
