@@ -243,8 +243,9 @@ def test_the_end_of_a_split_batch_is_that_of_its_second_half() -> None:
     sent.add(P0, batch(b"a", b"b", b"c"))
     sent.set_leader(P0, LEADER)
     sent.refused(under_way(sent, 1)[0], ErrorCode.MESSAGE_TOO_LARGE, None, 0)
-    first, second = under_way(sent, 2)
+    (first,) = under_way(sent, 2)
     sent.stored(first, 7)
+    (second,) = under_way(sent, 1)
     sent.refused(second, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, None, 0)
     assert sent.take_end_offsets() == {P0: NO_OFFSET}
     sent.add(P0, batch(b"d"))
