@@ -25,10 +25,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KasparProcess]:
         yield running
 
 
-def start(module: str, broker: KasparProcess, *words: str, **streams: int) -> subprocess.Popen[bytes]:
+def start(module: str, broker: KasparProcess, *words: str, terminal: int | None = None) -> subprocess.Popen[bytes]:
     arguments = [sys.executable, "-m", module, "--bootstrap-server", broker.bootstrap, *words]
-    default = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(arguments, **{**default, **streams})
+    stream = subprocess.PIPE if terminal is None else terminal
+    return subprocess.Popen(arguments, stdin=stream, stdout=stream, stderr=subprocess.PIPE)
 
 
 def values(broker: KasparProcess, topic: str) -> list[bytes | None]:
@@ -48,7 +48,7 @@ class Terminal:
     def __init__(self, broker: KasparProcess, topic: str) -> None:
         self._own, theirs = pty.openpty()
         words = ("--topic", topic, "--timeout", "5")
-        self.process = start(PRODUCER, broker, *words, stdin=theirs, stdout=theirs)
+        self.process = start(PRODUCER, broker, *words, terminal=theirs)
         os.close(theirs)
 
     def wait_for_prompt(self) -> None:
