@@ -11,7 +11,7 @@ from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinat
 
 
 class Cluster:
-    """Stands for Admin. Broker 2 coordinates groups that begin with `b`, broker 1 the others, and nobody `secret`."""
+    """Stands for Admin. Broker 2 coordinates groups that begin with `b`, broker 1 the others; `secret` has none."""
 
     api_timeout_s = 5.0
 
