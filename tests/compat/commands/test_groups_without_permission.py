@@ -5,6 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kaspar.acls.acl import ResourceType
+from kaspar.base.ids import TopicPartition
+from kaspar.client import Client
+from kaspar.client.offsets import commit_offsets
 from tests.compat.commands.catalog import (
     CLUSTER,
     CONSUMER_GROUPS,
@@ -13,9 +17,12 @@ from tests.compat.commands.catalog import (
     METADATA_QUORUM,
     TRANSACTIONS,
 )
+from tests.compat.commands.places import Place, Places, same_at_all
+from tests.compat.commands.secured import credentials, denied
 from tests.compat.tools.comparing import Command, run_ours, sentences
 from tests.peers.kafka_tools import Done, KafkaTools
 from tests.peers.kaspar import KasparProcess
+from tests.peers.observed import wait_until
 from tests.peers.raw_client import RawClient
 
 ALLOW = "allow.everyone.if.no.acl.found"
@@ -97,3 +104,31 @@ def _comparable(done: Done) -> Done:
     errors = re.sub(r"^\[.*?\] ERROR .*\n?", "", errors, flags=re.MULTILINE)  # what Kafka's client logs
     pattern = re.compile(r"(java\.[\w.]+Exception: )+|\S{22}(?=$|\")|127\.0\.0\.1[ :]\d+", re.MULTILINE)
     return Done(done.code, pattern.sub("", output), pattern.sub("", errors).strip())
+
+
+def test_groups_and_ids_that_a_user_may_not_see(places: Places) -> None:
+    def scenario(place: Place) -> None:
+        topic, group = place.name_of("orders"), place.name_of("billing")
+        with RawClient(place.broker.port) as client:
+            assert client.create_topic(topic) == 0
+        wait_until(lambda: place.broker.lead(topic, [0]), f"{topic} is led")
+        with Client(place.broker.bootstrap) as client:
+            assert commit_offsets(client, group, {TopicPartition(topic, 0): 0}) == {}
+        user = credentials(place, "eve")
+        writer = place.name_of("writer")
+        with (
+            denied(place, "eve", ResourceType.GROUP, group),
+            denied(place, "eve", ResourceType.TRANSACTIONAL_ID, writer),
+        ):
+            listed = place.run_unseen(CONSUMER_GROUPS, *user, "--list")
+            place.see([listed.code, group in listed.output.split()])
+            for words in (
+                ("--describe", "--group", group),
+                ("--delete", "--group", group),
+                ("--delete-offsets", "--group", group, "--topic", topic),
+                ("--reset-offsets", "--group", group, "--topic", topic, "--to-latest", "--execute"),
+            ):
+                place.see(_comparable(place.run_unseen(CONSUMER_GROUPS, *user, *words)))
+            place.see(_comparable(place.run_unseen(TRANSACTIONS, *user, "describe", "--transactional-id", writer)))
+
+    same_at_all(places, scenario)

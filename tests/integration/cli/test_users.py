@@ -108,5 +108,5 @@ def test_wrong_password_and_missing_settings_are_explained(
     assert error.startswith("kaspar: the broker refused the log-in: ")
     assert "secreT" not in error
     servers = secured.listener.java["bootstrap.servers"]
-    assert main(["topic", "list", "-b", servers]) == 5
+    assert main(["topic", "list", "-b", servers, "-X", "default.api.timeout.ms=400"]) == 5
     assert "if it needs TLS or a log-in, give the settings with --config FILE" in capsys.readouterr().err

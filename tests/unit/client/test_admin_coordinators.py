@@ -11,7 +11,7 @@ from kaspar.protocol.messages.find_coordinator import Coordinator, FindCoordinat
 
 
 class Cluster:
-    """Stands for Admin. Groups that begin with `b` are coordinated by broker 2, others by broker 1, `secret` by none."""
+    """Stands for Admin. Broker 2 coordinates groups that begin with `b`, broker 1 the others; `secret` has none."""
 
     api_timeout_s = 5.0
 
