@@ -8,6 +8,7 @@ from bench.rows import Row
 from bench.sides import Role
 from tests.peers.kafka import KAFKA_VERSION
 from tests.peers.process import BrokerProcess
+from tests.peers.rdkafka_performance import librdkafka_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class Program:
 
 OURS = Program(Role.CANDIDATE, "Kaspar's command")
 KAFKAS = Program(Role.REFERENCE, f"that of Apache Kafka {KAFKA_VERSION}")
+RDKAFKA = Program(Role.REFERENCE, f"rdkafka_performance {librdkafka_version()}")
 
 
 class ToolCase(Protocol):

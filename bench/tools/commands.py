@@ -34,6 +34,12 @@ def command_line(side: Program, name: str, *arguments: str) -> list[str]:
 def seconds_of(command: Sequence[str]) -> float:
     """How long the command runs. Raises LoadError if it fails."""
     began = time.perf_counter()
+    output_of(command)
+    return time.perf_counter() - began
+
+
+def output_of(command: Sequence[str]) -> str:
+    """What the command prints, errors included. Raises LoadError if it fails."""
     done = subprocess.run(
         command,
         env={**os.environ, **KASPAR_ENVIRONMENT},
@@ -42,7 +48,6 @@ def seconds_of(command: Sequence[str]) -> float:
         timeout=_RUN_SECONDS,
         check=False,
     )
-    seconds = time.perf_counter() - began
     if done.returncode != 0:
         raise LoadError(f"{command[0]} ended with {done.returncode}: {done.stderr or done.stdout}")
-    return seconds
+    return done.stdout + done.stderr

@@ -1,5 +1,6 @@
 """The wire client's transactions on a broker, under both sets of rules."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from kaspar.client.transactions import (
     add_partitions,
     describe,
     end,
+    end_and_continue,
     init_producer_id,
     list_transactions,
     max_timeout_ms,
@@ -21,6 +23,7 @@ from kaspar.client.transactions import (
 from kaspar.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from kaspar.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 from kaspar.records import Record, build_batch
+from kaspar.records.reader import iter_visible
 from kaspar.testing import Broker
 
 TOPIC = "orders"
@@ -72,3 +75,17 @@ def test_a_transaction_is_written_looked_at_and_ended(client: Client, version: i
     end(client, Ending(ID, pair, True), version=version)
     end(client, Ending(ID, pair, True), version=version)
     assert describe(client, [ID])[ID].state in ("PrepareCommit", "CompleteCommit")
+
+
+def test_transactions_of_one_id_follow_each_other(client: Client, version: int) -> None:
+    pair = init_producer_id(client, ID).producer
+    partition, now_ms = TopicPartition(TOPIC, 0), time.time_ns() // 1_000_000
+    add = (lambda partitions: add_partitions(client, ID, pair, partitions)) if version == 1 else None
+    with RawProducer(client, producer=pair, transactional_id=ID, before_first=add) as producer:
+        for number in range(3):
+            producer.send([(partition, memoryview(build_batch([Record(now_ms, None, b"%d" % number)])))])
+            producer.flush()
+            pair = end_and_continue(client, Ending(ID, pair, committed=True), version=version)
+            producer.renew(pair, transactional_id=ID, before_first=add)
+    values = [each.value for each in iter_visible(memoryview(client.fetch(TOPIC, 0, 0).records or b""), (), 0, 100)]
+    assert values == [b"0", b"1", b"2"]

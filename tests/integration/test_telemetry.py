@@ -165,17 +165,18 @@ def test_more_series_than_there_is_room_for(broker: ObservedBroker) -> None:
 
 
 def test_thousands_of_clients_of_one_connection(broker: ObservedBroker) -> None:
-    """A client that names itself anew with each request is forgotten in the end; others go on."""
+    """A client that names itself anew with each request, and at length, is forgotten in the end; others go on."""
     with broker.client() as honest, broker.client() as client:
         pushing = pusher(honest)
         rng = random.Random(1)
         before = broker.memory_bytes()
         for _ in range(40):
-            ids = [uuid.UUID(int=rng.getrandbits(128)) for _ in range(500)]
-            client.send(
-                b"".join(request_frame(GetTelemetrySubscriptionsRequest(client_instance_id=each), 0) for each in ids)
-            )
-            for _ in ids:
+            requests = [
+                GetTelemetrySubscriptionsRequest(client_instance_id=uuid.UUID(int=rng.getrandbits(128)))
+                for _ in range(500)
+            ]
+            client.send(b"".join(request_frame(each, 0, client_id="c" * 20_000) for each in requests))
+            for _ in requests:
                 client.receive()
         assert broker.metrics()["kafka_server_client_metrics_instance_count"] == 16_384
         assert broker.memory_bytes() < before + 60 * MIB

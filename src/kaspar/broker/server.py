@@ -47,7 +47,6 @@ from kaspar.broker.security.between_brokers import BetweenBrokers
 from kaspar.broker.security.credentials import Credentials
 from kaspar.broker.services import CurrentSettings, Failures, Tasks, Threads, now_of
 from kaspar.broker.syncing import Syncing
-from kaspar.broker.telemetry.telemetry import Telemetry
 from kaspar.broker.upkeep import Upkeep
 from kaspar.broker.view import RunningBroker
 from kaspar.broker.wiring import request_pipeline
@@ -72,6 +71,7 @@ if TYPE_CHECKING:  # and loaded where they are needed: a broker without a cluste
     from kaspar.broker.cluster.membership import Membership
     from kaspar.broker.coordination.groups import Groups
     from kaspar.broker.coordination.transactions import Transactions
+    from kaspar.broker.telemetry.telemetry import Telemetry
     from kaspar.metadata.zookeeper import ZooKeeperMetadata, ZooKeeperStore
 
 log = get_log(__name__)
@@ -130,7 +130,8 @@ class Broker:
         self.auto_creation = AutoCreation(self.images, self.controller, self.tasks)
         self.large_requests = LargeRequests(self.threads.run_blocking)
         self.lost_brokers = LostBrokers(self.images, self.tasks)
-        self.telemetry = self._new_telemetry()
+        self.telemetry: Telemetry | None = None
+        """Of clients; from the first request for it on."""
 
         # What follows the image and looks after the logs.
         self.cleaning = self._new_cleaning()
@@ -223,11 +224,6 @@ class Broker:
             write_marker=self.transaction_routing.give,
         )
 
-    def _new_telemetry(self) -> Telemetry:
-        return Telemetry(
-            self.images, self.current_settings, self.timers, self.metrics.client_metrics, self.threads.run_blocking
-        )
-
     def _new_cleaning(self) -> Cleaning:
         return Cleaning(
             self.current_settings,
@@ -316,6 +312,15 @@ class Broker:
             tasks=self.tasks,
             failures=self.failures,
         )
+
+    def start_telemetry(self) -> "Telemetry":
+        if self.telemetry is None:
+            from kaspar.broker.telemetry.telemetry import Telemetry
+
+            self.telemetry = Telemetry(
+                self.images, self.current_settings, self.timers, self.metrics.client_metrics, self.threads.run_blocking
+            )
+        return self.telemetry
 
     # -- how the parts meet ------------------------------------------------------------------------------------------
 

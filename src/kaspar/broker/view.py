@@ -4,7 +4,7 @@ step.
 
 from collections.abc import Iterator, Sequence, Set, Sized
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kaspar.base.clock import Clock
 from kaspar.base.ids import TopicPartition
@@ -19,7 +19,6 @@ from kaspar.broker.partitions import Partitions
 from kaspar.broker.produce.backlog import Backlog
 from kaspar.broker.replication.replicas import Replicas
 from kaspar.broker.request_quotas import RequestQuotas
-from kaspar.broker.telemetry.telemetry import Telemetry
 from kaspar.config import BrokerConfig
 from kaspar.controller.channel import Channel
 from kaspar.metadata import NO_LEADER, ClusterImage, PartitionImage
@@ -29,6 +28,10 @@ from kaspar.quotas.clients import UsageReading
 from kaspar.replication.partition import Partition
 from kaspar.replication.state import Role
 from kaspar.storage import Log, LogDirectory, LogManager
+
+if TYPE_CHECKING:  # no client may ever push
+    from kaspar.broker.telemetry.series import ClientSeries
+    from kaspar.broker.telemetry.telemetry import Telemetry
 
 LATE_BY_MS: Final = 5 * 60 * 1000
 """A transaction open for this much longer than its timeout may be has been lost by its coordinator."""
@@ -213,7 +216,19 @@ class BrokerParts(Protocol):
     @property
     def quotas(self) -> RequestQuotas: ...
     @property
-    def telemetry(self) -> Telemetry: ...
+    def telemetry(self) -> "Telemetry | None": ...
+
+
+class NoTelemetry:
+    """No client has asked for a subscription yet."""
+
+    instance_count: Final = 0
+
+    def clients(self) -> "list[ClientSeries]":
+        return []
+
+
+NO_TELEMETRY: Final = NoTelemetry()
 
 
 class RunningBroker:
@@ -291,8 +306,8 @@ class RunningBroker:
     def timer_count(self) -> int:
         return len(self._broker.timers)
 
-    def telemetry(self) -> Telemetry:
-        return self._broker.telemetry
+    def telemetry(self) -> "Telemetry | NoTelemetry":
+        return self._broker.telemetry or NO_TELEMETRY
 
     def cleaner(self) -> CleanerNumbers:
         return CleanerNumbers.of(self._broker.cleaning, self._broker.logs)

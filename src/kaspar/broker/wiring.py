@@ -262,13 +262,13 @@ def _list_config_resources(broker: "Broker") -> Handler:
 def _get_telemetry_subscriptions(broker: "Broker") -> Handler:
     from kaspar.broker.handlers.get_telemetry_subscriptions import GetTelemetrySubscriptionsHandler
 
-    return GetTelemetrySubscriptionsHandler(broker.telemetry, broker.current_settings)
+    return GetTelemetrySubscriptionsHandler(broker.start_telemetry(), broker.current_settings)
 
 
 def _push_telemetry(broker: "Broker") -> Handler:
     from kaspar.broker.handlers.push_telemetry import PushTelemetryHandler
 
-    return PushTelemetryHandler(broker.telemetry)
+    return PushTelemetryHandler(broker.start_telemetry())
 
 
 def _describe_topic_partitions(broker: "Broker") -> Handler:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = """\
 examples:
-  kaspar acl add --principal User:alice --operation read,describe --topic orders --group billing
-  kaspar acl add --principal User:app --operation all --topic app. --prefix       all topics that start with app.
-  kaspar acl add --principal User:eve --operation all --topic '*' --deny
-  kaspar acl list --principal User:alice
-  kaspar acl remove --principal User:alice --topic orders
+  kaspar acl add --principal alice --operation read,describe --topic orders --group billing
+  kaspar acl add --principal app --operation all --topic app. --prefix       all topics that start with app.
+  kaspar acl add --principal eve --operation all --topic '*' --deny
+  kaspar acl list --principal alice
+  kaspar acl remove --principal alice --topic orders
 
 Operations: all, read, write, create, delete, alter, describe, cluster_action, describe_configs, alter_configs,
 idempotent_write, create_tokens, describe_tokens.
@@ -83,10 +83,21 @@ def _selection_options(function: Callable[..., R]) -> Callable[..., R]:
             **several,
         ),
         click.option("--operation", "operations", multiple=True, metavar="NAME,NAME", help="What; may be repeated."),
-        click.option("--principal", "principals", multiple=True, metavar="User:NAME", help="Who; may be repeated."),
+        click.option(
+            "--principal",
+            "principals",
+            multiple=True,
+            metavar="NAME",
+            callback=lambda context, parameter, names: [_principal(name) for name in names],
+            help="Who: alice, or User:alice; may be repeated. '*' is everybody.",
+        ),
     ):
         function = option(function)
     return function
+
+
+def _principal(name: str) -> str:
+    return name if ":" in name else f"User:{name}"
 
 
 @click.group("acl", cls=Group, epilog=_EXAMPLES)
@@ -136,7 +147,9 @@ def add(session: Session, /, **given: Any) -> int:
     ]
     with session.admin() as admin:
         results = create_acls(admin, acls)
-    return session.output.results([Done(_sentence(acl), "added", refused) for acl, refused in results.items()])
+    return session.output.results(
+        [Done(_sentence(acl), _row(acl), "added", refused) for acl, refused in results.items()]
+    )
 
 
 @command.command("remove", epilog=_EXAMPLES)
@@ -161,9 +174,9 @@ def remove(session: Session, /, yes: bool, **given: Any) -> int:
     done: list[Done] = []
     for result in results:
         if isinstance(result, Refused):
-            done.append(Done("ACLs", problem=result))
+            done.append(Done("ACLs", {}, problem=result))
         else:
-            done += [Done(_sentence(acl), "removed") for acl in sorted(result)]
+            done += [Done(_sentence(acl), _row(acl), "removed") for acl in sorted(result)]
     return session.output.results(done)
 
 

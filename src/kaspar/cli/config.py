@@ -148,19 +148,33 @@ def _alter(session: Session, resource: str, changes: "list[ConfigChange]", sente
 
     which = parse_resource(resource)
     with session.admin() as admin:
+        _check_broker(admin, which)
         refused = incremental_alter_configs(admin, {which: changes}, validate_only=dry_run)
-    return session.output.results([Done(resource, sentence, refused.get(which))])
+    return session.output.results([Done(resource, {"resource": resource}, sentence, refused.get(which))])
 
 
 def _entries(admin: "Admin", which: "ConfigResource", text: str) -> "dict[str, ConfigEntry]":
     from kaspar.cli.failures import NOT_FOUND, explain
     from kaspar.client.admin.configs import describe_configs
 
+    _check_broker(admin, which)
     found = describe_configs(admin, [which])[which]
     if isinstance(found, Refused):
         failure = explain(found, text)
         raise NotFound(failure.sentence) if failure.exit_code == NOT_FOUND else found
     return found
+
+
+def _check_broker(admin: "Admin", which: "ConfigResource") -> None:
+    """Settings of a broker are asked of that broker: the call would wait for one that does not exist."""
+    from kaspar.client.admin.configs import ResourceType
+    from kaspar.client.admin.topics import describe_cluster
+
+    if which.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not which.name:
+        return
+    there = [str(broker.broker_id) for broker in describe_cluster(admin)]
+    if which.name not in there:
+        raise NotFound(f"there is no broker {which.name} (there are: {', '.join(there)})")
 
 
 def parse_resource(text: str) -> "ConfigResource":

@@ -221,7 +221,7 @@ def delete(session: Session, names: Sequence[str], if_exists: bool, yes: bool) -
         refused = refusals[name]
         is_missing = refused is not None and refused.code is ErrorCode.GROUP_ID_NOT_FOUND
         if is_missing and if_exists:
-            results.append(Done(f"group {name}", "does not exist"))
+            results.append(Done(f"group {name}", {"group": name}, "does not exist"))
         else:
-            results.append(Done(f"group {name}", "deleted", refused))
+            results.append(Done(f"group {name}", {"group": name}, "deleted", refused))
     return session.output.results(results)

@@ -43,6 +43,8 @@ class Done:
 
     what: str
     """As in "topic orders"."""
+    keys: Row
+    """The same for programs: {"topic": "orders"}."""
     sentence: str = ""
     """What happened: "created"."""
     problem: KasparError | None = None
@@ -98,7 +100,7 @@ class Output:
             self.value(
                 [
                     {
-                        "what": each.what,
+                        **each.keys,
                         "done": each.problem is None,
                         "error": None if each.problem is None else explain(each.problem).sentence,
                     }

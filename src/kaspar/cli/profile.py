@@ -3,7 +3,7 @@
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -64,7 +64,7 @@ def create(name: str, servers: str | None, config_file: Path | None, settings: S
         raise KasparError(f"there is a profile {name} already: 'kaspar profile edit {name}' changes it (or --replace)")
     properties = {BOOTSTRAP_SERVERS: DEFAULT_SERVERS}
     if config_file is not None:
-        properties |= read_properties_file(config_file)
+        properties |= _with_absolute_paths(read_properties_file(config_file))
     properties |= pairs(settings, "-X")
     if servers is not None:
         properties[BOOTSTRAP_SERVERS] = servers
@@ -73,6 +73,14 @@ def create(name: str, servers: str | None, config_file: Path | None, settings: S
     if is_first:
         profiles.use(name)
     print(f"Created the profile {name} ({file})" + (", which is used from now on." if is_first else "."))
+
+
+def _with_absolute_paths(properties: Mapping[str, str]) -> dict[str, str]:
+    """Files that the settings name from here: commands run elsewhere, too."""
+    return {
+        name: str(Path(value).absolute()) if name.endswith(".location") and Path(value).exists() else value
+        for name, value in properties.items()
+    }
 
 
 @command.command("list", epilog="Example: kaspar profile list --json")

@@ -90,7 +90,8 @@ def _alter(session: Session, entity: "QuotaEntity", values: "dict[str, float | N
 
     with session.admin() as admin:
         refused = alter_client_quotas(admin, {entity: values})
-    return session.output.results([Done(f"quotas of {_who(entity)}", sentence, refused.get(entity))])
+    keys = {"entity": dict(entity.parts()), "who": _who(entity)}
+    return session.output.results([Done(f"quotas of {_who(entity)}", keys, sentence, refused.get(entity))])
 
 
 def _entity(**given: "str | bool | None") -> "QuotaEntity":

@@ -3,15 +3,24 @@
 import contextlib
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kaspar.base.errors import KasparError
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.cli.failures import CommandFailed
 from kaspar.cli.session import Session
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
     from kaspar.tools.librdkafka import Translated
+
+_PERMISSIONS: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
 
 
 def settings_of_consumer(session: Session, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -25,6 +34,21 @@ def settings_of_producer(session: Session, properties: Mapping[str, str]) -> dic
     from kaspar.tools.librdkafka import producer_settings
 
     return _settings(session, producer_settings(_merged(session, properties)))
+
+
+def problem_of(error: "KafkaError") -> KasparError:
+    """What a broker or librdkafka itself says, as the other commands say it: with its exit code, and what to do."""
+    if error.code() > 0:
+        with contextlib.suppress(ValueError):  # a code that is younger than ours
+            return Refused(ErrorCode(error.code()), error.str())
+    if error.name() == "_AUTHENTICATION":
+        return Refused(ErrorCode.SASL_AUTHENTICATION_FAILED, error.str())
+    return CommandFailed(error.str())
+
+
+def is_permission(error: "KafkaError") -> bool:
+    """Whether every further record would meet the same error."""
+    return error.code() in _PERMISSIONS
 
 
 def require_client() -> None:

@@ -94,7 +94,7 @@ class Session:
             try:
                 yield admin
             except OSError as problem:
-                if problem.filename is not None or isinstance(problem, BrokenPipeError):
+                if problem.filename is not None:
                     raise
                 raise no_broker(self.servers, problem) from None
             except KasparError as problem:

@@ -62,10 +62,10 @@ def create(
 
 def _created(name: str, result: object, *, if_not_exists: bool) -> Done:
     if not isinstance(result, Refused):
-        return Done(f"topic {name}", "created")
+        return Done(f"topic {name}", {"topic": name}, "created")
     if result.code is ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
-        return Done(f"topic {name}", "exists")
-    return Done(f"topic {name}", problem=result)
+        return Done(f"topic {name}", {"topic": name}, "exists")
+    return Done(f"topic {name}", {"topic": name}, problem=result)
 
 
 @click.command(
@@ -93,9 +93,9 @@ def delete(session: Session, names: Sequence[str], if_exists: bool, yes: bool) -
             for name, refused in delete_topics(admin, together).items():
                 is_gone = refused is not None and refused.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 if is_gone and if_exists:
-                    results.append(Done(f"topic {name}", "does not exist"))
+                    results.append(Done(f"topic {name}", {"topic": name}, "does not exist"))
                 else:
-                    results.append(Done(f"topic {name}", "deleted", refused))
+                    results.append(Done(f"topic {name}", {"topic": name}, "deleted", refused))
     return session.output.results(results)
 
 
@@ -131,7 +131,10 @@ def alter(session: Session, names: Sequence[str], new: Sequence[str], old: Seque
     with session.admin() as admin:
         refused = incremental_alter_configs(admin, dict.fromkeys(resources.values(), changes))
     return session.output.results(
-        [Done(f"topic {name}", "changed", refused.get(resource)) for name, resource in resources.items()]
+        [
+            Done(f"topic {name}", {"topic": name}, "changed", refused.get(resource))
+            for name, resource in resources.items()
+        ]
     )
 
 
@@ -161,7 +164,10 @@ def add_partitions(session: Session, names: Sequence[str], num: int | None, tota
         }
         refused = create_partitions(admin, totals)
     return session.output.results(
-        [Done(f"topic {name}", f"{new.total} partitions", refused[name]) for name, new in totals.items()]
+        [
+            Done(f"topic {name}", {"topic": name}, f"{new.total} partitions", refused[name])
+            for name, new in totals.items()
+        ]
     )
 
 
@@ -196,7 +202,12 @@ def trim(session: Session, name: str, before: str, partitions: str | None, yes: 
         results = delete_records(admin, offsets_at(admin, partitions_of(topic, only), before))
     return session.output.results(
         [
-            Done(str(where), "trimmed", result if isinstance(result, Refused) else None)
+            Done(
+                str(where),
+                {"topic": where.topic, "partition": where.partition},
+                "trimmed",
+                result if isinstance(result, Refused) else None,
+            )
             for where, result in sorted(results.items())
         ]
     )

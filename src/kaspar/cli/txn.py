@@ -184,11 +184,12 @@ def _abort_on_partition(admin: "Admin", transaction: "OpenTransaction") -> Done:
     # A producer whose first transaction hangs has no coordinator epoch yet: 0 is not above any leader's.
     spec = AbortTransactionSpec(where, producer.producer_id, producer.producer_epoch, producer.coordinator_epoch or 0)
     what = f"producer {producer.producer_id} on {where}"
+    keys = {"producer_id": producer.producer_id, "topic": where.topic, "partition": where.partition}
     try:
         abort_transaction(admin, spec)
     except Refused as refused:
-        return Done(what, problem=refused)
-    return Done(what, "aborted")
+        return Done(what, keys, problem=refused)
+    return Done(what, keys, "aborted")
 
 
 @command.command("abort", epilog=_EXAMPLES)
@@ -206,7 +207,7 @@ def abort(session: Session, transactional_ids: Sequence[str], yes: bool) -> int:
         for name in names:
             try:
                 fence_producer(admin, name)
-                results.append(Done(name, "aborted"))
+                results.append(Done(name, {"transactional_id": name}, "aborted"))
             except Refused as refused:
-                results.append(Done(name, problem=refused))
+                results.append(Done(name, {"transactional_id": name}, problem=refused))
     return session.output.results(results)

@@ -18,7 +18,7 @@ examples:
   kaspar user passwd alice
   kaspar user list
   kaspar user delete alice
-  kaspar acl add --principal User:alice --operation read --topic orders
+  kaspar acl add --principal alice --operation read --topic orders
 """
 _MECHANISM: Final = click.option(
     "--mechanism",
@@ -96,8 +96,8 @@ def delete(session: Session, name: str, yes: bool) -> int:
         for mechanism in mechanisms:  # brokers refuse two changes of one user in a request
             refused = alter_scram_credentials(admin, old=[OldScramCredential(name, mechanism)])[name]
             if refused is not None:
-                return session.output.results([Done(f"user {name}", problem=refused)])
-    return session.output.results([Done(f"user {name}", "deleted")])
+                return session.output.results([Done(f"user {name}", {"user": name}, problem=refused)])
+    return session.output.results([Done(f"user {name}", {"user": name}, "deleted")])
 
 
 def _mechanisms(session: Session, name: str) -> list[str]:
@@ -118,4 +118,4 @@ def _upsert(session: Session, name: str, password: str, mechanism: str, iteratio
     new = NewScramCredential(name, password, ScramCredentialInfo(mechanism, iterations))
     with session.admin() as admin:
         refused = alter_scram_credentials(admin, new=[new])[name]
-    return session.output.results([Done(f"user {name}", sentence, refused)])
+    return session.output.results([Done(f"user {name}", {"user": name}, sentence, refused)])

@@ -7,6 +7,8 @@ one connection, one of a partition in each request. The rules:
   response says that it is a duplicate, it is stored.
 - After a failure nothing of the queue is sent until all that is in flight has a response; then it continues in order.
   So a batch behind a failed one may be refused as out of sequence: that is an error only if no batch is before it.
+- Until the first batch of a partition is stored, no other is sent: a leader that does not know the producer takes a
+  batch with any sequence number, so it would accept the second one if it became the leader between the two.
 - A batch that is too large is split in two, with the same sequence numbers, unless it is a single record.
 - A batch fails when retries or time have run out, but never before it was retried at least once.
 - Where a partition's last record was stored is known from the responses, except for a duplicate whose offset the broker
@@ -79,13 +81,15 @@ class _Queue:
     in_flight_at: int = -1
     next_sequence: int = 0
     next_place: int = 0
+    is_known: bool = False
+    """Whether the leader knows the producer, or need not: batches without sequence numbers are sent in any order."""
     is_blocked: bool = False
     not_before_ms: int = 0
 
     def may_send(self, now_ms: int) -> bool:
         if self.not_before_ms > now_ms:
             return False
-        return not self.in_flight or (not self.is_blocked and self.in_flight_at == self.leader)
+        return not self.in_flight or (self.is_known and not self.is_blocked and self.in_flight_at == self.leader)
 
 
 @dataclass(slots=True, eq=False)
@@ -133,7 +137,7 @@ class Delivery:
         queue = self._queues.get(partition)
         is_first = queue is None
         if queue is None:
-            queue = self._queues[partition] = _Queue(partition)
+            queue = self._queues[partition] = _Queue(partition, is_known=self._producer is None)
         count = batch_count(data)
         batch = PendingBatch(partition, data, count, queue.next_sequence, (queue.next_place,))
         self._stamp(batch)
@@ -203,7 +207,9 @@ class Delivery:
 
     def stored(self, batch: PendingBatch, base_offset: int = NO_OFFSET) -> None:
         """`base_offset` is the offset of its first record, if the response has it."""
-        self._queues[batch.partition].in_flight.remove(batch)
+        queue = self._queues[batch.partition]
+        queue.in_flight.remove(batch)
+        queue.is_known = True
         self.held_bytes -= len(batch.data)
         end = self._ends.get(batch.partition)
         if end is None:

@@ -7,6 +7,10 @@ UNKNOWN_SOFTWARE: Final = "unknown"
 """Kafka's ClientInformation.UNKNOWN_NAME_OR_VERSION."""
 
 
+MAX_NAME_LENGTH: Final = 256
+"""Of what a client says of itself no more is kept: there may be many connections."""
+
+
 class ConnectedClient:
     __slots__ = ("on_disconnect", "software_name", "software_version")
 
@@ -14,6 +18,10 @@ class ConnectedClient:
         self.software_name = UNKNOWN_SOFTWARE
         self.software_version = UNKNOWN_SOFTWARE
         self.on_disconnect: Callable[[], None] | None = None
+
+    def uses(self, software_name: str, software_version: str) -> None:
+        self.software_name = software_name[:MAX_NAME_LENGTH] or UNKNOWN_SOFTWARE
+        self.software_version = software_version[:MAX_NAME_LENGTH] or UNKNOWN_SOFTWARE
 
     def disconnected(self) -> None:
         on_disconnect, self.on_disconnect = self.on_disconnect, None

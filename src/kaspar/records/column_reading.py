@@ -100,6 +100,14 @@ class ColumnReader:
         except MalformedBytes as error:
             raise MalformedBytes(f"{self._partition}: {error}") from error
 
+    def take_rest(self) -> Columns | None:
+        """The rows that did not fill columns. The reader goes on with new ones."""
+        if not self._filler.rows:
+            return None
+        columns = self._columns()
+        self._filler.start_new_columns()
+        return columns
+
     def finish(self) -> Columns | None:
         """The rest of the rows that were taken. The reader is done after it."""
         return self._columns() if self._filler.rows else None

@@ -6,6 +6,7 @@ about wrong options are those of Kafka's commands.
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,8 @@ INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C ended."""
 
 _HIGHEST_PORT: Final = 65_535
+_OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Those of files and pipes: connections to brokers fail in other ways."""
 
 
 class CommandFailed(KasparError):
@@ -119,17 +122,29 @@ def is_given(options: argparse.Namespace, name: str) -> bool:
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
     """The exit code of a command that does this. `report` prints why it failed."""
     try:
+        code = _attempt(action, report)
+        if sys.stdout is not None:  # None if the command was started without one
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as problem:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed when Python ends
+        if problem.errno != errno.EPIPE:  # where the reader of the output has ended, such as `head`, nobody cares
+            print(f"The output cannot be written: {problem.strerror}", file=sys.stderr)
+        return FAILED
+    return code
+
+
+def _attempt(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
+    """Raises OSError if the output cannot be written."""
+    try:
         action()
-        sys.stdout.flush()
     except KasparError as problem:
         report(problem)
         return FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except OSError as problem:
+        if problem.errno in _OUTPUT_ERRORS:
+            raise
         report(CommandFailed(f"No broker responds: {problem.strerror or problem}"))
         return FAILED
     return 0

@@ -44,12 +44,3 @@ class ClusterOffsets:
 
     def committed(self) -> Offsets:
         return {where: each.offset for where, each in fetch_committed(self._client, self._group_id).items()}
-
-
-def latest_offsets(client: Client, partitions: Collection[TopicPartition]) -> Offsets:
-    """The high watermarks. The leaders of all partitions are looked up with one request."""
-    if not partitions:
-        return {}
-    client.refresh_metadata(sorted({where.topic for where in partitions}))
-    found = list_offsets(client, dict.fromkeys(partitions, LATEST_TIMESTAMP))
-    return {where: listed.offset for where, listed in found.items()}

@@ -5,21 +5,14 @@ import re
 import pytest
 
 from tests.compat.commands.catalog import CLUSTER, FEATURES, METADATA_QUORUM
+from tests.compat.commands.complaints import complaint
 from tests.compat.commands.places import Place, Places, same_at_all
-from tests.compat.tools.comparing import Command, run_ours, sentences
+from tests.compat.tools.comparing import Command, run_ours
 from tests.peers.kafka import ApacheKafka
-from tests.peers.kafka_tools import Done, KafkaTools
+from tests.peers.kafka_tools import KafkaTools
 
 NOBODY = "127.0.0.1:1"
 DIRECTORY = "gT5ajU5xT5OGEw961POH7Q"
-
-
-def complaint(done: Done) -> Done:
-    """Without the usage, which argparse4j prints before a complaint, and without the spaces it fills lines with."""
-    errors = re.sub(r"kafka-transactions\.sh", "kafka-transactions", done.errors)
-    errors = re.sub(r"usage:.*?(?=\S+:\s+error:)", "", errors, flags=re.DOTALL).partition("\n\nDid you mean")[0]
-    text = " ".join(sentences(errors).split()).replace("-- bootstrap", "--bootstrap")
-    return Done(done.code, sentences(done.output), text)
 
 
 # --- kafka-cluster ----------------------------------------------------------------------------------------------------
@@ -164,7 +157,9 @@ def test_quorum_is_described(places: Places) -> None:
         place.mask(r"ClusterId: +\S{22}", "ClusterId: ID")
         place.mask(r"(HighWatermark: +)\d+", r"\1N")
         place.mask(r'"directoryId": "\S{22}", ', "")  # a cluster of Kaspar has no directory of a quorum
-        place.mask(r"(CONTROLLER|PLAINTEXT)://", "LISTENER://")
+        place.mask(
+            r'"endpoints": \["\w+://[^]]*\]', '"endpoints": [LISTENERS]'
+        )  # a Kaspar controller has those of a broker
         place.mask(r"^1 +\t\S{22}\t\d+ *\t0  \t(\d{13}|\d+ ms ago) *\t(\d{13}|\d+ ms ago) *\t", "1 ID N 0 TIME TIME ")
         place.mask(r"^NodeId.*$", "COLUMNS")  # as wide as the numbers in them
         for words in (("--status",), ("--replication",), ("--replication", "--human-readable"), ()):

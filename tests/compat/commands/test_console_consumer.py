@@ -45,8 +45,10 @@ def fill(place: Place, topic: str, *records: Record, partitions: int = 1) -> str
 
 
 def consume(place: Place, *arguments: str) -> Done:
+    """A record that does not come ends the command, not the test."""
     place.mask(LOG_PREFIX, "")
-    return place.run(CONSOLE_CONSUMER, *place.servers, *arguments)
+    limit = () if "--timeout-ms" in arguments else ("--timeout-ms", "30000")
+    return place.run(CONSOLE_CONSUMER, *place.servers, *arguments, *limit)
 
 
 def read(place: Place, topic: str, count: int, *arguments: str) -> Done:
@@ -188,6 +190,7 @@ def test_isolation_levels(places: Places) -> None:
 
 def test_topics_that_are_not_there(places: Places) -> None:
     def scenario(place: Place) -> None:
+        place.mask(LOG_PREFIX, "")
         place.mask(r"^\[Consumer .*\] Metadata response reported invalid topics.*\n", "")
         consume(place, "--topic", "in valid", "--timeout-ms", "5000")
         missing = ("--command-property", "allow.auto.create.topics=false")

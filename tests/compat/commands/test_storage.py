@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat.commands.catalog import STORAGE
-from tests.compat.commands.test_cluster import complaint
+from tests.compat.commands.complaints import complaint
 from tests.compat.tools.comparing import run_ours
 from tests.peers.kafka_tools import KafkaTools
 

@@ -13,7 +13,7 @@ from tests.peers.missing import unless_missing
 
 SETTINGS = {
     "auto.leader.rebalance.enable": "false",  # elections are what is tested
-    "offsets.topic.num.partitions": "1",
+    "offsets.topic.num.partitions": "3",  # a coordinator on every node
 }
 
 

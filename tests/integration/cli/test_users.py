@@ -32,7 +32,18 @@ def test_user_is_created_listed_changed_and_deleted(kaspar: Kaspar, monkeypatch:
 
 def test_acls_are_added_listed_and_removed(kaspar: Kaspar) -> None:
     who = ("--principal", f"User:{kaspar.name('alice')}")
-    added = kaspar.run("acl", "add", *who, "--operation", "read,describe", "--topic", "orders", "--group", "g")
+    added = kaspar.run(
+        "acl",
+        "add",
+        "--principal",
+        kaspar.name("alice"),
+        "--operation",
+        "read,describe",
+        "--topic",
+        "orders",
+        "--group",
+        "g",
+    )
     assert added.code == 0
     assert added.output.splitlines()[0] == f"allow {who[1]} to read topic orders: added"
     assert kaspar.run("acl", "add", *who, "--operation", "all", "--topic", "app.", "--prefix", "--deny").code == 0
@@ -97,5 +108,5 @@ def test_wrong_password_and_missing_settings_are_explained(
     assert error.startswith("kaspar: the broker refused the log-in: ")
     assert "secreT" not in error
     servers = secured.listener.java["bootstrap.servers"]
-    assert main(["topic", "list", "-b", servers]) == 5
+    assert main(["topic", "list", "-b", servers, "-X", "default.api.timeout.ms=400"]) == 5
     assert "if it needs TLS or a log-in, give the settings with --config FILE" in capsys.readouterr().err

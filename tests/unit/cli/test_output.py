@@ -74,14 +74,14 @@ def test_bar_moves_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkey
 
 def test_several_results_share_one_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "UNKNOWN_TOPIC_OR_PARTITION")
-    done = [Done("topic a", "deleted"), Done("topic b", problem=missing)]
+    done = [Done("topic a", {"topic": "a"}, "deleted"), Done("topic b", {"topic": "b"}, problem=missing)]
     assert Output().results(done) == NOT_FOUND
     assert capsys.readouterr() == ("topic a: deleted\n", "kaspar: topic b: does not exist\n")
-    assert Output().results([*done, Done("topic c", problem=KasparError("no"))]) == FAILED
+    assert Output().results([*done, Done("topic c", {"topic": "c"}, problem=KasparError("no"))]) == FAILED
     assert Output().results(done[:1]) == 0
     capsys.readouterr()
     assert Output(Format.JSON).results(done) == NOT_FOUND
-    assert json.loads(capsys.readouterr().out)[1] == {"what": "topic b", "done": False, "error": "does not exist"}
+    assert json.loads(capsys.readouterr().out)[1] == {"topic": "b", "done": False, "error": "does not exist"}
 
 
 @pytest.mark.parametrize(

@@ -15,22 +15,14 @@ from kaspar.cli.session import ClusterChoice
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="x\\\\y=#!";'
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    for name in ("KASPAR_PROFILE", "KASPAR_BOOTSTRAP_SERVER"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path / "kaspar/profiles"
-
-
-def test_profile_is_readable_only_by_its_owner(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_profile_is_readable_only_by_its_owner(profiles_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "create", "prod", "-b", "kafka1:9093", "-X", f"sasl.jaas.config={JAAS}"]) == 0
     assert "used from now on" in capsys.readouterr().out
-    assert {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {
+    assert {file.name: stat.S_IMODE(file.stat().st_mode) for file in profiles_folder.iterdir()} == {
         "prod.properties": 0o600,
         "current": 0o600,
     }
-    assert Profiles(folder).read("prod") == {"bootstrap.servers": "kafka1:9093", "sasl.jaas.config": JAAS}
+    assert Profiles(profiles_folder).read("prod") == {"bootstrap.servers": "kafka1:9093", "sasl.jaas.config": JAAS}
 
 
 def test_passwords_are_masked_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,6 +57,18 @@ def test_what_is_said_closer_to_the_command_wins(tmp_path: Path) -> None:
     assert ClusterChoice().properties() == {"bootstrap.servers": "localhost:9092"}
 
 
+def test_profile_works_in_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profiles_folder: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ca.pem").touch()
+    (tmp_path / "client.properties").write_text("ssl.truststore.location=ca.pem\nssl.keystore.location=/none\n")
+    assert main(["profile", "create", "one", "--config", "client.properties"]) == 0
+    assert Profiles(profiles_folder).read("one") == {
+        "bootstrap.servers": "localhost:9092",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "ssl.keystore.location": "/none",
+    }
+
+
 def test_profiles_are_listed_used_and_deleted(capsys: pytest.CaptureFixture[str]) -> None:
     main(["profile", "create", "one"])
     main(["profile", "create", "two", "-b", "two:2"])
@@ -80,15 +84,15 @@ def test_profiles_are_listed_used_and_deleted(capsys: pytest.CaptureFixture[str]
     assert Profiles(default_folder()).current() is None
 
 
-def test_editor_changes_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_editor_changes_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profiles_folder: Path) -> None:
     main(["profile", "create", "one"])
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nrm "$1"; echo bootstrap.servers=new:1 > "$1"\n')
     editor.chmod(0o700)
     monkeypatch.setenv("VISUAL", str(editor))
     assert main(["profile", "edit", "one"]) == 0
-    assert Profiles(folder).read("one") == {"bootstrap.servers": "new:1"}
-    assert stat.S_IMODE((folder / "one.properties").stat().st_mode) == 0o600
+    assert Profiles(profiles_folder).read("one") == {"bootstrap.servers": "new:1"}
+    assert stat.S_IMODE((profiles_folder / "one.properties").stat().st_mode) == 0o600
     monkeypatch.setenv("VISUAL", str(tmp_path / "none"))
     assert main(["profile", "edit", "one"]) == 1
 

@@ -18,10 +18,12 @@ def batch(*values: bytes) -> memoryview:
 
 
 def delivery(terms: DeliveryTerms | None = None, *, partitions: tuple[TopicPartition, ...] = (P0,)) -> Delivery:
+    """With a batch for each partition. The leader knows the producer already, so several may be in flight."""
     made = Delivery(PRODUCER, terms or DeliveryTerms(retry_backoff_ms=10, retry_backoff_max_ms=10))
     for partition in partitions:
         made.add(partition, batch(b"first"))
         made.set_leader(partition, LEADER)
+        made._queues[partition].is_known = True
     return made
 
 
@@ -78,6 +80,19 @@ def test_a_request_has_one_batch_for_each_partition() -> None:
     sent = delivery(partitions=(P0, P1))
     sent.add(P0, batch(b"second"))
     assert [[one.partition for one in sent.next_request(LEADER, 0)] for _ in range(3)] == [[P0, P1], [P0], []]
+
+
+def test_nothing_is_sent_behind_the_first_batch_of_a_producer_until_it_is_stored() -> None:
+    sent = delivery()
+    sent._queues[P0].is_known = False
+    sent.add(P0, batch(b"second"))
+    sent.add(P0, batch(b"third"))
+    (first,) = under_way(sent, 2)
+    sent.refused(first, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, 0)
+    sent.set_leader(P0, OTHER)
+    (first,) = under_way(sent, 2, leader=OTHER, now_ms=10)
+    sent.stored(first)
+    assert sequences(under_way(sent, 2, leader=OTHER, now_ms=10)) == [1, 2]
 
 
 def test_a_request_is_no_larger_than_it_may_be_unless_it_is_one_batch() -> None:
@@ -228,8 +243,9 @@ def test_the_end_of_a_split_batch_is_that_of_its_second_half() -> None:
     sent.add(P0, batch(b"a", b"b", b"c"))
     sent.set_leader(P0, LEADER)
     sent.refused(under_way(sent, 1)[0], ErrorCode.MESSAGE_TOO_LARGE, None, 0)
-    first, second = under_way(sent, 2)
+    (first,) = under_way(sent, 2)
     sent.stored(first, 7)
+    (second,) = under_way(sent, 1)
     sent.refused(second, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, None, 0)
     assert sent.take_end_offsets() == {P0: NO_OFFSET}
     sent.add(P0, batch(b"d"))

@@ -179,6 +179,19 @@ def test_columns_that_were_given_do_not_change() -> None:
     assert [row.value for columns in [*first, second] for row in rows_of(columns)] == [b"0", b"1", b"2", b"3"]
 
 
+def test_rest_is_taken_and_the_reader_goes_on() -> None:
+    reader = reading.ColumnReader(("topic", 0), ["value"], 0, 100)  # type: ignore[arg-type]
+    found = []
+    for number in range(2):
+        batch = build_batch([Record(NOW_MS, None, b"%d" % number)], base_offset=number)
+        assert list(reader.take(memoryview(batch))) == []
+        rest = reader.take_rest()
+        assert rest is not None
+        found += [row.value for row in rows_of(rest)]
+    assert found == [b"0", b"1"]
+    assert reader.take_rest() is None
+
+
 def test_columns_grow_with_what_comes() -> None:
     records = [Record(NOW_MS, b"k" * 3000, b"v" * 5000, tuple((f"h{n}", b"x" * 300) for n in range(40)))] * 100
     (columns,) = read_columns([build_batch(records, codec=Codec.LZ4)], max_bytes=1 << 24)

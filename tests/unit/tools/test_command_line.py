@@ -117,6 +117,28 @@ def test_output_that_nobody_reads_is_no_traceback() -> None:
     assert process.returncode == FAILED
 
 
+@pytest.mark.parametrize("action", ["print('x')", "fail('x' * 100_000)"])
+def test_output_to_a_full_disk_is_a_sentence(action: str) -> None:
+    program = (
+        "import sys\nfrom kaspar.tools.command_line import CommandFailed, run\n"
+        "def fail(text): raise CommandFailed(text)\n"
+        f"sys.exit(run(lambda: {action}, print))\n"
+    )
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (FAILED, "The output cannot be written: No space left on device\n")
+
+
+def test_without_standard_output_a_command_still_ends_well() -> None:
+    program = "import sys\nfrom kaspar.tools.command_line import run\nsys.exit(run(lambda: print('x'), print))\n"
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("default.api.timeout.ms=1500\nrequest.timeout.ms=4000\nclient.id=me\nsecurity.protocol=plaintext\n")

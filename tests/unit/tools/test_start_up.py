@@ -14,7 +14,6 @@ HEAVY = {
     "asyncio",
     "confluent_kafka",
     "importlib.metadata",
-    "json",
     "kaspar.broker",
     "kaspar.config",
     "kaspar.protocol.messages.fetch",
@@ -28,11 +27,8 @@ HEAVY = {
 
 
 NEEDED = {
-    "kafka-delete-records": {"json"},
-    "kafka-dump-log": {"importlib.metadata", "json", "kaspar.records"},
-    "kafka-leader-election": {"json"},
-    "kafka-log-dirs": {"json"},
-    "kafka-reassign-partitions": {"json"},
+    "kafka-dump-log": {"importlib.metadata", "kaspar.records"},
+    "kafka-producer-perf-test": {"importlib.metadata", "kaspar.records"},
     "kafka-replica-verification": {"importlib.metadata", "kaspar.protocol.messages.fetch", "kaspar.records"},
     "kafka-storage": {"asyncio", "ssl"},
     "zookeeper-security-migration": {"asyncio", "ssl"},

@@ -8,7 +8,6 @@ from kaspar.broker.served_apis import SERVED
 from kaspar.metadata.features import SUPPORTED
 from kaspar.metadata.images import ImageSource
 from kaspar.network.api import RequestContext, ServedApi
-from kaspar.network.connected_client import UNKNOWN_SOFTWARE
 from kaspar.protocol.api_keys import FIRST_OWN_KEY, ApiKey
 from kaspar.protocol.messages.api_versions import (
     ApiVersion,
@@ -48,8 +47,7 @@ class ApiVersionsHandler:
             _NAME.fullmatch(request.client_software_name) and _NAME.fullmatch(request.client_software_version)
         ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-        context.client.software_name = request.client_software_name or UNKNOWN_SOFTWARE
-        context.client.software_version = request.client_software_version or UNKNOWN_SOFTWARE
+        context.client.uses(request.client_software_name, request.client_software_version)
         image = self._images.current
         least = 0 if context.version >= FIRST_WITH_LEVEL_0 else 1
         return ApiVersionsResponse(

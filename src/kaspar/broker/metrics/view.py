@@ -7,10 +7,12 @@ and nothing here waits, locks or touches a file.
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kaspar.base.ids import TopicPartition
-from kaspar.broker.telemetry.series import ClientSeries
+
+if TYPE_CHECKING:
+    from kaspar.broker.telemetry.series import ClientSeries
 
 
 class BrokerState(IntEnum):
@@ -320,7 +322,7 @@ class TelemetryView(Protocol):
 
     @property
     def instance_count(self) -> int: ...
-    def clients(self) -> Sequence[ClientSeries]: ...
+    def clients(self) -> "Sequence[ClientSeries]": ...
 
 
 class BrokerView(Protocol):

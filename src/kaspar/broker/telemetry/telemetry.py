@@ -16,7 +16,7 @@ from kaspar.broker.telemetry.series import ClientSeries
 from kaspar.broker.telemetry.subscriptions import ClientAttributes, Subscribed, Subscriptions
 from kaspar.metadata.images import ImageSource
 from kaspar.network.api import RequestContext
-from kaspar.network.connected_client import ConnectedClient
+from kaspar.network.connected_client import MAX_NAME_LENGTH, ConnectedClient
 from kaspar.network.large_requests import RunBlocking
 from kaspar.protocol.messages.push_telemetry import PushTelemetryRequest
 from kaspar.records.codec import Codec
@@ -129,7 +129,7 @@ def _attributes(context: RequestContext, client_instance_id: uuid.UUID) -> Clien
     address, _, port = context.peer.rpartition(":")
     return ClientAttributes(
         client_instance_id,
-        context.client_id,
+        None if context.client_id is None else context.client_id[:MAX_NAME_LENGTH],
         context.client.software_name,
         context.client.software_version,
         address,

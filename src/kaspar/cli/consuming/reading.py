@@ -12,6 +12,7 @@ from kaspar.cli.consuming.printing import Printer
 from kaspar.cli.consuming.remaining import Remaining
 from kaspar.cli.failures import CommandFailed
 from kaspar.cli.interrupts import Interrupts
+from kaspar.cli.record_clients import problem_of
 from kaspar.cli.records.record import RawRecord
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def read_partitions(
     consumer.assign(
         [confluent_kafka.TopicPartition(topic, partition, start) for (topic, partition), start in starts.items()]
     )
-    _Reading(consumer, remaining, printer, commits=False).run()
+    Reading(consumer, remaining, printer, commits=False).run()
 
 
 def read_as_member(
@@ -56,10 +57,12 @@ def read_as_member(
 
     consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": True, "enable.auto.offset.store": False})
     consumer.subscribe(list(subscription), on_assign=assigned, on_revoke=revoked)
-    _Reading(consumer, remaining, printer, commits=True).run()
+    Reading(consumer, remaining, printer, commits=True).run()
 
 
-class _Reading:
+class Reading:
+    """Prints what a consumer that is assigned or subscribed reads."""
+
     def __init__(self, consumer: "Consumer", remaining: Remaining | None, printer: Printer, *, commits: bool) -> None:
         self._consumer = consumer
         self._remaining = remaining
@@ -91,22 +94,20 @@ class _Reading:
         for message in messages:
             if self._printer.is_done:
                 break
-            if self._is_record(message):
-                where = TopicPartition(message.topic() or "", message.partition() or 0)
-                self._print_one(where, message)
-                last[where] = message
+            if self._is_record(message) and self._is_wanted(message):
+                self._printer.print(raw_record(message))
+                last[_partition_of(message)] = message
         self._printer.flush()
         if self._commits:
             self._store(last)
 
-    def _print_one(self, where: TopicPartition, message: "Message") -> None:
-        record = raw_record(message)
+    def _is_wanted(self, message: "Message") -> bool:
+        """Not if it came after the command began: then it is not committed, either."""
         if self._remaining is None:
-            self._printer.print(record)
-            return
-        self._remaining.read(where, record.offset)
-        if not self._remaining.is_behind_end(where, record.offset):
-            self._printer.print(record)
+            return True
+        where, offset = _partition_of(message), message.offset() or 0
+        self._remaining.read(where, offset)
+        return not self._remaining.is_behind_end(where, offset)
 
     def _store(self, last: "Mapping[TopicPartition, Message]") -> None:
         from confluent_kafka import KafkaException
@@ -119,7 +120,7 @@ class _Reading:
                     raise CommandFailed(f"the offset cannot be committed: {problem.args[0].str()}") from None
 
     def _is_record(self, message: "Message") -> bool:
-        """Raises CommandFailed for errors that do not pass by themselves."""
+        """Raises KasparError for errors that do not pass by themselves."""
         error = message.error()
         if error is None:
             return True
@@ -127,11 +128,17 @@ class _Reading:
 
         if error.code() == KafkaError._PARTITION_EOF:
             if self._remaining is not None:
-                self._remaining.reached_end(TopicPartition(message.topic() or "", message.partition() or 0))
+                self._remaining.reached_end(_partition_of(message))
             return False
         if error.retriable() or error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
             return False
-        raise CommandFailed(error.str())
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and not self._commits:
+            return False  # librdkafka looks for the coordinator of its group even if it is no member of it
+        raise problem_of(error)
+
+
+def _partition_of(message: "Message") -> TopicPartition:
+    return TopicPartition(message.topic() or "", message.partition() or 0)
 
 
 def raw_record(message: "Message") -> RawRecord:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kaspar.cli.interrupts import Interrupts
 from kaspar.cli.producing.report import Report
 from kaspar.cli.producing.shaping import NewRecord
+from kaspar.cli.record_clients import is_permission, problem_of
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -25,7 +26,7 @@ INTERRUPTED_FLUSH_S: Final = 5.0
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     place: str
-    problem: str | None
+    error: "KafkaError | None"
     partition: int
     offset: int | None
     size: int
@@ -112,15 +113,17 @@ class Delivery:
         self._poll_due_s = time.monotonic() + _POLL_EVERY_S
 
     def _collect(self, place: str, error: "KafkaError | None", message: "Message") -> None:
-        problem = None if error is None else error.str()
         size = len(message.key() or b"") + len(message.value() or b"")
-        self._outcomes.append(_Outcome(place, problem, message.partition() or 0, message.offset(), size))
+        self._outcomes.append(_Outcome(place, error, message.partition() or 0, message.offset(), size))
 
     def _report_outcomes(self) -> None:
+        """Raises KasparError if nothing of this can be written."""
         while self._outcomes:
             outcome = self._outcomes.popleft()
-            if outcome.problem is not None:
-                self.fail(outcome.place, outcome.problem)
+            if outcome.error is not None:
+                if is_permission(outcome.error):
+                    raise problem_of(outcome.error)
+                self.fail(outcome.place, outcome.error.str())
                 continue
             self._report.add_delivered(outcome.partition, outcome.size)
             if self._on_delivered is not None:

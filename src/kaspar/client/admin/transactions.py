@@ -137,11 +137,10 @@ def abort_transaction(admin: Admin, spec: AbortTransactionSpec) -> None:
         topics=(topic,),
         coordinator_epoch=spec.coordinator_epoch,
     )
+    request = WriteTxnMarkersRequest(markers=(marker,))
     response = admin.retry(
         "abortTransaction(api=METADATA)",
-        lambda: admin.client.request_leader(
-            spec.partition, WriteTxnMarkersRequest(markers=(marker,)), WriteTxnMarkersResponse, code_of=_marker_code
-        ),
+        lambda: admin.client.request_leader(spec.partition, request, WriteTxnMarkersResponse, code_of=_marker_code),
         _marker_code,
     )
     refuse(_marker_code(response))

@@ -71,6 +71,7 @@ class Consuming:
         self._write = write
         self._skip_message_on_error = skip_message_on_error
         self._commits = properties.get("enable.auto.commit", "true").strip().lower() == "true"
+        self._group = properties["group.id"]
         self._errors = ConnectionErrors()
         # What is printed is committed, not what has been fetched.
         self._consumer = open_consumer(properties, self._errors, {"enable.auto.offset.store": False})
@@ -115,7 +116,9 @@ class Consuming:
             return
         # librdkafka looks for an offset at once if it knows the leader, otherwise half a second later.
         with contextlib.suppress(KafkaException):
-            self._consumer.list_topics(source.topic, timeout=self._wait_s(_LEADER_TIMEOUT_S))
+            found = self._consumer.list_topics(source.topic, timeout=self._wait_s(_LEADER_TIMEOUT_S))
+            if (error := found.topics[source.topic].error) is not None:
+                self._check(error, source.topic)
         self._consumer.assign([TopicPartition(source.topic, source.partition, source.offset)])
 
     def _receive(self, most: int) -> "list[Message]":
@@ -156,6 +159,10 @@ class Consuming:
                 raise ReadingEnded(f"{_ERRORS}.InvalidTopicException: Invalid topics: [{topic}]")
             case KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise ReadingEnded(f"{_ERRORS}.TopicAuthorizationException: Not authorized to access topics: [{topic}]")
+            case KafkaError.GROUP_AUTHORIZATION_FAILED:
+                raise ReadingEnded(
+                    f"{_ERRORS}.GroupAuthorizationException: Not authorized to access group: {self._group}"
+                )
             case _ if not error.retriable():
                 raise ReadingEnded(error_text(error))
 

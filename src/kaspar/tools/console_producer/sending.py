@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _ERRORS: Final = "org.apache.kafka.common.errors"
 _RETRY_S: Final = 0.05
+_METADATA_S: Final = 0.5
 _BATCH_OVERHEAD: Final = 61
 _MAX_RECORD_OVERHEAD: Final = 21
 
@@ -108,12 +109,14 @@ class Sending:
 
         deadline = time.monotonic() + self._max_block_ms / 1000
         while True:
-            left = deadline - time.monotonic()
+            left = min(deadline - time.monotonic(), _METADATA_S)
             try:
                 found = self._producer.list_topics(self._topic, timeout=max(left, 0.001)).topics[self._topic]
             except KafkaException:
-                self._errors.check()  # otherwise no broker responds
-                found = None
+                found = None  # no broker responds, or none accepts this client, which poll() reports
+                self._producer.poll(0)
+                if self._errors.failure is not None:
+                    return str(self._errors.failure)
             if found is not None:
                 match found.error and found.error.code():
                     case None:

@@ -9,10 +9,10 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import GroupOffset, list_group_offsets
 from kaspar.client.admin.groups import GroupDescription, describe_consumer_groups
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import describe_topics
+from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.tools.consumer_groups.listing import group_ids_of
+from kaspar.tools.consumer_groups.lookups import ClusterLookups
 from kaspar.tools.consumer_groups.tables import OffsetRow, member_table, offset_table, state_table
-from kaspar.tools.log_offsets import latest_offsets
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
@@ -79,13 +79,15 @@ def _describe_offsets(admin: Admin, groups: Collection[GroupDescription], *, ver
 
 
 def _log_end_offsets(admin: Admin, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-    """Of those that have a leader. All groups' partitions are looked up together."""
-    with_leader = []
-    for name, topic in describe_topics(admin, {where.topic for where in partitions}).items():
-        if isinstance(topic, Refused):
-            raise topic
-        with_leader += [TopicPartition(name, each.partition) for each in topic.partitions if each.leader >= 0]
-    return latest_offsets(admin.client, [where for where in with_leader if where in partitions])
+    """Of those that have a leader. The partitions of all groups are looked up together."""
+    lookups = ClusterLookups(admin, ())
+    with_leader = {
+        TopicPartition(topic.name, each.partition)
+        for topic in lookups.topics({where.topic for where in partitions})
+        for each in topic.partitions
+        if each.leader >= 0
+    }
+    return lookups.listed([where for where in partitions if where in with_leader], LATEST_TIMESTAMP)
 
 
 def offset_rows(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-import re2
+from kaspar.groups.consumer.patterns import problem_with
 
 _WORDS_OF_RE2J: Final = {
     "missing ]": "missing closing ]",
@@ -19,22 +19,8 @@ _WORDS_OF_RE2J: Final = {
 
 def validate_regex(regex: str) -> str:
     """The sentence that the command prints."""
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        re2.compile(regex, options)
-    except re2.error as error:
-        return f"The regular expression `{regex}` is invalid: {_description(problem_of(error))}."
-    return f"The regular expression `{regex}` is valid."
-
-
-def problem_of(error: re2.error) -> str:
-    """RE2's sentence, which the library has as bytes."""
-    (sentence,) = error.args
-    return sentence.decode(errors="replace") if isinstance(sentence, bytes) else str(sentence)
-
-
-def _description(problem: str) -> str:
-    """RE2's sentence without the text that it is about."""
-    kind = problem.partition(": ")[0]
-    return _WORDS_OF_RE2J.get(kind, kind)
+    problem = problem_with(regex)
+    if problem is None:
+        return f"The regular expression `{regex}` is valid."
+    kind = problem.partition(": ")[0]  # without the part of the pattern that it is about
+    return f"The regular expression `{regex}` is invalid: {_WORDS_OF_RE2J.get(kind, kind)}."

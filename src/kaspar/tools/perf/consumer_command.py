@@ -8,9 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.base.errors import InvalidSetting
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, long_integer, run
 from kaspar.tools.perf.java_dates import format_date
+from kaspar.tools.perf.refusals import report
 
 if TYPE_CHECKING:
     from kaspar.client import Client
@@ -92,12 +93,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     _check(parser, options)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    sys.stdout.flush()
-    print(problem, file=sys.stderr)
+    topics = options.topic or options.include
+    return run(lambda: _run(options), lambda problem: report(problem, topics=topics, group=options.group))
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
@@ -121,8 +118,9 @@ def _run(options: argparse.Namespace) -> None:
         raise CommandFailed("Reporting interval must be greater than 0.")
     properties = _properties(options)
     with open_client(properties, client_id=_CLIENT_ID) as client:
-        report = _Report(options)
-        load = ConsumerLoad(client, _consumer_options(client, options, properties), report.progress)
+        client.refresh_metadata([])  # fails at once where no broker responds
+        reported = _Report(options)
+        load = ConsumerLoad(client, _consumer_options(client, options, properties), reported.progress)
         try:
             if not load.run():
                 print(
@@ -133,9 +131,9 @@ def _run(options: argparse.Namespace) -> None:
         finally:
             load.close()
         if not options.show_detailed_stats:
-            report.total(load.consumed, end_ms)
+            reported.total(load.consumed, end_ms)
         if options.print_metrics:
-            _print_metrics(load.consumed, end_ms - report.start_ms, properties)
+            _print_metrics(load.consumed, end_ms - reported.start_ms, properties)
 
 
 def _print_header(options: argparse.Namespace) -> None:

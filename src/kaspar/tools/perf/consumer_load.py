@@ -17,6 +17,7 @@ _NO_END: Final = 2**63 - 1
 _AUTO_COMMIT_S: Final = 5.0
 _POLL_S: Final = 0.1
 _ROWS_AT_ONCE: Final = 16_384
+_COLUMNS: Final = frozenset({"key", "value", "offset"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class ConsumerLoad:
         self._member = GroupMember(client, options.group_id, options.topics)
         self._fetcher = Fetcher(client, options.terms)
         self._positions: dict[TopicPartition, int] = {}
+        self._readers: dict[TopicPartition, ColumnReader] = {}
         self._joining_since_s: float | None = time.monotonic()
         self._commit_due_s = time.monotonic() + _AUTO_COMMIT_S
 
@@ -93,6 +95,7 @@ class ConsumerLoad:
         if missing := assigned - positions.keys():
             positions |= self._initial(missing)
         self._positions = positions
+        self._readers.clear()
         self._fetcher.assign(positions)
 
     def _initial(self, partitions: frozenset[TopicPartition]) -> dict[TopicPartition, int]:
@@ -104,12 +107,15 @@ class ConsumerLoad:
         return found
 
     def _count(self, fetched: FetchedRecords) -> None:
-        columns_read = {"key", "value", "offset"}
-        reader = ColumnReader(fetched.partition, columns_read, fetched.position, _NO_END, max_rows=_ROWS_AT_ONCE)
+        partition = fetched.partition
+        reader = self._readers.get(partition)
+        if reader is None:
+            reader = ColumnReader(partition, _COLUMNS, fetched.position, _NO_END, max_rows=_ROWS_AT_ONCE)
+            self._readers[partition] = reader
         for columns in reader.take(fetched.records, fetched.aborted):
-            self._add(fetched.partition, columns)
-        if (rest := reader.finish()) is not None:
-            self._add(fetched.partition, rest)
+            self._add(partition, columns)
+        if (rest := reader.take_rest()) is not None:
+            self._add(partition, rest)
 
     def _add(self, partition: TopicPartition, columns: Columns) -> None:
         most = self._options.max_poll_records

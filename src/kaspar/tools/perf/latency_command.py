@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, run
 from kaspar.tools.java_numbers import parse_int
+from kaspar.tools.perf.refusals import report
 
 _POSITIONAL: Final = ("bootstrap-server", "topic", "num-records", "producer-acks", "record-size", "command-config")
 _REQUIRED: Final = _POSITIONAL[:-1]
@@ -48,11 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(words)
     _check(parser, options)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(problem, file=sys.stderr)
+    return run(lambda: _run(options), lambda problem: report(problem, topics=options.topic))
 
 
 def _named(words: list[str]) -> list[str]:

@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.base.errors import InvalidSetting
 from kaspar.tools.argparse4j import Argparse4jOptions
 from kaspar.tools.command_line import CommandFailed, run
 from kaspar.tools.java_numbers import parse_int, parse_long
 from kaspar.tools.perf.payloads import CountingNumbers, Payloads, PickedValues, RandomLetters, read_payload_file
 from kaspar.tools.perf.properties import Properties, open_client, read_properties
+from kaspar.tools.perf.refusals import report
 
 _TRANSACTION_DURATION_MS: Final = 3000
 _CLIENT_ID: Final = "perf-producer-client"
@@ -113,11 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     options = parser.parse_args(argv)
     _check(parser, options)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(problem, file=sys.stderr)
+    return run(lambda: _run(options), lambda problem: report(problem, topics=options.topic))
 
 
 def _check(parser: Argparse4jOptions, options: argparse.Namespace) -> None:
@@ -182,6 +179,7 @@ def _run(options: argparse.Namespace) -> None:
         options.transaction_duration_ms or (_TRANSACTION_DURATION_MS if is_transactional else None),
     )
     with open_client(properties, client_id=_CLIENT_ID) as client:
+        client.refresh_metadata([])  # fails at once where no broker responds
         statistics: list[Statistics] = []
 
         def record(stored: Stored, now_ms: float) -> None:

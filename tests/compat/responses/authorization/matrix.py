@@ -552,7 +552,7 @@ _TRANSACTIONS = [
 
 _CONFIGS = [
     Entry(
-        "of topics, a group and a broker",
+        "of topics, a group, a broker and client metrics",
         Api.DESCRIBE_CONFIGS,
         {
             "resources": [
@@ -562,6 +562,7 @@ _CONFIGS = [
                     (requests.TOPIC, U),
                     (requests.BROKER, "1"),
                     (requests.GROUP, GROUP_ID),
+                    (requests.CLIENT_METRICS, "s"),
                 )
             ]
         },
@@ -570,7 +571,7 @@ _CONFIGS = [
         unordered=["DescribeConfigs.results"],  # here in the order of the request
     ),
     Entry(
-        "of topics, a group and a broker",
+        "of topics, a group, a broker and client metrics",
         Api.ALTER_CONFIGS,
         {
             "validate_only": True,
@@ -579,6 +580,7 @@ _CONFIGS = [
                 resource(requests.TOPIC, U, setting("retention.ms", "5")),
                 resource(requests.BROKER, "1", setting("num.io.threads", "9")),
                 resource(requests.GROUP, GROUP_ID, setting("consumer.session.timeout.ms", "50000")),
+                resource(requests.CLIENT_METRICS, "s", setting("interval.ms", "1000")),
             ],
         },
         [*on_topics(ALTER_CONFIGS), on_cluster(ALTER_CONFIGS), on_group(ALTER_CONFIGS)],
@@ -586,7 +588,7 @@ _CONFIGS = [
         unordered=["AlterConfigs.responses"],
     ),
     Entry(
-        "of topics, a group, a broker and a logger",
+        "of topics, a group, a broker, client metrics and a logger",
         Api.INCREMENTAL_ALTER_CONFIGS,
         {
             "validate_only": True,
@@ -595,6 +597,7 @@ _CONFIGS = [
                 resource(requests.TOPIC, U, setting("retention.ms", "5", 0)),
                 resource(requests.BROKER, "1", setting("num.io.threads", "9", 0)),
                 resource(requests.GROUP, GROUP_ID, setting("consumer.session.timeout.ms", "50000", 0)),
+                resource(requests.CLIENT_METRICS, "s", setting("interval.ms", "1000", 0)),
                 resource(requests.BROKER_LOGGER, "1", setting("root", "INFO", 0)),
             ],
         },

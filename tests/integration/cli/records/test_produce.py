@@ -82,6 +82,16 @@ def test_consumed_records_can_be_produced_again(kaspar: Kaspar) -> None:
     assert kaspar.ok("consume", second, "--json").output == printed.replace(first, second)
 
 
+def test_copy_by_base64_keeps_every_byte(kaspar: Kaspar) -> None:
+    first, second = kaspar.new_topic("first"), kaspar.new_topic("second")
+    lines = b'{"a":   1.10, "a": 2}\n\xff\x00\n12345678901234567890.5\n'
+    kaspar.write(first, stdin=lines)
+    printed = kaspar.ok("consume", first, "--json", "--value-type", "base64").output
+    kaspar.write(second, "--input", "records", "--value-type", "base64", stdin=printed)
+    values = kaspar.ok("consume", second, "-o", "hex").lines
+    assert b"".join(bytes.fromhex(value) + b"\n" for value in values) == lines
+
+
 def test_template_is_repeated_by_its_seed(kaspar: Kaspar) -> None:
     template = '{"user": "{{name}}", "amount": {{float 1 100}}, "n": {{seq}}}'
     printed = []

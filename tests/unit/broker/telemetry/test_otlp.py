@@ -43,6 +43,12 @@ def test_histograms_need_a_bucket_for_each_bound() -> None:
             list(read_metrics(metrics_data(histogram("h", bounds, counts, 1.0))))
 
 
+def test_a_histogram_may_have_no_buckets() -> None:
+    number = b"\x21" + (7).to_bytes(8, "little")  # its count
+    metric = b"\x0a\x01h" + b"\x4a\x0b" + b"\x0a\x09" + number
+    assert [point.value for point in read_metrics(metrics_data(metric))] == [Buckets((), (7,), 0.0)]
+
+
 @pytest.mark.parametrize(
     "garbage",
     [b"\xff" * 20, b"\x0a\x05", b"\x0b", b"\x08\x01\x0a", b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"],

@@ -162,3 +162,8 @@ def test_a_refused_decision_leaves_no_pattern_behind_that_is_never_resolved() ->
     member = shell.consumer("a", pattern=".*").join()
     shell.settle(member)
     assert len(member.partitions) == 4
+
+
+def test_problem_is_a_sentence_of_re2() -> None:
+    assert problem_with("[") == "missing ]: ["
+    assert problem_with("orders-.*") is None

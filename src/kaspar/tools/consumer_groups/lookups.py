@@ -1,0 +1,72 @@
+"""What resets of groups look up in the cluster, each thing once for all groups: there may be thousands of them."""
+
+from collections.abc import Collection, Sequence
+
+from kaspar.base.errors import Refused
+from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.group_offsets import list_group_offsets
+from kaspar.client.admin.session import Admin
+from kaspar.client.admin.topics import TopicDescription, describe_topics
+from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kaspar.client.offsets import list_offsets
+from kaspar.tools.log_offsets import Offsets
+
+
+class ClusterLookups:
+    def __init__(self, admin: Admin, group_ids: Sequence[str]) -> None:
+        self._admin = admin
+        self._group_ids = group_ids
+        self._committed: dict[str, Offsets | Refused] = {}
+        self._topics: dict[str, TopicDescription] = {}
+        self._listed: dict[tuple[TopicPartition, int], int] = {}
+
+    def topics(self, names: Collection[str]) -> list[TopicDescription]:
+        """Raises Refused for one that does not exist."""
+        for name, topic in describe_topics(self._admin, {*names} - self._topics.keys()).items():
+            if isinstance(topic, Refused):
+                raise topic
+            self._topics[name] = topic
+        return [self._topics[name] for name in sorted(names)]
+
+    def committed(self, group_id: str) -> Offsets:
+        """The offsets of all groups are fetched when the first ones are needed."""
+        if not self._committed:
+            for each, found in list_group_offsets(self._admin, self._group_ids).items():
+                self._committed[each] = (
+                    found
+                    if isinstance(found, Refused)
+                    else {where: committed.offset for where, committed in found.items()}
+                )
+        offsets = self._committed[group_id]
+        if isinstance(offsets, Refused):
+            raise offsets
+        return offsets
+
+    def listed(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
+        missing = [where for where in partitions if (where, timestamp_ms) not in self._listed]
+        if missing:
+            client = self._admin.client
+            client.refresh_metadata(sorted({where.topic for where in missing}))
+            for where, found in list_offsets(client, dict.fromkeys(missing, timestamp_ms)).items():
+                self._listed[where, timestamp_ms] = found.offset
+        return {where: self._listed[where, timestamp_ms] for where in partitions}
+
+
+class GroupLookup:
+    """The OffsetLookup of one group."""
+
+    def __init__(self, lookups: ClusterLookups, group_id: str) -> None:
+        self._lookups = lookups
+        self._group_id = group_id
+
+    def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        return self.at(partitions, EARLIEST_TIMESTAMP)
+
+    def latest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        return self.at(partitions, LATEST_TIMESTAMP)
+
+    def at(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
+        return self._lookups.listed(partitions, timestamp_ms)
+
+    def committed(self) -> Offsets:
+        return self._lookups.committed(self._group_id)
