@@ -34,6 +34,10 @@ class UnsupportedByPeer(KasparError):
     """The peer serves no version of an API that this client knows, or not the one that is needed."""
 
 
+class Unencodable(KasparError, ValueError):
+    """A value of the request does not fit into its field: a string that is too long, or a number."""
+
+
 class OpenRequest(NamedTuple):
     api_key: ApiKey
     version: int
@@ -115,7 +119,10 @@ class ClientCore:
         api_key = ApiKey(message.SCHEMA.api_key)
         if version is None:
             version = self.version_of(api_key)
-        return EncodedRequest(api_key, version, write(message, version))
+        try:
+            return EncodedRequest(api_key, version, write(message, version))
+        except (ValueError, struct.error) as problem:
+            raise Unencodable(f"{api_name(api_key)} cannot be sent: {problem}") from problem
 
     def send_pieces(
         self, api_key: ApiKey, version: int, pieces: Sequence[Octets], *, has_response: bool = True

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from kaspar.tools.command_line import command_words
 from kaspar.tools.java_numbers import parse_long
 
 FAILED: Final = 1
@@ -33,7 +34,7 @@ class Argparse4jOptions(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        self._words = sys.argv[1:] if args is None else list(args)
+        self._words = command_words(args)
         options, unknown = super().parse_known_args(self._words, namespace)
         if unknown:
             self.report(f"unrecognized arguments: '{unknown[0]}'")

@@ -7,6 +7,7 @@ about wrong options are those of Kafka's commands.
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -57,7 +58,7 @@ class KafkaOptions(argparse.ArgumentParser):
         self.add_argument("--version", action="store_true", help="print the version")
 
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
-        words = sys.argv[1:] if argv is None else list(argv)
+        words = command_words(argv)
         words = [f"-{word}" if f"-{word}" in self._option_string_actions else word for word in words]  # -list is --list
         if "--" in words:  # it ends the options
             words = words[: words.index("--")]
@@ -101,6 +102,12 @@ class KafkaOptions(argparse.ArgumentParser):
         self.fail(message)
 
 
+def command_words(argv: Sequence[str] | None) -> list[str]:
+    """The arguments of this process, unless there are others. Whatever the locale is, they are UTF-8: what is not, Java
+    replaces as well."""
+    return [os.fsencode(word).decode("utf-8", "replace") for word in sys.argv[1:]] if argv is None else list(argv)
+
+
 class _Once(argparse._StoreAction):
     """What joptsimple does with the options of a single value."""
 
@@ -121,6 +128,8 @@ def is_given(options: argparse.Namespace, name: str) -> bool:
 
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
     """The exit code of a command that does this. `report` prints why it failed."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # as Java prints what the locale has no character for
     try:
         code = _attempt(action, report)
         if sys.stdout is not None:  # None if the command was started without one

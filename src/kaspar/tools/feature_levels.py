@@ -82,7 +82,7 @@ def parse_level(text: str) -> tuple[str, int]:
     if not equals:
         raise UnknownLevel(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
-        number = parse_int(level)
+        number = parse_int(level.strip())
     except ValueError:
         number = 1 << 15
     if not -(1 << 15) <= number < 1 << 15:

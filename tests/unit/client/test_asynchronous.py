@@ -12,7 +12,7 @@ import pytest
 
 from kaspar.base.errors import MalformedBytes
 from kaspar.client.asynchronous import AsyncConnection
-from kaspar.client.core import UnsupportedByPeer
+from kaspar.client.core import Unencodable, UnsupportedByPeer
 from kaspar.protocol.api import ApiKey
 from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.messages import fetch, metadata, produce
@@ -168,7 +168,7 @@ def test_message_that_cannot_be_sent_fails_only_its_caller(run: Run) -> None:
             before = asyncio.create_task(connection.request(REQUEST))
             with pytest.raises(UnsupportedByPeer, match="the peer does not serve it"):
                 await connection.request(produce_request())
-            with pytest.raises(struct.error):
+            with pytest.raises(Unencodable, match="Produce cannot be sent"):
                 await connection.request(produce_request(timeout_ms=1 << 40), 9)
             assert number_of(await before) == 1
             assert number_of(await connection.request(REQUEST)) == 2

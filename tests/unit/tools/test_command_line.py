@@ -1,6 +1,7 @@
 """What Kafka's administrative commands have in common: options, exit codes, settings files, light imports."""
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,8 @@ import pytest
 
 from kaspar import __version__
 from kaspar.base.errors import KasparError
+from kaspar.client.core import ClientCore
+from kaspar.protocol.messages.describe_groups import DescribeGroupsRequest
 from kaspar.tools.command_line import FAILED, INTERRUPTED, CommandFailed, KafkaOptions, integer, open_admin, run
 
 
@@ -137,6 +140,26 @@ def test_without_standard_output_a_command_still_ends_well() -> None:
         ["/bin/sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_arguments_are_utf8_and_output_has_the_characters_of_the_locale() -> None:
+    program = (
+        "import sys\nfrom kaspar.tools.command_line import command_words, run\n"
+        "sys.exit(run(lambda: print(*map(ascii, command_words(None)), *command_words(None)), print))\n"
+    )
+    words: tuple[bytes, bytes] = ("\u00e9".encode(), b"\xff")
+    c_locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], env={**os.environ, **c_locale}, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, rb"'\xe9' '\ufffd' ? ?" + b"\n")
+
+
+def test_a_value_that_no_request_can_have_is_a_sentence() -> None:
+    core = ClientCore(client_id="tool")
+    group = DescribeGroupsRequest(groups=("g" * 40_000,), include_authorized_operations=False)
+    with pytest.raises(KasparError, match="DescribeGroups cannot be sent: a string of 40000 bytes exceeds the limit"):
+        core.encode(group, 5)
 
 
 def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:

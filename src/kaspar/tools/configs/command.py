@@ -8,7 +8,7 @@ from typing import Final
 from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, open_admin, run
 from kaspar.tools.configs.changes import parse_added, parse_deleted, read_added
 from kaspar.tools.configs.entities import (
     BROKER_LOGGERS,
@@ -106,7 +106,7 @@ def _add_entities(options: KafkaOptions) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
-    words = sys.argv[1:] if argv is None else argv
+    words = command_words(argv)
     return run(lambda: _run(parser, options), lambda problem: _report(problem, words))
 
 

@@ -117,12 +117,14 @@ class Sending:
                 self._producer.poll(0)
                 if self._errors.failure is not None:
                     return str(self._errors.failure)
+            except RuntimeError:  # librdkafka refuses names without a character, and very long ones
+                return self._invalid_topic()
             if found is not None:
                 match found.error and found.error.code():
                     case None:
                         return None
                     case KafkaError.TOPIC_EXCEPTION:
-                        return f"{_ERRORS}.InvalidTopicException: Invalid topics: [{self._topic}]"
+                        return self._invalid_topic()
                     case KafkaError.TOPIC_AUTHORIZATION_FAILED:
                         text = f"Not authorized to access topics: [{self._topic}]"
                         return f"{_ERRORS}.TopicAuthorizationException: {text}"
@@ -130,6 +132,9 @@ class Sending:
                 text = f"Topic {self._topic} not present in metadata after {self._max_block_ms} ms."
                 return f"{_ERRORS}.TimeoutException: {text}"
             time.sleep(min(_RETRY_S, max(deadline - time.monotonic(), 0)))
+
+    def _invalid_topic(self) -> str:
+        return f"{_ERRORS}.InvalidTopicException: Invalid topics: [{self._topic}]"
 
     def _refused(self, record: InputRecord, error: "KafkaError") -> None:
         from confluent_kafka import KafkaError

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, run
 from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.perf.refusals import report
 
@@ -42,7 +42,7 @@ def command_options() -> KafkaOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else list(argv)
+    words = command_words(argv)
     if words and not {f"--{name}" for name in _REQUIRED} & {*words}:
         words = _named(words)
     parser = command_options()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kaspar.base.errors import KasparError
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.client_properties import load_properties
-from kaspar.tools.command_line import CommandFailed, run
+from kaspar.tools.command_line import CommandFailed, command_words, run
 from kaspar.tools.librdkafka.clients import ConnectionErrors, error_text, open_consumer
 from kaspar.tools.verifiable.events import TERMINATED, Terminated, emit, report, termination_raises
 
@@ -69,7 +69,7 @@ def command_options() -> Argparse4jOptions:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
-    words = sys.argv[1:] if argv is None else argv
+    words = command_words(argv)
     if not words:
         parser.print_help()
         return 0

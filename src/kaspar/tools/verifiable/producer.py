@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import KasparError
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.client_properties import load_properties
-from kaspar.tools.command_line import CommandFailed, run
+from kaspar.tools.command_line import CommandFailed, command_words, run
 from kaspar.tools.librdkafka.clients import ConnectionErrors, error_text, open_producer
 from kaspar.tools.verifiable.events import TERMINATED, Terminated, emit, report, termination_raises
 
@@ -79,7 +79,7 @@ def _acks(text: str) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
-    words = sys.argv[1:] if argv is None else argv
+    words = command_words(argv)
     if not words:
         parser.print_help()
         return 0
