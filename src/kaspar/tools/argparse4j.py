@@ -40,6 +40,20 @@ class Argparse4jOptions(argparse.ArgumentParser):
             self.report(f"unrecognized arguments: '{unknown[0]}'")
         return options, unknown
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if isinstance(action, argparse._SubParsersAction) and arg_strings:
+            arg_strings = [self._completed(arg_strings[0]), *arg_strings[1:]]
+        return super()._get_values(action, arg_strings)
+
+    def _completed(self, command: str) -> str:
+        """Subcommands may be abbreviated, as options may be."""
+        matching = [each for each in self._choices() if each.startswith(command)]
+        if command in matching or not matching:
+            return command
+        if len(matching) > 1:
+            self.report(f"ambiguous command: {command} could match {', '.join(matching)}")
+        return matching[0]
+
     def error(self, message: str) -> NoReturn:
         self.report(self._sentence(message))
 

@@ -192,7 +192,8 @@ def open_admin(
 
     _check_servers(servers)
     settings = _read(config_file) if config_file is not None else {}
-    api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s or API_TIMEOUT_S)
+    api_timeout_s = API_TIMEOUT_S if api_timeout_s is None else max(api_timeout_s, 0.0)
+    api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s)
     request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s or REQUEST_TIMEOUT_S)
     return Admin(
         servers,
@@ -272,11 +273,14 @@ def _seconds(settings: dict[str, str], name: str, default_s: float) -> float:
     if name not in settings:
         return default_s
     try:
-        return parse_int(settings[name].strip()) / 1000
+        milliseconds = parse_int(settings[name].strip())
     except ValueError:
         raise CommandFailed(
             f"Invalid value {settings[name]} for configuration {name}: Not a number of type INT"
         ) from None
+    if milliseconds < 0:
+        raise CommandFailed(f"Invalid value {milliseconds} for configuration {name}: Value must be at least 0")
+    return milliseconds / 1000
 
 
 class _Unreachable:

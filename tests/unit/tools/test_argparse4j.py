@@ -13,7 +13,13 @@ def _options() -> Argparse4jOptions:
     show.add_argument("--config", "-c", required=True)
     show.add_argument("--number", type=to_integer)
     commands.add_parser("list")
+    commands.add_parser("list-all")
     return parser
+
+
+def test_subcommands_may_be_abbreviated() -> None:
+    assert _options().parse_args(["sh", "-c", "x"]).command == "show"
+    assert _options().parse_args(["list"]).command == "list"
 
 
 @pytest.mark.parametrize(
@@ -24,7 +30,8 @@ def _options() -> Argparse4jOptions:
         (["--zork"], "unrecognized arguments: '--zork'"),
         (["list", "--zork"], "unrecognized arguments: '--zork'"),
         (["list", "word"], "unrecognized arguments: 'word'"),
-        (["zork"], "invalid choice: 'zork' (choose from 'show', 'list')"),
+        (["zork"], "invalid choice: 'zork' (choose from 'show', 'list', 'list-all')"),
+        (["li"], "ambiguous command: li could match list, list-all"),
         (["show"], "argument --config/-c is required"),
         (["show", "--zork"], "unrecognized arguments: '--zork'"),
         (["show", "-c"], "argument --config/-c: expected one argument"),

@@ -168,6 +168,8 @@ def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:
     with open_admin("localhost:1", str(file), client_id="tool") as admin:
         assert admin.api_timeout_s == 1.5
         assert (admin.client.timeout_s, admin.client.client_id) == (1.5, "me")
+    with open_admin("localhost:1", client_id="tool", api_timeout_s=-1) as admin:
+        assert (admin.api_timeout_s, admin.client.timeout_s) == (0, 0)
     with open_admin("localhost:1", client_id="tool", api_timeout_s=7, request_timeout_s=3) as admin:
         assert (admin.api_timeout_s, admin.client.timeout_s, admin.client.client_id) == (7, 3, "tool")
 
@@ -179,7 +181,12 @@ def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:
         ("localhost:many", "", "localhost:many is not a list of host:port"),
         ("localhost:65536", "", "Invalid port in bootstrap.servers: 65536"),
         ("", "", "No resolvable bootstrap urls given in bootstrap.servers"),
-        ("no-such-host.invalid:9092", "", "No resolvable bootstrap urls given in bootstrap.servers"),
+        ("no..host:9092", "", "No resolvable bootstrap urls given in bootstrap.servers"),
+        (
+            "localhost:1",
+            "request.timeout.ms=-1",
+            "Invalid value -1 for configuration request.timeout.ms: Value",
+        ),
         ("localhost:1", "request.timeout.ms=soon", "Invalid value soon for configuration request.timeout.ms"),
         ("localhost:1", "security.protocol=TLS", "Invalid value TLS for configuration security.protocol"),
         ("localhost:1", "security.protocol=SASL_SSL", "sasl.jaas.config is required for GSSAPI"),
