@@ -4,11 +4,11 @@ What records contain never reaches the terminal as it is: control characters, wi
 window or overwrite lines, are escaped.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kaspar.cli.records.json_text import write_json
 from kaspar.cli.records.record import ReadRecord
 from kaspar.cli.records.times import local_time
 
@@ -93,13 +93,13 @@ def _one_line(value: Any) -> str:
             return f"0x{value.hex()}"
         case str():
             return printable(value)
-    return printable(json.dumps(value, ensure_ascii=False))
+    return printable(write_json(value))
 
 
 def _block(value: Any) -> str:
     match value:
         case dict() | list():
-            text = json.dumps(value, ensure_ascii=False, indent=2)
+            text = write_json(value, indent=2)
         case str():
             text = value
         case _:
