@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from kaspar.tools.java_numbers import parse_long
+
 FAILED: Final = 1
 
 
@@ -101,7 +103,7 @@ def to_short(text: str) -> int:
 
 def _to_number(text: str, kind: str, bits: int) -> int:
     try:
-        number = int(text)
+        number = parse_long(text)
     except ValueError:
         reason = f'For input string: "{text}"'
     else:

@@ -12,6 +12,7 @@ from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.get_offsets.partition_filter import PartitionFilter, of_rules, of_topic_and_partitions
+from kaspar.tools.java_numbers import parse_long
 from kaspar.tools.kafka_errors import exception_text
 
 _NAMED_TIMES: Final = {
@@ -92,7 +93,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _timestamp(text: str) -> int:
     try:
-        return _NAMED_TIMES[text] if text in _NAMED_TIMES else int(text)
+        return _NAMED_TIMES[text] if text in _NAMED_TIMES else parse_long(text)
     except ValueError:
         names = " / ".join(f"{number} or {name}" for name, number in _NAMED_TIMES.items())
         raise CommandFailed(
