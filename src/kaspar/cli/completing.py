@@ -26,7 +26,8 @@ def _completed_by(names_of: "Callable[[Admin], list[str]]") -> Completion:
             (*TIMEOUTS, *(given.get("settings") or ())),
         )
         with contextlib.suppress(KasparError, OSError), Session(choice).admin() as admin:
-            return [name for name in names_of(admin) if name.startswith(incomplete)]
+            # Lines are what the shells read, and control characters would reach the terminal.
+            return [name for name in names_of(admin) if name.startswith(incomplete) and name.isprintable()]
         return []
 
     return complete

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = """\
 examples:
-  kaspar config list                                     which resources have settings of their own
+  kaspar config list                                     which resources have settings
   kaspar config list topic/orders                        all settings of a topic
   kaspar config get topic/orders retention.ms            one value, for scripts
   kaspar config set topic/orders retention.ms=3600000 cleanup.policy=compact
@@ -62,7 +62,7 @@ _RESOURCE: Final = click.argument("resource", metavar="RESOURCE", shell_complete
 @click.option("--changed", is_flag=True, help="Only settings that do not have their default.")
 @common_options
 def list_configs(session: Session, resource: str | None, changed: bool) -> None:
-    """List all settings of RESOURCE; without one, the resources that have settings of their own."""
+    """List all settings of RESOURCE; without one, the topics, brokers and others that have settings."""
     if resource is None:
         _list_resources(session)
         return
@@ -95,7 +95,7 @@ def _list_resources(session: Session) -> None:
     rows = [{"kind": names[each.type], "name": each.name} for each in found if each.type in names]
     rows.sort(key=lambda row: (row["kind"], row["name"]))
     columns = [Column("kind", "KIND"), Column("name", "NAME")]
-    session.output.table(columns, rows, empty="No resource has settings of its own.")
+    session.output.table(columns, rows, empty="No resource has settings.")
 
 
 @command.command("get", epilog=_EXAMPLES)

@@ -89,7 +89,7 @@ def _number(row: Row, key: str) -> int:
 
 
 @command.command("dump", epilog=_EXAMPLES)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE...")
 @click.option("--records", is_flag=True, help="Also the records of each batch, with keys and values.")
 @click.option("--offsets", is_flag=True, help="The records are of __consumer_offsets: decode them.")
 @click.option("--transactions", is_flag=True, help="The records are of __transaction_state: decode them.")

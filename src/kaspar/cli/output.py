@@ -104,7 +104,7 @@ class Output:
                     {
                         **each.keys,
                         "done": each.problem is None,
-                        "error": None if each.problem is None else explain(each.problem).sentence,
+                        "error": None if each.problem is None else _reason(each.problem, each.what),
                     }
                     for each in results
                 ]
@@ -154,6 +154,11 @@ class Output:
         from rich.console import Console
 
         return Console(no_color=not self._color or "NO_COLOR" in os.environ, highlight=False)
+
+
+def _reason(problem: KasparError, what: str) -> str:
+    """The sentence of the text, without what it is about."""
+    return explain(problem, what).sentence.removeprefix(f"{what}: ")
 
 
 def aligned(columns: Sequence[Column], rows: Sequence[Row], *, headers: bool = True) -> list[str]:

@@ -66,3 +66,11 @@ def test_bash_completes_profiles() -> None:
 def test_other_shells_have_a_script(shell: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     assert words in capsys.readouterr().out
+
+
+def test_names_with_control_characters_are_not_completed(kaspar: Kaspar, broker: KasparProcess) -> None:
+    topic, group = kaspar.name("t"), kaspar.name("g")
+    kaspar.run("topic", "create", topic)
+    for name in (group, f"{group}\x1b[31m", f"{group}\nforged"):
+        kaspar.run("group", "seek", name, "--to", "end", "--topic", topic)
+    assert completed(f"kaspar group describe -b {broker.bootstrap} {group}") == [[group]]

@@ -47,6 +47,11 @@ def test_no_broker_says_what_to_try(command: list[str], capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("", f"kaspar: no broker answers at {servers}: is it running? try 'kaspar up'\n")
 
 
+def test_file_that_does_not_exist_is_not_dumped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "dump", str(tmp_path / "0.log")]) == USAGE
+    assert "does not exist" in capsys.readouterr().err
+
+
 def test_something_that_is_not_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -65,6 +70,21 @@ def test_ctrl_c_ends_a_command_that_waits() -> None:
             output, errors = process.communicate(timeout=30)
             connection.close()
     assert (process.returncode, output, errors) == (INTERRUPTED, "", "")
+
+
+def test_ctrl_c_while_the_command_is_imported_is_quiet() -> None:
+    program = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "kaspar.cli.command":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from kaspar.cli.entry import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_closed_pipe_is_no_traceback(kaspar: Kaspar, broker: KasparProcess) -> None:

@@ -81,7 +81,7 @@ def test_bar_moves_on_a_terminal_only(capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_several_results_share_one_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "UNKNOWN_TOPIC_OR_PARTITION")
+    missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     done = [Done("topic a", {"topic": "a"}, "deleted"), Done("topic b", {"topic": "b"}, problem=missing)]
     assert Output().results(done) == NOT_FOUND
     assert capsys.readouterr() == ("topic a: deleted\n", "kaspar: topic b: does not exist\n")

@@ -200,7 +200,7 @@ def _shown(
     if path is not None:
         return show_parts(path)
     is_terminal = sys.stdout.isatty()
-    has_colours = is_terminal and not no_color and "NO_COLOR" not in os.environ
+    has_colours = is_terminal and not no_color and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     return show(
         output or (Output.PRETTY if is_terminal else Output.VALUE),
         meta=meta,

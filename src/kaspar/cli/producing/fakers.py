@@ -4,6 +4,7 @@ A faker is made once, of its arguments, and then draws a text for every record. 
 of the template, so a seed repeats every record; only `now` and `recent` read the clock.
 """
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Sequence
@@ -13,6 +14,10 @@ from typing import Final
 
 from kaspar.cli.producing.words import CITIES, COUNTRIES, FIRST_NAMES, LAST_NAMES, PRODUCTS, WORDS
 from kaspar.cli.records.times import epoch_ms, parse_duration
+
+_MOST: Final = 1_000_000
+_MOST_DIGITS: Final = 100
+_LONGEST_S: Final = 100 * 366 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def _email() -> Fake:
 
 @_faker("words", "COUNT", "so many words")
 def _words(count: str) -> Fake:
-    number = int(count)
+    number = _count(count, _MOST)
     return lambda draw: " ".join(draw.rng.choice(WORDS) for _ in range(number))
 
 
@@ -86,7 +91,7 @@ def _uuid() -> Fake:
 
 @_faker("hex", "LENGTH", "so many hexadecimal digits")
 def _hex(length: str) -> Fake:
-    digits = int(length)
+    digits = _count(length, _MOST)
     return lambda draw: "".join(draw.rng.choices("0123456789abcdef", k=digits))
 
 
@@ -111,19 +116,21 @@ def _int(low: str, high: str) -> Fake:
 
 @_faker("float", "LOW HIGH [DIGITS]", "a number with so many digits behind the point, or 2")
 def _float(low: str, high: str, digits: str = "2") -> Fake:
-    lowest, highest, precision = float(low), float(high), int(digits)
+    lowest, highest, precision = _finite(low), _finite(high), _count(digits, _MOST_DIGITS)
     return lambda draw: f"{draw.rng.uniform(lowest, highest):.{precision}f}"
 
 
 @_faker("gauss", "MEAN DEVIATION [DIGITS]", "a number of a normal distribution")
 def _gauss(mean: str, deviation: str, digits: str = "2") -> Fake:
-    middle, spread, precision = float(mean), float(deviation), int(digits)
+    middle, spread, precision = _finite(mean), _finite(deviation), _count(digits, _MOST_DIGITS)
     return lambda draw: f"{draw.rng.gauss(middle, spread):.{precision}f}"
 
 
 @_faker("bool", "[PROBABILITY]", "true or false; true with this probability, or 0.5")
 def _bool(probability: str = "0.5") -> Fake:
     share = float(probability)
+    if not 0 <= share <= 1:
+        raise ValueError(f"{probability} is not between 0 and 1")
     return lambda draw: "true" if draw.rng.random() < share else "false"
 
 
@@ -143,7 +150,23 @@ def _now(form: str = "iso") -> Fake:
 @_faker("recent", "DURATION [iso|ms|s]", "a time within the last 10m, 2h or 1d")
 def _recent(duration: str, form: str = "iso") -> Fake:
     longest_s, shown = parse_duration(duration).total_seconds(), _time_form(form)
+    if longest_s > _LONGEST_S:
+        raise ValueError(f"'{duration}' is more than a hundred years")
     return lambda draw: shown(draw.now - timedelta(seconds=draw.rng.uniform(0, longest_s)))
+
+
+def _count(text: str, most: int) -> int:
+    number = int(text)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} is not between 0 and {most}")
+    return number
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
 
 
 def _time_form(form: str) -> Callable[[datetime], str]:

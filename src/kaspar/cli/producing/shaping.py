@@ -126,13 +126,25 @@ def _printed_headers(fields: Mapping[str, Any]) -> Headers:
     listed = fields.get("headers") or []
     if not isinstance(listed, list) or not all(isinstance(each, dict) and "name" in each for each in listed):
         raise ValueError('headers are not a list of {"name": ..., "value": ...}')
-    return tuple((str(each["name"]), _printed(each, "value", RecordType.STRING)) for each in listed)
+    return tuple((_header_name(str(each["name"])), _printed(each, "value", RecordType.STRING)) for each in listed)
+
+
+def _header_name(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the name of a header is not UTF-8 text: {name!a}") from None
+    return name
 
 
 def _printed_timestamp(fields: Mapping[str, Any]) -> int | None:
     timestamp = fields.get("timestamp")
     if timestamp is not None and (not isinstance(timestamp, int) or isinstance(timestamp, bool)):
         raise ValueError(f"timestamp {timestamp!r} is not a number of milliseconds")
+    if timestamp is None or timestamp < 0:  # -1 is that of a record without one
+        return None
+    if timestamp >= 2**63:
+        raise ValueError(f"timestamp {timestamp} is too large")
     return timestamp
 
 
@@ -141,4 +153,4 @@ def parse_header(text: str) -> tuple[str, bytes | None]:
     name, found, value = text.partition("=")
     if not name:
         raise ValueError(f"'{text}' is not a header: try name=value")
-    return name, value.encode(errors="surrogateescape") if found else None
+    return _header_name(name), value.encode(errors="surrogateescape") if found else None

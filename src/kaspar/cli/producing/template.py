@@ -51,7 +51,7 @@ def _fake(call: str) -> Fake:
         raise ValueError(f"a template has no '{name}': {hint}")
     try:
         return faker.make(arguments)
-    except (TypeError, ValueError) as problem:
-        reason = f": {problem}" if isinstance(problem, ValueError) else ""
+    except (TypeError, ValueError, OverflowError) as problem:
+        reason = "" if isinstance(problem, TypeError) else f": {problem}"
         usage = f"{{{{{faker.name} {faker.arguments}".rstrip() + "}}"
         raise ValueError(f"'{{{{{call.strip()}}}}}' does not fit {usage}{reason}") from None

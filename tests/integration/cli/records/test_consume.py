@@ -221,7 +221,7 @@ def test_follow_without_group_ends_at_ctrl_c(kaspar: Kaspar) -> None:
 def test_terminal_has_colours_and_follows_until_ctrl_c(kaspar: Kaspar) -> None:
     topic = _numbers(kaspar, 1)
     terminal, side = os.openpty()
-    environment = {**os.environ, "KASPAR_BOOTSTRAP_SERVER": kaspar.servers}
+    environment = {**os.environ, "KASPAR_BOOTSTRAP_SERVER": kaspar.servers, "TERM": "xterm"}
     environment.pop("NO_COLOR", None)
     process = subprocess.Popen(
         [sys.executable, "-m", "kaspar.cli.main", "consume", topic], stdin=side, stdout=side, env=environment
@@ -237,6 +237,17 @@ def test_terminal_has_colours_and_follows_until_ctrl_c(kaspar: Kaspar) -> None:
         process.kill()
         process.wait()
         os.close(terminal)
+
+
+def test_dumb_terminal_has_no_colours(kaspar: Kaspar) -> None:
+    topic = _numbers(kaspar, 1)
+    terminal, side = os.openpty()
+    environment = {**os.environ, "KASPAR_BOOTSTRAP_SERVER": kaspar.servers, "TERM": "dumb"}
+    command = [sys.executable, "-m", "kaspar.cli.main", "consume", topic, "-n", "1"]
+    subprocess.run(command, stdin=side, stdout=side, env=environment, timeout=PATIENCE_S, check=True)
+    os.close(side)
+    assert _read_until(terminal, "\n").startswith(f"{topic}/0@0  ")
+    os.close(terminal)
 
 
 def _read_until(terminal: int, end: str) -> str:

@@ -107,6 +107,8 @@ def test_strings_of_json_are_copied_with_their_type() -> None:
         ({"key": "k"}, "not a record"),
         ({"value": "v", "headers": {"a": "b"}}, "headers are not a list"),
         ({"value": "v", "timestamp": "now"}, "is not a number of milliseconds"),
+        ({"value": "v", "timestamp": 2**64}, "is too large"),
+        ({"value": "v", "headers": [{"name": "\ud800"}]}, "is not UTF-8 text"),
         ({"value_base64": "!"}, "is not base64"),
     ],
 )
