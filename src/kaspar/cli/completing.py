@@ -41,9 +41,9 @@ def complete_topics(admin: "Admin") -> list[str]:
 
 @_completed_by
 def complete_brokers(admin: "Admin") -> list[str]:
-    from kaspar.client.admin.topics import describe_cluster
+    from kaspar.client.admin.cluster import describe_cluster
 
-    return [str(broker.broker_id) for broker in describe_cluster(admin)]
+    return [str(node.node_id) for node in describe_cluster(admin).nodes]
 
 
 @_completed_by

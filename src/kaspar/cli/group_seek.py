@@ -11,7 +11,7 @@ from kaspar.cli.command import Command
 from kaspar.cli.completing import complete_groups, complete_topics
 from kaspar.cli.failures import NotFound, WrongUsage
 from kaspar.cli.output import Column
-from kaspar.cli.positions import offsets_at
+from kaspar.cli.positions import find_offsets
 from kaspar.cli.session import Session, common_options
 from kaspar.cli.topic_lookup import existing_topics, partition_numbers, partitions_of
 
@@ -103,9 +103,9 @@ def _new_offsets(
     by: int | None,
 ) -> "dict[TopicPartition, int]":
     """Within what the partitions have."""
-    start, end = offsets_at(admin, partitions, "start"), offsets_at(admin, partitions, "end")
+    start, end = find_offsets(admin, partitions, "start"), find_offsets(admin, partitions, "end")
     if target is not None:
-        wanted = offsets_at(admin, partitions, target)
+        wanted = find_offsets(admin, partitions, target)
     else:
         wanted = {where: committed.get(where, start[where]) + (by or 0) for where in partitions}
     return {where: min(max(wanted[where], start[where]), end[where]) for where in partitions}

@@ -11,7 +11,7 @@ from kaspar.cli.command import Command
 from kaspar.cli.completing import complete_topics
 from kaspar.cli.failures import WrongUsage
 from kaspar.cli.output import Done
-from kaspar.cli.positions import offsets_at
+from kaspar.cli.positions import find_offsets
 from kaspar.cli.session import Session, common_options, pairs
 from kaspar.cli.topic_lookup import existing_topics, partition_numbers, partitions_of
 
@@ -199,7 +199,7 @@ def trim(session: Session, name: str, before: str, partitions: str | None, yes: 
     confirm(f"Delete records of {name}?", yes=yes)
     with session.admin() as admin:
         (topic,) = existing_topics(admin, [name])
-        results = delete_records(admin, offsets_at(admin, partitions_of(topic, only), before))
+        results = delete_records(admin, find_offsets(admin, partitions_of(topic, only), before))
     return session.output.results(
         [
             Done(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
-from kaspar.client.admin.cluster import ClusterNode, describe_whole_cluster, unregister_broker
+from kaspar.client.admin.cluster import ClusterNode, describe_cluster, unregister_broker
 from kaspar.client.admin.session import Admin
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> None:
     ) as admin:
         match options.command:
             case "cluster-id":
-                print(f"Cluster ID: {describe_whole_cluster(admin).cluster_id}")
+                print(f"Cluster ID: {describe_cluster(admin).cluster_id}")
             case "unregister":
                 _unregister(admin, options.id)
             case _:
@@ -99,7 +99,7 @@ def _unregister(admin: Admin, broker_id: int) -> None:
 def _list_endpoints(admin: Admin, *, include_fenced_brokers: bool) -> None:
     if admin.via_controllers and include_fenced_brokers:
         raise CommandFailed("The option --include-fenced-brokers is only supported with --bootstrap-server option")
-    described = describe_whole_cluster(admin, include_fenced_brokers=include_fenced_brokers)
+    described = describe_cluster(admin, include_fenced_brokers=include_fenced_brokers)
     for line in endpoint_table(described.nodes, are_controllers=admin.via_controllers):
         print(line)
 

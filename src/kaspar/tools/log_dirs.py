@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from kaspar.base.errors import KasparError, Refused
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.log_dirs import LogDir, describe_log_dirs
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.kafka_errors import exception_name, exception_text
@@ -66,7 +66,7 @@ def _ids(text: str) -> set[int]:
 
 
 def _brokers(admin: Admin, wanted: Collection[int]) -> list[int]:
-    existing: list[int] = [each.broker_id for each in describe_cluster(admin)]
+    existing = [each.node_id for each in describe_cluster(admin).nodes]
     if missing := sorted({*wanted} - {*existing}):
         raise CommandFailed(
             f"ERROR: The given brokers do not exist from --broker-list: {','.join(map(str, missing))}. "

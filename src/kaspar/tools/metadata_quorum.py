@@ -11,7 +11,7 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import ZERO_UUID, uuid_from_text, uuid_to_text
-from kaspar.client.admin.cluster import describe_whole_cluster
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.quorum import QuorumInfo, QuorumReplica, describe_quorum, remove_voter
 from kaspar.client.admin.session import Admin
 from kaspar.client.core import UnsupportedByPeer
@@ -142,7 +142,7 @@ def _describe(admin: Admin, options: argparse.Namespace) -> None:
     elif options.status:
         if options.human_readable:
             raise CommandFailed("The option --human-readable is only supported along with --replication")
-        print(status(describe_whole_cluster(admin).cluster_id, describe_quorum(admin)))
+        print(status(describe_cluster(admin).cluster_id, describe_quorum(admin)))
     else:
         raise CommandFailed("One of --status or --replication must be specified with describe sub-command")
 

@@ -1,6 +1,6 @@
-"""The brokers of a cluster, and its topics with their partitions.
+"""The topics of a cluster: which there are, and their partitions.
 
-Messages of some of the calls are imported where they are used: listing topics needs none of them, and starts sooner.
+What only descriptions need is imported where it is used: listing topics needs none of it, and starts sooner.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kaspar.base.errors import Refused
-from kaspar.base.ids import BrokerId
-from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refusal, refuse
+from kaspar.client.admin.session import Admin, refusal
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.protocol.messages.metadata import (
     MetadataRequest,
@@ -21,14 +20,6 @@ from kaspar.protocol.messages.metadata import (
 
 PARTITIONS_PER_RESPONSE = 2000
 """How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broker:
-    broker_id: BrokerId
-    host: str
-    port: int
-    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +43,6 @@ class TopicDescription:
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
     """In the order of their numbers."""
-
-
-def describe_cluster(admin: Admin) -> list[Broker]:
-    """The brokers that are up; for a session with controllers, the controllers."""
-    from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-
-    endpoints = CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS
-    response = admin.ask_any(
-        "listNodes",
-        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoints),
-        DescribeClusterResponse,
-        at_controllers=True,
-    )
-    refuse(response.error_code, response.error_message)
-    return sorted(
-        (Broker(BrokerId(each.broker_id), each.host, each.port, each.rack) for each in response.brokers),
-        key=lambda each: each.broker_id,
-    )
 
 
 def list_topics(admin: Admin, *, include_internal: bool = True) -> list[str]:

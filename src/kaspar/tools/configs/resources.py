@@ -128,10 +128,10 @@ def _names(admin: Admin, entity_type: str) -> list[str]:
 
         return list_topics(admin)
     if entity_type in (BROKERS, BROKER_LOGGERS):
-        from kaspar.client.admin.topics import describe_cluster
+        from kaspar.client.admin.cluster import describe_cluster
 
         defaults = [DEFAULT_NAME] if entity_type == BROKERS else []
-        return [str(each.broker_id) for each in describe_cluster(admin)] + defaults
+        return [str(each.node_id) for each in describe_cluster(admin).nodes] + defaults
     return _groups(admin) if entity_type == GROUPS else _with_settings(admin, entity_type)
 
 

@@ -8,7 +8,7 @@ from kaspar.client.admin.group_offsets import list_group_offsets
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from kaspar.client.offsets import list_offsets
+from kaspar.client.offsets import offsets_at
 from kaspar.tools.log_offsets import Offsets
 
 
@@ -47,8 +47,8 @@ class ClusterLookups:
         if missing:
             client = self._admin.client
             client.refresh_metadata(sorted({where.topic for where in missing}))
-            for where, found in list_offsets(client, dict.fromkeys(missing, timestamp_ms)).items():
-                self._listed[where, timestamp_ms] = found.offset
+            for where, offset in offsets_at(client, missing, timestamp_ms).items():
+                self._listed[where, timestamp_ms] = offset
         return {where: self._listed[where, timestamp_ms] for where in partitions}
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -19,7 +20,6 @@ from kaspar.client.admin.configs import (
 )
 from kaspar.client.admin.reassignments import Reassignment
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.reassign_partitions.plan import Assignment, Plan, plural
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
@@ -83,7 +83,7 @@ def throttle_log_dirs(admin: Admin, brokers: Collection[int], bytes_per_second: 
 
 def clear_throttles(admin: Admin, plan: Plan) -> None:
     """Remove the throttles of the plan's topics and of all brokers: which brokers had been sources is not known."""
-    brokers = sorted(plan.broker_ids | {each.broker_id for each in describe_cluster(admin)})
+    brokers = sorted(plan.broker_ids | {each.node_id for each in describe_cluster(admin).nodes})
     print(f"Clearing broker-level throttles on broker{plural(len(brokers))} {','.join(map(str, brokers))}")
     _delete(admin, map(_broker, brokers), (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE))
     print(f"Clearing topic-level throttles on topic{plural(len(plan.topics))} {','.join(plan.topics)}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition, uuid_to_text
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import ConfigResource, ConfigSource, ResourceType, describe_configs
 from kaspar.client.admin.reassignments import Reassignment, list_reassignments
 from kaspar.client.admin.session import Admin
@@ -13,7 +14,6 @@ from kaspar.client.admin.topics import (
     PARTITIONS_PER_RESPONSE,
     PartitionDescription,
     TopicDescription,
-    describe_cluster,
     describe_topic_ids,
     describe_topics,
     list_topic_ids,
@@ -48,7 +48,7 @@ class Described:
 
 def describe(admin: Admin, options: argparse.Namespace) -> None:
     described = _collect(admin, _topics(admin, options))
-    live: set[int] = {each.broker_id for each in describe_cluster(admin)}
+    live = {each.node_id for each in describe_cluster(admin).nodes}
     for each in described:
         for line in lines(each, options, live):
             print(line)
