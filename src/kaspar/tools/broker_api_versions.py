@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    print(message_of(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    print(message_of(problem), file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -70,7 +70,7 @@ def _run(options: argparse.Namespace) -> None:
             try:
                 served = describe_api_versions(admin, broker.node_id)
             except KasparError as problem:
-                print(f"{node} -> ERROR: {message_of(problem) if isinstance(problem, Refused) else problem}")
+                print(f"{node} -> ERROR: {message_of(problem)}")
             else:
                 print(f"{node} -> (\n\t" + ",\n\t".join(lines(served)) + "\n)")
 

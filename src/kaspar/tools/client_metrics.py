@@ -74,8 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    reason = message_of(problem) if isinstance(problem, Refused) else problem
-    print(f"Error while executing client metrics command : {reason}")
+    print(f"Error while executing client metrics command : {message_of(problem)}")
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:

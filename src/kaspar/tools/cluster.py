@@ -5,13 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.cluster import ClusterNode, describe_cluster, unregister_broker
 from kaspar.client.admin.session import Admin
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.command_line import CommandFailed, open_admin, run
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 
 _HELP_CODE: Final = 1
 _RACK_WIDTH: Final = 10
@@ -56,11 +55,7 @@ def command_options() -> Argparse4jOptions:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = command_options().parse_args(argv)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:

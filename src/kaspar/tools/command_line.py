@@ -16,7 +16,6 @@ from kaspar import __version__
 from kaspar.base.errors import InvalidSetting, KasparError
 
 if TYPE_CHECKING:
-    from kaspar.client import Client
     from kaspar.client.admin.session import Admin
     from kaspar.security.client import ClientSecurity
 
@@ -153,7 +152,7 @@ def open_admin(
     # Imported here since help and wrong options need no client, nor do the console commands.
     from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
 
-    settings = _read(config_file) if config_file is not None else {}
+    settings = load_properties(config_file)
     api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s or API_TIMEOUT_S)
     request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s or REQUEST_TIMEOUT_S)
     try:
@@ -168,22 +167,6 @@ def open_admin(
         )
     except ValueError:
         raise CommandFailed(f"Invalid url in bootstrap servers: {servers} is not a list of host:port") from None
-
-
-def open_client(servers: str, config_file: str | None = None, *, client_id: str, timeout_s: float) -> "Client":
-    """A wire client; settings of the file win. Nothing is sent yet. Raises CommandFailed with a sentence."""
-    from kaspar.client import Client
-
-    settings = _read(config_file) if config_file is not None else {}
-    try:
-        return Client(
-            servers,
-            client_id=settings.get("client.id") or client_id,
-            timeout_s=_seconds(settings, "request.timeout.ms", timeout_s),
-            security=_security(config_file, settings),
-        )
-    except ValueError:
-        raise CommandFailed(f"{servers} is not a list of host:port") from None
 
 
 def _security(config_file: str | None, settings: dict[str, str]) -> "ClientSecurity | None":
@@ -204,7 +187,10 @@ def read_file(path: str) -> str:
         raise CommandFailed(f"Unable to read file {path}") from None
 
 
-def _read(config_file: str) -> dict[str, str]:
+def load_properties(config_file: str | None) -> dict[str, str]:
+    """Of a client, from a file; none without one. Raises CommandFailed with a sentence."""
+    if config_file is None:
+        return {}
     from kaspar.config import load_settings  # imported here since most commands run without a file
 
     try:

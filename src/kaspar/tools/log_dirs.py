@@ -2,17 +2,15 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.log_dirs import LogDir, describe_log_dirs
 from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
-from kaspar.tools.kafka_errors import exception_name, exception_text
+from kaspar.tools.kafka_errors import exception_name, report
 
 _VERSION: Final = 1
 
@@ -38,11 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     parser.require(options, "bootstrap-server", "describe")
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:

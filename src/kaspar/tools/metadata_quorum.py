@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.quorum import QuorumInfo, QuorumReplica, describe_quorum, remove_voter
@@ -18,7 +18,7 @@ from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, open_admin, run
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 from kaspar.tools.plain_tables import plain_table
 
 _COLUMNS: Final = (
@@ -82,11 +82,7 @@ def command_options() -> Argparse4jOptions:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = command_options().parse_args(argv)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:

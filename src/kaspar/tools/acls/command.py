@@ -131,8 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    reason = exception_text(problem) if isinstance(problem, Refused) else problem
-    print(f"Error while executing ACL command: {reason}")
+    print(f"Error while executing ACL command: {exception_text(problem)}")
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:

@@ -1,7 +1,6 @@
 """The options of kafka-get-offsets, and what it prints."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -10,6 +9,7 @@ from kaspar.base.errors import KasparError, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
+from kaspar.tools.client_properties import are_addresses
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.get_offsets.partition_filter import PartitionFilter, of_rules, of_topic_and_partitions
 from kaspar.tools.kafka_errors import exception_text
@@ -22,7 +22,6 @@ _NAMED_TIMES: Final = {
     "latest-tiered": -5,
     "earliest-pending-upload": -6,
 }
-_ADDRESS: Final = re.compile(r"\[?[^\s,]+\]?:\d+")
 
 
 def command_options() -> KafkaOptions:
@@ -65,14 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     parser.require(options, "bootstrap-server")
-    if not all(_ADDRESS.fullmatch(each.strip()) for each in options.bootstrap_server.split(",")):
+    if not are_addresses(options.bootstrap_server):
         parser.fail("Please provide valid host:port like host1:9091,host2:9092")
     return run(lambda: _run(options), _report)
 
 
 def _report(problem: KasparError) -> None:
-    sentence = exception_text(problem) if isinstance(problem, Refused) else problem
-    print(f"Error occurred: {sentence}", file=sys.stderr)
+    print(f"Error occurred: {exception_text(problem)}", file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:

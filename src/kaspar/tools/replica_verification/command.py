@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.client import Client
 from kaspar.client.admin.cluster import describe_cluster
@@ -20,7 +20,7 @@ from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.client.offsets import offsets_at
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, open_admin, run
 from kaspar.tools.include_list import topic_pattern
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 from kaspar.tools.replica_verification.comparison import OffsetsDiffer, ReplicaComparison
 from kaspar.tools.replica_verification.reading import ReplicaReader
 
@@ -76,8 +76,7 @@ def command_options() -> KafkaOptions:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
-    if options.broker_list is None:
-        parser.fail('Missing required argument "[broker-list]"')
+    parser.require(options, "broker-list")
     return run(lambda: _verify(options), _report)
 
 
@@ -85,7 +84,7 @@ def _report(problem: KasparError) -> None:
     if isinstance(problem, OffsetsDiffer):
         _say(str(problem))
     else:
-        print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+        report(problem)
 
 
 def _say(text: str) -> None:

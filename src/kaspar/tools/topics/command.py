@@ -32,8 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    sentence = message_of(problem) if isinstance(problem, Refused) else problem
-    print(f"Error while executing topic command : {sentence}")
+    print(f"Error while executing topic command : {message_of(problem)}")
 
 
 def _run(admin: Admin, options: argparse.Namespace) -> None:

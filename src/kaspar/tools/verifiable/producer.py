@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
-from kaspar.tools.client_properties import load_properties
-from kaspar.tools.command_line import CommandFailed, run
+from kaspar.tools.command_line import CommandFailed, load_properties, run
 from kaspar.tools.librdkafka.clients import ConnectionErrors, error_text, open_producer
 from kaspar.tools.verifiable.events import TERMINATED, Terminated, emit, report, termination_raises
 
