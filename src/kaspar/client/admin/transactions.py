@@ -7,6 +7,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
 from kaspar.client.admin.cluster import broker_ids
 from kaspar.client.admin.coordinators import CoordinatorNode, ask_coordinators
+from kaspar.client.admin.producers import ProducerState
 from kaspar.client.admin.session import Admin, accepted, refusal, refuse
 from kaspar.client.coordinators import MOVING, CoordinatorKind
 from kaspar.protocol.messages.describe_transactions import (
@@ -23,6 +24,8 @@ from kaspar.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+FIRST_COORDINATOR_EPOCH = 0
+"""For a producer whose first transaction hangs: it has no coordinator epoch yet, and 0 is not above any leader's."""
 _NO_TIME = -1
 _ABORTING = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 """The coordinator moves, or the abort of the open transaction is not complete yet."""
@@ -58,6 +61,12 @@ class AbortTransactionSpec:
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
+
+    @classmethod
+    def of(cls, partition: TopicPartition, producer: ProducerState) -> "AbortTransactionSpec":
+        """The transaction that this producer has open on the partition."""
+        epoch = FIRST_COORDINATOR_EPOCH if producer.coordinator_epoch is None else producer.coordinator_epoch
+        return cls(partition, producer.producer_id, producer.producer_epoch, epoch)
 
 
 def list_transactions(

@@ -14,7 +14,7 @@ from kaspar.client.admin.configs import (
     describe_configs,
     incremental_alter_configs,
 )
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted, raise_first
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.configs.entities import (
     BROKER_LOGGERS,
@@ -167,13 +167,10 @@ def alter_resource(admin: Admin, entity_type: str, name: str, added: Mapping[str
         *(ConfigChange(each, ConfigOperation.DELETE, "") for each in deleted),
         *(ConfigChange(each, ConfigOperation.SET, value) for each, value in added.items()),
     ]
-    for refused in incremental_alter_configs(admin, {resource: changes}).values():
-        raise refused
+    raise_first(incremental_alter_configs(admin, {resource: changes}).values())
 
 
 def _refuse_unknown_loggers(admin: Admin, resource: ConfigResource, names: Sequence[str]) -> None:
-    known = describe_configs(admin, [resource])[resource]
-    if isinstance(known, Refused):
-        raise known
+    known = accepted(describe_configs(admin, [resource])[resource])
     if unknown := [name for name in names if name not in known]:
         raise CommandFailed(f"Invalid broker logger(s): {','.join(unknown)}")

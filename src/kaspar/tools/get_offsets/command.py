@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
 from kaspar.base.ids import TopicPartition
@@ -13,15 +12,6 @@ from kaspar.tools.client_properties import are_addresses
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.get_offsets.partition_filter import PartitionFilter, of_rules, of_topic_and_partitions
 from kaspar.tools.kafka_errors import exception_text
-
-_NAMED_TIMES: Final = {
-    "latest": -1,
-    "earliest": -2,
-    "max-timestamp": -3,
-    "earliest-local": -4,
-    "latest-tiered": -5,
-    "earliest-pending-upload": -6,
-}
 
 
 def command_options() -> KafkaOptions:
@@ -89,10 +79,13 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _timestamp(text: str) -> int:
+    from kaspar.client.admin.offsets import OffsetSpec
+
+    named = {each.name.lower().replace("_", "-"): each.value for each in OffsetSpec}
     try:
-        return _NAMED_TIMES[text] if text in _NAMED_TIMES else int(text)
+        return named[text] if text in named else int(text)
     except ValueError:
-        names = " / ".join(f"{number} or {name}" for name, number in _NAMED_TIMES.items())
+        names = " / ".join(f"{number} or {name}" for name, number in named.items())
         raise CommandFailed(
             f"Malformed time argument {text}. Please use {names}, or a specified long format timestamp"
         ) from None

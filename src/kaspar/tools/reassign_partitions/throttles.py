@@ -8,7 +8,6 @@ moves. KIP-73 has the reasons.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import (
@@ -19,7 +18,7 @@ from kaspar.client.admin.configs import (
     incremental_alter_configs,
 )
 from kaspar.client.admin.reassignments import Reassignment
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, raise_first
 from kaspar.tools.reassign_partitions.plan import Assignment, Plan, plural
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
@@ -100,14 +99,9 @@ def _set(admin: Admin, settings: Mapping[ConfigResource, Mapping[str, str]]) -> 
         resource: [ConfigChange(name, ConfigOperation.SET, value) for name, value in values.items()]
         for resource, values in settings.items()
     }
-    _raise_first(incremental_alter_configs(admin, changes))
+    raise_first(incremental_alter_configs(admin, changes).values())
 
 
 def _delete(admin: Admin, resources: Iterable[ConfigResource], settings: Iterable[str]) -> None:
     deletions = [ConfigChange(name, ConfigOperation.DELETE) for name in settings]
-    _raise_first(incremental_alter_configs(admin, dict.fromkeys(resources, deletions)))
-
-
-def _raise_first(refused: Mapping[ConfigResource, Refused]) -> None:
-    for each in refused.values():
-        raise each
+    raise_first(incremental_alter_configs(admin, dict.fromkeys(resources, deletions)).values())
