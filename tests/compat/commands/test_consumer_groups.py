@@ -15,6 +15,7 @@ from kaspar.client.admin.session import Admin
 from kaspar.client.offsets import commit_offsets
 from kaspar.records import Record, build_batch
 from tests.compat.commands.catalog import CONSUMER_GROUPS
+from tests.compat.commands.complaints import first_and_long
 from tests.compat.commands.places import Place, Places, same_at_all
 from tests.compat.tools.comparing import sentences
 from tests.peers.observed import wait_until
@@ -318,17 +319,16 @@ def test_reset_says_what_is_missing(places: Places, target: tuple[str, ...]) -> 
     same_at_all(places, scenario)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--describe", "--group", "x"),
-        ("--delete", "--group", "x"),
-        ("--delete-offsets", "--group", "x", "--topic", "t:0"),
-        ("--reset-offsets", "--group", "x", "--topic", "t", "--to-latest", "--dry-run"),
-        ("--list",),
-    ],
-    ids=" ".join,
-)
+UNREACHABLE = [
+    ("--describe", "--group", "x"),
+    ("--delete", "--group", "x"),
+    ("--delete-offsets", "--group", "x", "--topic", "t:0"),
+    ("--reset-offsets", "--group", "x", "--topic", "t", "--to-latest", "--dry-run"),
+    ("--list",),
+]
+
+
+@pytest.mark.parametrize("arguments", first_and_long(UNREACHABLE))
 def test_no_broker_reachable_is_a_sentence_after_the_timeout(places: Places, arguments: tuple[str, ...]) -> None:
     def scenario(place: Place) -> None:
         place.mask(r"(java|org)\.[\w.]+Exception: ", "")

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from tests.compat.commands.catalog import TRANSACTIONS
-from tests.compat.commands.complaints import complaint
+from tests.compat.commands.complaints import complaint, first_and_long
 from tests.compat.commands.places import Place, Places, same_at_all
 from tests.compat.tools.comparing import run_ours
 from tests.peers.kafka_tools import KafkaTools
@@ -128,7 +128,7 @@ UNREACHABLE = [
 ]
 
 
-@pytest.mark.parametrize("arguments", UNREACHABLE, ids=" ".join)
+@pytest.mark.parametrize("arguments", first_and_long(UNREACHABLE))
 def test_no_broker_reachable(places: Places, arguments: tuple[str, ...]) -> None:
     def scenario(place: Place) -> None:
         config = place.file("default.api.timeout.ms=300\nrequest.timeout.ms=200\n")
