@@ -1,4 +1,4 @@
-"""Names that a shell completes by asking the cluster. A cluster that does not answer at once has none."""
+"""Names that a shell completes by asking the cluster. A cluster that does not respond at once has none."""
 
 import contextlib
 from collections.abc import Callable

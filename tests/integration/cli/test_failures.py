@@ -1,4 +1,4 @@
-"""`kaspar` when no broker answers, when it is interrupted, and when nobody reads what it prints."""
+"""`kaspar` when no broker responds, when it is interrupted, and when nobody reads what it prints."""
 
 import os
 import pty
@@ -43,7 +43,7 @@ KASPAR = Path(sys.executable).with_name("kaspar")
 def test_no_broker_says_what_to_try(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     servers = f"127.0.0.1:{free_port()}"
     assert main([*command, "-b", servers, "-X", "default.api.timeout.ms=200"]) == NO_BROKER
-    assert capsys.readouterr() == ("", f"kaspar: no broker answers at {servers}: is it running? try 'kaspar up'\n")
+    assert capsys.readouterr() == ("", f"kaspar: no broker responds at {servers}: is it running? try 'kaspar up'\n")
 
 
 def test_something_that_is_not_a_broker(capsys: pytest.CaptureFixture[str]) -> None:

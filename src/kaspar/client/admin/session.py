@@ -6,12 +6,14 @@ reason to send it again.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
+from kaspar.client.core import UnsupportedByPeer
 from kaspar.client.steps import Address, AnyResponse, error_code_of
 from kaspar.protocol.schema import Message
 
@@ -222,6 +224,18 @@ def common_code(error_codes: Iterable[int]) -> int:
     refuses all of them."""
     codes = set(error_codes)
     return codes.pop() if len(codes) == 1 else ErrorCode.NONE
+
+
+@contextmanager
+def kaspar_only(broker_id: int) -> Iterator[None]:
+    """Around a request that Apache Kafka does not know: a broker closes the connection on one. Raises
+    UnsupportedByPeer."""
+    try:
+        yield
+    except ConnectionResetError as problem:
+        raise UnsupportedByPeer(
+            f"broker {broker_id} closed the connection: it is stopping, or it is not a Kaspar broker"
+        ) from problem
 
 
 def no_node(call: str) -> Refused:
