@@ -5,6 +5,7 @@ What only descriptions need is imported where it is used: listing topics needs n
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaspar.base.errors import Refused
@@ -17,6 +18,9 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+
+if TYPE_CHECKING:
+    from kaspar.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponsePartition
 
 PARTITIONS_PER_RESPONSE = 2000
 """How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
@@ -71,10 +75,8 @@ def describe_topics(
     """The description of each topic, or why there is none. Creates no topic."""
     if not names:
         return {}
-    from kaspar.client.admin.topic_pages import describe_in_pages
-
     try:
-        return describe_in_pages(admin, sorted(set(names)), partitions_per_response)
+        return _describe_in_pages(admin, sorted(set(names)), partitions_per_response)
     except UnsupportedByPeer:  # Apache Kafka before 3.8
         return _describe_by_metadata(admin, sorted(set(names)))
 
@@ -86,6 +88,35 @@ def describe_topic_ids(admin: Admin, topic_ids: Collection[UUID]) -> dict[UUID, 
         "describeTopics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse
     )
     return {topic.topic_id: _from_metadata(topic) for topic in response.topics}
+
+
+def _describe_in_pages(admin: Admin, names: Sequence[str], limit: int) -> dict[str, TopicDescription | Refused]:
+    """With DescribeTopicPartitions (KIP-966). `names` are sorted; a response has at most `limit` partitions."""
+    from kaspar.protocol.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse,
+        RequestCursor,
+        TopicRequest,
+    )
+
+    described: dict[str, TopicDescription | Refused] = {}
+    partitions: dict[str, list[DescribeTopicPartitionsResponsePartition]] = {name: [] for name in names}
+    left, start = names, None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=tuple(TopicRequest(name=name) for name in left), response_partition_limit=limit, cursor=start
+        )
+        response = admin.ask_any("describeTopics", request, DescribeTopicPartitionsResponse)
+        for topic in response.topics:
+            name = topic.name or ""
+            partitions[name] += topic.partitions
+            described[name] = refusal(topic.error_code) or TopicDescription(
+                name, topic.topic_id, topic.is_internal, _in_order(partitions[name])
+            )
+        if (cursor := response.next_cursor) is None:
+            return described
+        left = [name for name in names if name >= cursor.topic_name]
+        start = RequestCursor(topic_name=cursor.topic_name, partition_index=cursor.partition_index)
 
 
 def _describe_by_metadata(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription | Refused]:
@@ -102,16 +133,22 @@ def _from_metadata(topic: MetadataResponseTopic) -> TopicDescription | Refused:
     )
 
 
-def _in_order(partitions: Iterable[MetadataResponsePartition]) -> tuple[PartitionDescription, ...]:
-    described = (
-        PartitionDescription(
-            each.partition_index,
-            each.leader_id,
-            each.leader_epoch,
-            each.replica_nodes,
-            each.isr_nodes,
-            each.offline_replicas,
-        )
-        for each in partitions
+def _in_order(
+    partitions: "Iterable[MetadataResponsePartition | DescribeTopicPartitionsResponsePartition]",
+) -> tuple[PartitionDescription, ...]:
+    return tuple(sorted(map(_partition, partitions), key=lambda each: each.partition))
+
+
+def _partition(found: "MetadataResponsePartition | DescribeTopicPartitionsResponsePartition") -> PartitionDescription:
+    elr: tuple[tuple[int, ...] | None, tuple[int, ...] | None] = (None, None)
+    if not isinstance(found, MetadataResponsePartition):
+        elr = (found.eligible_leader_replicas, found.last_known_elr)
+    return PartitionDescription(
+        found.partition_index,
+        found.leader_id,
+        found.leader_epoch,
+        found.replica_nodes,
+        found.isr_nodes,
+        found.offline_replicas,
+        *elr,
     )
-    return tuple(sorted(described, key=lambda each: each.partition))
