@@ -113,16 +113,25 @@ def is_given(options: argparse.Namespace, name: str) -> bool:
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
     """The exit code of a command that does this. `report` prints why it failed."""
     try:
-        action()
+        code = _run(action, report)
         sys.stdout.flush()
-    except KasparError as problem:
-        report(problem)
-        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    return code
+
+
+def _run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
+    try:
+        action()
+        sys.stdout.flush()
+    except KasparError as problem:
+        report(problem)  # some commands report on standard output, which may have lost its reader, too
+        return FAILED
+    except BrokenPipeError:
+        raise
     except OSError as problem:
         report(CommandFailed(f"No broker responds: {problem.strerror or problem}"))
         return FAILED
