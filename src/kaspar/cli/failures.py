@@ -73,13 +73,17 @@ class NoBroker(CommandFailed):
     exit_code = NO_BROKER
 
 
-def explain(problem: KasparError | OSError, what: str | None = None) -> Failure:
+def explain(problem: KasparError | OSError | UnicodeError, what: str | None = None) -> Failure:
     """`what` is the thing that it is about, such as "topic orders"."""
     match problem:
         case CommandFailed():
             failure = Failure(str(problem), problem.exit_code)
         case Refused():
             failure = _explain_refusal(problem, what)
+        case UnicodeEncodeError():
+            failure = Failure(f"{problem.object!a} is not UTF-8 text", USAGE)
+        case UnicodeError():  # of a name that DNS cannot have, such as 'a..b'
+            failure = Failure(f"a host name is none: {problem}", USAGE)
         case OSError():
             return Failure(_sentence_of(problem), FAILED)
         case _:

@@ -29,6 +29,7 @@ from kaspar import __version__
 from kaspar.base.errors import KasparError
 from kaspar.cli.command import Entry, LazyGroup
 from kaspar.cli.failures import FAILED, INTERRUPTED, USAGE, explain
+from kaspar.cli.standard_streams import prepare_standard_streams
 
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Run Kaspar": {
@@ -117,6 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The exit code."""
     if instruction := os.environ.get(COMPLETION_VARIABLE):
         return _complete(instruction)
+    prepare_standard_streams()
     try:
         code = _run(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
@@ -126,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except (KasparError, OSError) as problem:
+    except (KasparError, OSError, UnicodeError) as problem:
         failure = explain(problem)
         print(f"kaspar: {failure.sentence}", file=sys.stderr)
         return failure.exit_code

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from kaspar.base.errors import KasparError
 from kaspar.cli.failures import explain, worst
+from kaspar.cli.printable import printable
+from kaspar.cli.standard_streams import is_utf8
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,7 +88,7 @@ class Output:
         else:
             import json
 
-            print(json.dumps(value, indent=2, ensure_ascii=False))
+            print(json.dumps(value, indent=2, ensure_ascii=not is_utf8(sys.stdout)))
 
     def results(self, results: Sequence[Done]) -> int:
         """Print what became of several changes. Returns the exit code."""
@@ -113,6 +115,7 @@ class Output:
 
     def heading(self, text: str) -> None:
         """Above the parts of a description."""
+        text = printable(text)
         if sys.stdout.isatty():
             self._console().print(text, style="bold", highlight=False, markup=False)
         else:
@@ -169,7 +172,7 @@ def aligned(columns: Sequence[Column], rows: Sequence[Row], *, headers: bool = T
 
 
 def shown(value: object) -> str:
-    """A value as people read it: nothing is a dash, a list has commas."""
+    """A value as people read it: nothing is a dash, a list has commas, control characters are escaped."""
     match value:
         case None | "":
             return "-"
@@ -178,7 +181,7 @@ def shown(value: object) -> str:
         case list() | tuple():
             return ",".join(map(shown, value)) or "-"
         case _:
-            return str(value)
+            return printable(str(value))
 
 
 def size(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 import click
 
+_MAX_PARTITIONS: Final = 1_000_000
 Value = TypeVar("Value")
 AnyEnum = TypeVar("AnyEnum", bound=Enum)
 
@@ -40,6 +41,8 @@ def parse_partitions(text: str) -> tuple[int, ...]:
         first, dash, last = (each.strip() for each in part.partition("-"))
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ValueError(f"'{text}' is not a list of partitions: try 0,2 or 0-3")
+        if max(int(first), int(last or first)) >= _MAX_PARTITIONS:
+            raise ValueError(f"'{text}': no topic has {_MAX_PARTITIONS:,} partitions")
         numbers |= set(range(int(first), int(last or first) + 1))
     return tuple(sorted(numbers))
 

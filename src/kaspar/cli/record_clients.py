@@ -66,6 +66,8 @@ def _merged(session: Session, properties: Mapping[str, str]) -> dict[str, str]:
 def _settings(session: Session, translated: "Translated") -> dict[str, Any]:
     for sentence in translated.warnings:
         print(f"kaspar: {sentence}", file=sys.stderr)
+    for setting in translated.settings.values():
+        str(setting).encode()  # raises UnicodeEncodeError; confluent-kafka would abort the process
     # librdkafka's own lines on standard error are for programmers; what users need to know comes as errors.
     return {**translated.settings, "log_level": 0, "error_cb": _Unreachable(session.servers)}
 

@@ -51,6 +51,8 @@ class ClusterChoice:
         given |= pairs(self.settings, "-X")
         if self.servers is not None:
             given[BOOTSTRAP_SERVERS] = self.servers
+        if not given.get(BOOTSTRAP_SERVERS, DEFAULT_SERVERS).strip():
+            raise WrongUsage("-b HOST:PORT is empty: which cluster?")
         name = self.profile or (None if BOOTSTRAP_SERVERS in given else self.profiles.current())
         of_profile = {} if name is None else self.profiles.read(name)
         return {BOOTSTRAP_SERVERS: DEFAULT_SERVERS} | of_profile | given

@@ -1,7 +1,7 @@
 """`kaspar topic`: lists and describes topics; what changes them is in `topic_changes`."""
 
+import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,6 +13,7 @@ from kaspar.cli.output import Column, Row
 from kaspar.cli.session import Session, common_options
 from kaspar.cli.topic_changes import add_partitions, alter, create, delete, trim
 from kaspar.cli.topic_lookup import existing_topics
+from kaspar.cli.topic_names import expression_of
 
 if TYPE_CHECKING:
     from kaspar.client.admin.session import Admin
@@ -57,18 +58,20 @@ examples:
 @click.option("--internal", is_flag=True, help="Also internal topics, such as __consumer_offsets.")
 @common_options
 def list_topics(session: Session, patterns: Sequence[str], internal: bool) -> None:
-    """List topics: all, or those whose name matches a PATTERN such as 'orders-*'."""
+    """List topics: all, or those whose name matches a PATTERN such as 'orders-*' or '^orders-[0-9]+$'."""
     from kaspar.client.admin import topics
 
+    expressions = [re.compile(expression_of(pattern)) for pattern in patterns]
+
+    def is_listed(name: str) -> bool:
+        return not patterns or any(expression.search(name) for expression in expressions)
+
     with session.admin() as admin:
-        names = [
-            name
-            for name in topics.list_topics(admin, include_internal=internal)
-            if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-        ]
+        names = [name for name in topics.list_topics(admin, include_internal=internal) if is_listed(name)]
         described = topics.describe_topics(admin, names)
     rows = [topic_row(topic) for topic in described.values() if not isinstance(topic, Refused)]
-    session.output.table(TOPIC_COLUMNS, rows, empty="There are no topics: 'kaspar topic create NAME' makes one.")
+    none = "No topic matches." if patterns else "There are no topics: 'kaspar topic create NAME' makes one."
+    session.output.table(TOPIC_COLUMNS, rows, empty=none)
 
 
 def topic_row(topic: "TopicDescription") -> Row:

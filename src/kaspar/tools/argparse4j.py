@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from kaspar.tools.command_line import FAILED
+from kaspar.tools.java_numbers import parse_long
 
 
 class Argparse4jOptions(argparse.ArgumentParser):
@@ -98,7 +99,7 @@ def to_short(text: str) -> int:
 
 def _to_number(text: str, kind: str, bits: int) -> int:
     try:
-        number = int(text)
+        number = parse_long(text)
     except ValueError:
         reason = f'For input string: "{text}"'
     else:

@@ -18,6 +18,7 @@ from kaspar.client.admin.configs import (
 from kaspar.client.admin.session import Admin, accepted, raise_first
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
+from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.kafka_errors import message_of
 
 TIMEOUT_S: Final = 30.0
@@ -95,9 +96,10 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
 
 def _is_integer(text: str) -> bool:
     try:
-        return abs(int(text)) < 1 << 31
+        parse_int(text)
     except ValueError:
         return False
+    return True
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ about wrong options are those of Kafka's commands.
 """
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from kaspar import __version__
 from kaspar.base.errors import InvalidSetting, KasparError
+from kaspar.tools.java_numbers import parse_int, parse_long
 
 if TYPE_CHECKING:
     from kaspar.client.admin.session import Admin
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C ended."""
+
+_HIGHEST_PORT: Final = 65_535
+_OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Those of files and pipes: connections to brokers fail in other ways."""
 
 
 class CommandFailed(KasparError):
@@ -52,6 +58,8 @@ class KafkaOptions(argparse.ArgumentParser):
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
         words = sys.argv[1:] if argv is None else list(argv)
         words = [f"-{word}" if f"-{word}" in self._option_string_actions else word for word in words]  # -list is --list
+        if "--" in words:  # it ends the options
+            words = words[: words.index("--")]
         self.given.clear()
         try:
             options, unknown = self.parse_known_args(words)
@@ -61,7 +69,7 @@ class KafkaOptions(argparse.ArgumentParser):
                 self.fail(f"{self._complaint}Option {name} requires an argument")
             self.fail(f"{self._complaint}{problem.message} of option {name}")
         for word in unknown:
-            if word.startswith("-"):
+            if word.startswith("-") and word != "-":
                 self.fail(f"{self._complaint}{word.lstrip('-')} is not a recognized option")
         if options.help or not words:
             self.print_help(sys.stderr)
@@ -113,35 +121,46 @@ def is_given(options: argparse.Namespace, name: str) -> bool:
 def run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
     """The exit code of a command that does this. `report` prints why it failed."""
     try:
-        code = _run(action, report)
-        sys.stdout.flush()
+        code = _attempt(action, report)
+        if sys.stdout is not None:  # None if the command was started without one
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of the output, such as `head`, has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as problem:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed when Python ends
+        if problem.errno != errno.EPIPE:  # where the reader of the output has ended, such as `head`, nobody cares
+            print(f"The output cannot be written: {problem.strerror}", file=sys.stderr)
         return FAILED
     return code
 
 
-def _run(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
+def _attempt(action: Callable[[], None], report: Callable[[KasparError], None]) -> int:
+    """Raises OSError if the output cannot be written."""
     try:
         action()
-        sys.stdout.flush()
     except KasparError as problem:
-        report(problem)  # some commands report on standard output, which may have lost its reader, too
+        report(problem)
         return FAILED
-    except BrokenPipeError:
-        raise
     except OSError as problem:
+        if problem.errno in _OUTPUT_ERRORS:
+            raise
         report(CommandFailed(f"No broker responds: {problem.strerror or problem}"))
         return FAILED
     return 0
 
 
 def integer(text: str) -> int:
-    """The type of an option with a number."""
+    """The type of an option with a number of 32 bits."""
     try:
-        return int(text)
+        return parse_int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}'") from None
+
+
+def long_integer(text: str) -> int:
+    """The type of an option with a number of 64 bits."""
+    try:
+        return parse_long(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"Cannot parse argument '{text}'") from None
 
@@ -161,21 +180,41 @@ def open_admin(
     # Imported here since help and wrong options need no client, nor do the console commands.
     from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
 
+    _check_servers(servers)
     settings = load_properties(config_file)
     api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s or API_TIMEOUT_S)
     request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s or REQUEST_TIMEOUT_S)
+    return Admin(
+        servers,
+        via_controllers=via_controllers,
+        client_id=settings.get("client.id") or client_id,
+        request_timeout_s=min(request_timeout_s, api_timeout_s),
+        api_timeout_s=api_timeout_s,
+        on_unreachable=_Unreachable(servers, api_timeout_s),
+        security=_security(config_file, settings),
+    )
+
+
+def _check_servers(servers: str) -> None:
+    """Refuse what no retry would mend, as Kafka's clients do before they connect."""
+    addresses = [entry.strip().rpartition(":") for entry in servers.split(",") if entry.strip()]
+    for host, _, port in addresses:
+        if not host or not port.isdecimal():
+            raise CommandFailed(f"Invalid url in bootstrap servers: {servers} is not a list of host:port")
+        if int(port) > _HIGHEST_PORT:
+            raise CommandFailed(f"Invalid port in bootstrap.servers: {port}")
+    if not any(_is_known(host.strip("[]")) for host, _, _ in addresses):
+        raise CommandFailed(f"No resolvable bootstrap urls given in bootstrap.servers: '{servers}'")
+
+
+def _is_known(host: str) -> bool:
+    import socket  # help and wrong options do without
+
     try:
-        return Admin(
-            servers,
-            via_controllers=via_controllers,
-            client_id=settings.get("client.id") or client_id,
-            request_timeout_s=min(request_timeout_s, api_timeout_s),
-            api_timeout_s=api_timeout_s,
-            on_unreachable=_Unreachable(servers, api_timeout_s),
-            security=_security(config_file, settings),
-        )
-    except ValueError:
-        raise CommandFailed(f"Invalid url in bootstrap servers: {servers} is not a list of host:port") from None
+        socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return True
 
 
 def _security(config_file: str | None, settings: dict[str, str]) -> "ClientSecurity | None":
@@ -212,7 +251,7 @@ def _seconds(settings: dict[str, str], name: str, default_s: float) -> float:
     if name not in settings:
         return default_s
     try:
-        return int(settings[name]) / 1000
+        return parse_int(settings[name].strip()) / 1000
     except ValueError:
         raise CommandFailed(
             f"Invalid value {settings[name]} for configuration {name}: Not a number of type INT"

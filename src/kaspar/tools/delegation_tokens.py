@@ -17,7 +17,7 @@ from kaspar.client.admin.tokens import (
     expire_token,
     renew_token,
 )
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, is_given, open_admin, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, is_given, long_integer, open_admin, run
 from kaspar.tools.kafka_errors import report
 from kaspar.tools.principals import parse_principal
 
@@ -74,19 +74,19 @@ def command_options() -> KafkaOptions:
     )
     options.add_argument(
         "--max-life-time-period",
-        type=integer,
+        type=long_integer,
         metavar="MS",
         help="with --create: until when the token can be renewed; -1 for the brokers' delegation.token.max.lifetime.ms",
     )
     options.add_argument(
         "--renew-time-period",
-        type=integer,
+        type=long_integer,
         metavar="MS",
         help="with --renew: when the token expires, from now; -1 for the brokers' delegation.token.expiry.time.ms",
     )
     options.add_argument(
         "--expiry-time-period",
-        type=integer,
+        type=long_integer,
         metavar="MS",
         help="with --expire: when the token expires, from now; -1 for at once",
     )

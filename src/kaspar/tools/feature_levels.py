@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from kaspar.base.errors import KasparError
 from kaspar.tools.argparse4j import Argparse4jOptions
+from kaspar.tools.java_numbers import parse_int
 
 METADATA_VERSION: Final = "metadata.version"
 _FIRST_LEVEL: Final = 7
@@ -81,7 +82,7 @@ def parse_level(text: str) -> tuple[str, int]:
     if not equals:
         raise UnknownLevel(f"Can't parse feature=level string {text}: equals sign not found.")
     try:
-        number = int(level)
+        number = parse_int(level.strip())
     except ValueError:
         number = 1 << 15
     if not -(1 << 15) <= number < 1 << 15:

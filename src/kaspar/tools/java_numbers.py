@@ -1,12 +1,31 @@
-"""Numbers as Java prints them."""
+"""Numbers as Java reads and prints them."""
 
 import math
+import re
 import struct
 from decimal import Decimal
 from typing import Final
 
 _SINGLE: Final = struct.Struct(">f")
 _FLOAT_DIGITS: Final = range(1, 10)
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def parse_int(text: str) -> int:
+    """As Integer.parseInt does: unlike int(), it takes neither spaces nor underscores, nor more than 32 bits. Raises
+    ValueError."""
+    return _parse(text, 32)
+
+
+def parse_long(text: str) -> int:
+    """As Long.parseLong does: the same with 64 bits."""
+    return _parse(text, 64)
+
+
+def _parse(text: str, bits: int) -> int:
+    if _WHOLE.fullmatch(text) and -(1 << bits - 1) <= (value := int(text)) < 1 << bits - 1:
+        return value
+    raise ValueError(f"not a whole number of {bits} bits: {text}")
 
 
 def format_double(value: float) -> str:

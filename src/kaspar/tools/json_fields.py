@@ -39,7 +39,8 @@ def field(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def as_integer(value: Any, java_type: str = "Integer") -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    bits = 64 if java_type == "Long" else 32
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise CommandFailed(f"Expected `{java_type}` value, received {_shown(value)}")
     return value
 

@@ -10,6 +10,7 @@ from kaspar.client.admin.log_dirs import LogDir, describe_log_dirs
 from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
+from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.kafka_errors import exception_name, report
 
 _VERSION: Final = 1
@@ -53,9 +54,10 @@ def _run(options: argparse.Namespace) -> None:
 def _ids(text: str) -> set[int]:
     ids = set()
     for each in filter(None, text.split(",")):
-        if each != each.strip() or not each.lstrip("-").isdecimal():
-            raise CommandFailed(f'For input string: "{each}"')
-        ids.add(int(each))
+        try:
+            ids.add(parse_int(each))
+        except ValueError:
+            raise CommandFailed(f'For input string: "{each}"') from None
     return ids
 
 

@@ -19,6 +19,7 @@ from kaspar.security.scram import (
     credential_of,
     salted_password,
 )
+from kaspar.tools.java_numbers import parse_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def _credential(mechanism: str, fields: dict[str, str]) -> ScramCredential:
 
 def _iterations(mechanism: str, text: str) -> int:
     try:
-        iterations = int(text)
+        iterations = parse_int(text)
     except ValueError:
         raise KasparError(f"Failed to parse iterations count: {text}") from None
     if iterations < MIN_ITERATIONS:

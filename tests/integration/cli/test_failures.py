@@ -1,5 +1,6 @@
 """`kaspar` when no broker responds, when it is interrupted, and when nobody reads what it prints."""
 
+import json
 import os
 import pty
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.cli.failures import FAILED, INTERRUPTED, NO_BROKER
+from kaspar.cli.failures import FAILED, INTERRUPTED, NO_BROKER, USAGE
 from kaspar.cli.main import main
 from tests.integration.cli.conftest import Kaspar
 from tests.peers.kaspar import KasparProcess
@@ -74,6 +75,46 @@ def test_closed_pipe_is_no_traceback(kaspar: Kaspar, broker: KasparProcess) -> N
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_closed_output_is_no_traceback(kaspar: Kaspar, broker: KasparProcess) -> None:
+    kaspar.run("topic", "create", kaspar.name("t"))
+    command = [sys.executable, "-m", "kaspar.cli.main", "topic", "list", "-b", broker.bootstrap]
+    closed = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
+def test_output_that_the_encoding_lacks_is_escaped(kaspar: Kaspar, broker: KasparProcess) -> None:
+    topic, group = kaspar.name("t"), kaspar.name("grüße")
+    kaspar.run("topic", "create", topic)
+    kaspar.run("group", "seek", group, "--to", "end", "--topic", topic)
+    command = [sys.executable, "-m", "kaspar.cli.main", "group", "list", "--json", "-b", broker.bootstrap]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
+    assert group in [each["name"] for each in json.loads(done.stdout)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["topic", "create", "\udcff"],
+        ["group", "describe", "\udcff"],
+        ["produce", "\udcff", "--value", "x"],
+        ["consume", "t", "--group", "\udcff"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_name_that_is_not_utf8_is_refused(command: list[str], kaspar: Kaspar) -> None:
+    kaspar.run("topic", "create", "t", "--if-not-exists")
+    assert kaspar.refusal(USAGE, *command) == "'\\udcff' is not UTF-8 text\n"
+
+
+@pytest.mark.parametrize("servers", ["", " ", "a..b:9092"])
+def test_servers_that_can_be_none(servers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topic", "list", "-b", servers]) == USAGE
+    assert capsys.readouterr().err.startswith("kaspar: ")
 
 
 def test_terminal_is_asked_before_something_is_deleted(kaspar: Kaspar, broker: KasparProcess) -> None:

@@ -25,6 +25,14 @@ def test_columns_are_aligned_and_numbers_stand_right() -> None:
     assert aligned(COLUMNS, ROWS, headers=False) == ["orders  12  1.5KiB", "a        -      7B"]
 
 
+def test_names_that_others_chose_cannot_control_the_terminal() -> None:
+    assert aligned(COLUMNS[:1], [{"name": "a\nforged"}, {"name": "\x1b[31mred"}]) == [
+        "TOPIC",
+        r"a\nforged",
+        r"\x1b[31mred",
+    ]
+
+
 def test_json_and_yaml_have_all_values_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     Output(Format.JSON).table(COLUMNS, ROWS)
     assert json.loads(capsys.readouterr().out) == ROWS

@@ -33,6 +33,7 @@ def test_options_are_parsed() -> None:
         (["--zork"], "zork is not a recognized option"),
         (["--fl"], "fl is not a recognized option"),
         (["--count", "many"], "Cannot parse argument 'many' of option count"),
+        (["--count", "2147483648"], "Cannot parse argument '2147483648' of option count"),
         (["--count"], "Option count requires an argument"),
         (["--count", "1", "--count", "1"], "Found multiple arguments for option count, but you asked for only one"),
     ],
@@ -45,6 +46,11 @@ def test_wrong_option_is_a_sentence_and_exit_code_1(
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (FAILED, "")
     assert printed.err == f"{sentence}\nTry 'kafka-try --help' for the options.\n"
+
+
+def test_words_that_are_no_options_are_ignored() -> None:
+    parsed = _options().parse(["--flag", "word", "-", "--", "--count", "many"])
+    assert (parsed.count, parsed.flag) == (None, True)
 
 
 def test_an_option_with_the_value_0_is_given(capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,6 +117,28 @@ def test_output_that_nobody_reads_is_no_traceback() -> None:
     assert process.returncode == FAILED
 
 
+@pytest.mark.parametrize("action", ["print('x')", "fail('x' * 100_000)"])
+def test_output_to_a_full_disk_is_a_sentence(action: str) -> None:
+    program = (
+        "import sys\nfrom kaspar.tools.command_line import CommandFailed, run\n"
+        "def fail(text): raise CommandFailed(text)\n"
+        f"sys.exit(run(lambda: {action}, print))\n"
+    )
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (FAILED, "The output cannot be written: No space left on device\n")
+
+
+def test_without_standard_output_a_command_still_ends_well() -> None:
+    program = "import sys\nfrom kaspar.tools.command_line import run\nsys.exit(run(lambda: print('x'), print))\n"
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -c "$1" >&-', sys.executable, program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("default.api.timeout.ms=1500\nrequest.timeout.ms=4000\nclient.id=me\nsecurity.protocol=plaintext\n")
@@ -125,6 +153,10 @@ def test_settings_file_sets_the_times_and_the_client_id(tmp_path: Path) -> None:
     ("servers", "settings", "sentence"),
     [
         ("nonsense", "", "nonsense is not a list of host:port"),
+        ("localhost:many", "", "localhost:many is not a list of host:port"),
+        ("localhost:65536", "", "Invalid port in bootstrap.servers: 65536"),
+        ("", "", "No resolvable bootstrap urls given in bootstrap.servers"),
+        ("no-such-host.invalid:9092", "", "No resolvable bootstrap urls given in bootstrap.servers"),
         ("localhost:1", "request.timeout.ms=soon", "Invalid value soon for configuration request.timeout.ms"),
         ("localhost:1", "security.protocol=TLS", "Invalid value TLS for configuration security.protocol"),
         ("localhost:1", "security.protocol=SASL_SSL", "sasl.jaas.config is required for GSSAPI"),

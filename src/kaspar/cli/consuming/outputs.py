@@ -1,13 +1,14 @@
 """How records are printed: `--output` and `--meta`. Each form makes bytes of a record, its line end included."""
 
 import base64
-import json
+import math
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, assert_never
 
 from kaspar.cli.consuming.pretty import Colours, pretty
 from kaspar.cli.records.json_path import JsonPath
+from kaspar.cli.records.json_text import utf8, write_json
 from kaspar.cli.records.record import RawRecord, ReadRecord, plain_text, text_or_bytes
 
 Show = Callable[[ReadRecord], bytes]
@@ -26,7 +27,7 @@ def show(output: Output, *, meta: bool, separator: str, colours: Colours, width:
     """`separator` stands between the columns of a line; `colours` and `width` are for `pretty`."""
     match output:
         case Output.PRETTY:
-            return lambda record: pretty(record, meta=meta, colours=colours, width=width).encode() + b"\n"
+            return lambda record: utf8(pretty(record, meta=meta, colours=colours, width=width)) + b"\n"
         case Output.JSON:
             return lambda record: _json_line(record, meta=meta)
         case Output.VALUE:
@@ -47,7 +48,7 @@ def show_parts(path: JsonPath) -> Show:
     """Each part that the path leads to, one a line: text as it is, everything else as JSON."""
 
     def lines(record: ReadRecord) -> bytes:
-        return b"".join(plain_text(part).encode() + b"\n" for part in path.find(record.value))
+        return b"".join(utf8(plain_text(part)) + b"\n" for part in path.find(record.value))
 
     return lines
 
@@ -78,7 +79,7 @@ def _json_line(record: ReadRecord, *, meta: bool) -> bytes:
         "offset": raw.offset,
         "timestamp": raw.timestamp_ms,
         **_field("key", record.key),
-        **_field("value", record.value),
+        **_field("value", record.unambiguous_value),
         "headers": [
             {"name": name, **_field("value", None if data is None else text_or_bytes(data))}
             for name, data in raw.headers
@@ -91,11 +92,14 @@ def _json_line(record: ReadRecord, *, meta: bool) -> bytes:
             "key_size": None if raw.key is None else len(raw.key),
             "value_size": None if raw.value is None else len(raw.value),
         }
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    return utf8(write_json(fields)) + b"\n"
 
 
 def _field(name: str, value: Any) -> dict[str, Any]:
-    """Bytes that are no text have a field of another name, so that a reader knows what it has."""
+    """Bytes that are no text have a field of another name, so that a reader knows what it has. JSON has no number for
+    NaN and infinity: they are text."""
     if isinstance(value, bytes):
         return {f"{name}_base64": base64.b64encode(value).decode()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {name: write_json(value)}
     return {name: value}

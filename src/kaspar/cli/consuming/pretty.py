@@ -1,18 +1,17 @@
 """A record for people: where it is, when it was written, its key and its value, in colours on a terminal.
 
-What records contain never reaches the terminal as it is: control characters, with which a record could rename the
-window or overwrite lines, are escaped.
+What records contain never reaches the terminal as it is: control characters are escaped.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kaspar.cli.printable import printable
+from kaspar.cli.records.json_text import write_json
 from kaspar.cli.records.record import ReadRecord
 from kaspar.cli.records.times import local_time
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _JSON_TOKEN: Final = re.compile(
     r"""(?P<name>"(?:[^"\\]|\\.)*")(?=\s*:)|(?P<text>"(?:[^"\\]|\\.)*")"""
     r"""|(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"""
@@ -93,23 +92,18 @@ def _one_line(value: Any) -> str:
             return f"0x{value.hex()}"
         case str():
             return printable(value)
-    return printable(json.dumps(value, ensure_ascii=False))
+    return printable(write_json(value))
 
 
 def _block(value: Any) -> str:
     match value:
         case dict() | list():
-            text = json.dumps(value, ensure_ascii=False, indent=2)
+            text = write_json(value, indent=2)
         case str():
             text = value
         case _:
             return _one_line(value)
     return "\n".join(printable(line) for line in text.split("\n"))
-
-
-def printable(text: str) -> str:
-    """Control characters as \\n or \\x1b."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def _painted(line: str, value: Any, colours: Colours) -> str:

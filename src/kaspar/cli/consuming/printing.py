@@ -38,10 +38,11 @@ class Printer:
             if self.where is not None and not self.where.matches(record):
                 return
             text = self.show(record)
-        except CannotRead as problem:
+        except (CannotRead, RecursionError) as problem:
             self.unreadable += 1
             if self.unreadable <= _MAX_UNREADABLE_SHOWN:
-                print(f"kaspar: {raw}: {problem}", file=sys.stderr)
+                reason = problem if isinstance(problem, CannotRead) else "the value is nested too deeply"
+                print(f"kaspar: {raw}: {reason}", file=sys.stderr)
             return
         if text:
             self.out.write(text)

@@ -7,12 +7,15 @@ entry as well, a BadEntry: the records before and behind it are produced. Bytes 
 
 import csv
 import io
-import json
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 from typing import IO, Any, Final, assert_never
+
+from kaspar.cli.records.json_text import read_json, write_json
 
 
 class InputFormat(StrEnum):
@@ -90,7 +93,7 @@ def _read_json(source: IO[bytes], prefix: str) -> Iterator[Entry | BadEntry]:
             return
         place = f"{prefix}line {number}"
         try:
-            value = json.loads(line)
+            value = read_json(line)
         except ValueError as problem:
             yield BadEntry(place, f"not JSON: {problem}")
             continue
@@ -102,7 +105,7 @@ def _read_json(source: IO[bytes], prefix: str) -> Iterator[Entry | BadEntry]:
 
 def _is_json(line: str) -> bool:
     try:
-        json.loads(line)
+        read_json(line)
     except ValueError:
         return False
     return True
@@ -110,7 +113,7 @@ def _is_json(line: str) -> bool:
 
 def _read_array(text: str, prefix: str) -> Iterator[Entry | BadEntry]:
     try:
-        yield from _elements(json.loads(text), prefix)
+        yield from _elements(read_json(text), prefix)
     except ValueError as problem:
         yield BadEntry(f"{prefix}the array", f"not JSON: {problem}")
 
@@ -131,6 +134,9 @@ def _read_csv(source: IO[bytes], prefix: str, delimiter: str, numbers: bool) -> 
                 continue
             if names is None:
                 names = row
+                if twice := [name for name, count in Counter(names).items() if count > 1]:
+                    yield BadEntry(f"{prefix}line {rows.line_num}", f"several columns are called '{twice[0]}'")
+                    return
                 continue
             place = f"{prefix}line {rows.line_num}"
             if len(row) != len(names):
@@ -153,7 +159,9 @@ def _number_or_text(cell: str) -> int | float | str:
             number = kind(cell)
         except ValueError:
             continue
-        if json.dumps(number) == cell or (kind is float and _is_decimal(cell)):
+        if isinstance(number, float) and not math.isfinite(number):
+            continue
+        if str(number) == cell or (kind is float and _is_decimal(cell)):
             return number
     return cell
 
@@ -164,4 +172,4 @@ def _is_decimal(cell: str) -> bool:
 
 
 def _json_text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return write_json(value)

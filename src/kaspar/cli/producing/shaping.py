@@ -8,6 +8,7 @@ from typing import Any
 
 from kaspar.cli.producing.reading import Entry
 from kaspar.cli.records.json_path import parse_json_path
+from kaspar.cli.records.json_text import utf8, write_json
 from kaspar.cli.records.record import plain_text
 from kaspar.cli.records.types import RecordType, serialize
 
@@ -88,7 +89,10 @@ class Shape:
 
 def serialize_text(text: str, kind: RecordType) -> bytes:
     if kind is RecordType.STRING:
-        return text.encode(errors="surrogateescape")
+        try:
+            return text.encode(errors="surrogateescape")
+        except UnicodeEncodeError:  # half of a surrogate pair, from an escape of JSON
+            return utf8(text)
     return serialize(text, kind)
 
 
@@ -106,7 +110,9 @@ def _printed(fields: Mapping[str, Any], name: str, kind: RecordType) -> bytes | 
     if (encoded := fields.get(f"{name}_base64")) is not None:
         return _bytes_of(encoded)
     value = fields.get(name)
-    return None if value is None else serialize_text(plain_text(value), kind)
+    if value is None:
+        return None
+    return serialize_text(write_json(value) if kind is RecordType.JSON else plain_text(value), kind)
 
 
 def _bytes_of(encoded: Any) -> bytes:

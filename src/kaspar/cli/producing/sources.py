@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from kaspar.cli.failures import CommandFailed
 from kaspar.cli.producing.fakers import Draw
 from kaspar.cli.producing.reading import BadEntry, Entry, InputFormat, format_of, read_entries
 from kaspar.cli.producing.template import Template
+from kaspar.cli.records.json_text import read_json
 
 STANDARD_INPUT: Final = "-"
 
@@ -101,7 +101,7 @@ def _drawn(
         fields = None
         if needs_fields:
             try:
-                fields = json.loads(text)
+                fields = read_json(text)
             except ValueError as problem:
                 yield BadEntry(place, f"not JSON: {problem}")
                 continue

@@ -1,11 +1,11 @@
 """A record as the commands print it, whichever client has read it."""
 
 import functools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kaspar.cli.records.json_text import utf8, write_json
 from kaspar.cli.records.types import RecordType, deserialize
 
 
@@ -47,6 +47,14 @@ class ReadRecord:
     def value(self) -> Any:
         return deserialize(self.raw.value, self._value_type)
 
+    @property
+    def unambiguous_value(self) -> Any:
+        """The value for JSON that is read again. What `auto` takes for a string or the null of JSON stays the text that
+        it is, quotes included: otherwise it could not be told from text without quotes, and from a tombstone."""
+        if self._value_type is RecordType.AUTO and self.raw.value is not None and isinstance(self.value, str | None):
+            return text_or_bytes(self.raw.value)
+        return self.value
+
     def key_bytes(self) -> bytes | None:
         """The key as a plain line shows it: as it is, unless a type was asked for."""
         return _shown(self.raw.key, self._key_type, lambda: self.key)
@@ -61,12 +69,12 @@ class ReadRecord:
 
 
 def _shown(data: bytes | None, kind: RecordType, read: Callable[[], Any]) -> bytes | None:
-    return data if data is None or kind is RecordType.AUTO else plain_text(read()).encode()
+    return data if data is None or kind is RecordType.AUTO else utf8(plain_text(read()))
 
 
 def plain_text(value: Any) -> str:
     """Text as it is, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else write_json(value)
 
 
 def text_or_bytes(data: bytes) -> str | bytes:

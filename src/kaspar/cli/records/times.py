@@ -1,6 +1,7 @@
 """Times as people write them: "10 minutes ago", "yesterday", "2026-11-17T10:00", milliseconds since 1970.
 
-A time without a zone is local. Every function takes the time of now, so that a command reads the clock once.
+A time without a zone is local, with the offset that this machine's zone has at that time: an hour of July is in summer
+time, also in November. Every function takes the time of now, so that a command reads the clock once.
 """
 
 import re
@@ -11,6 +12,8 @@ FORMS: Final = "'10 minutes ago', '1h30m ago', 'yesterday 14:30', '2026-11-17T10
 MIN_EPOCH_MS: Final = 100_000_000_000
 """A number from here on (March 1973) is a time in milliseconds; a smaller one is an offset wherever both may stand."""
 
+_MAX_TIMESTAMP_MS: Final = 2**63 - 1
+
 _SECONDS: Final = {
     "s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600,
     "d": 86400, "day": 86400, "w": 604800, "week": 604800,
@@ -20,14 +23,16 @@ _DAYS_BACK: Final = {"today": 0, "yesterday": 1}
 
 
 def parse_time(text: str, now: datetime) -> int:
-    """Milliseconds since 1970. `now` has a time zone. Raises ValueError with a sentence."""
+    """Milliseconds since 1970. An earlier time is taken for 1970: to a broker, negative numbers are names, such as -1
+    for the end. `now` has a time zone. Raises ValueError with a sentence."""
     words = text.strip()
     if words.startswith("@"):
         words = words[1:].strip()
     try:
-        if words.isdecimal():
-            return int(words)
-        return epoch_ms(_parse(words, now))
+        timestamp_ms = int(words) if words.isdecimal() else max(0, epoch_ms(_parse(words, now)))
+        if timestamp_ms > _MAX_TIMESTAMP_MS:
+            raise OverflowError
+        return timestamp_ms
     except (ValueError, OverflowError):
         raise ValueError(f"'{text}' is not a time: try {FORMS}") from None
 
@@ -41,15 +46,17 @@ def _parse(words: str, now: datetime) -> datetime:
     day, _, clock = lower.partition(" ")
     if day in _DAYS_BACK:
         at = time.fromisoformat(clock.strip()) if clock else time()
-        return _local(datetime.combine(now.date() - timedelta(days=_DAYS_BACK[day]), at), now)
+        return _local(datetime.combine(now.date() - timedelta(days=_DAYS_BACK[day]), at))
     if ":" in words[:3]:
-        return _local(datetime.combine(now.date(), time.fromisoformat(words)), now)
-    return _local(datetime.fromisoformat(words), now)
+        return _local(datetime.combine(now.date(), time.fromisoformat(words)))
+    return _local(datetime.fromisoformat(words))
 
 
-def _local(moment: datetime, now: datetime) -> datetime:
-    """Without a zone of its own the moment is in that of `now`."""
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=now.tzinfo)
+def _local(moment: datetime) -> datetime:
+    """Without a zone of its own the moment is in that of this machine."""
+    if moment.tzinfo is not None:
+        return moment
+    return moment.astimezone() if moment.year > 1 else moment.replace(tzinfo=UTC)  # the year 1 has no zones
 
 
 def parse_duration(text: str) -> timedelta:

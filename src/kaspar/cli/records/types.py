@@ -6,11 +6,12 @@ as IEEE 754. A UUID is its text, as Kafka's UUIDSerializer writes it.
 
 import base64
 import binascii
-import json
 import struct
 import uuid
 from enum import StrEnum
 from typing import Any, Final, assert_never
+
+from kaspar.cli.records.json_text import read_json
 
 
 class RecordType(StrEnum):
@@ -57,7 +58,7 @@ def deserialize(data: bytes | None, kind: RecordType) -> Any:
                 raise CannotRead(f"{_shown(data)} is not UTF-8 text: try hex or base64") from None
         case RecordType.JSON:
             try:
-                return json.loads(data)
+                return read_json(data)
             except ValueError as problem:
                 raise CannotRead(f"{_shown(data)} is not JSON: {problem}") from None
         case RecordType.LONG | RecordType.INT | RecordType.SHORT | RecordType.DOUBLE | RecordType.FLOAT:
@@ -87,8 +88,8 @@ def _guess(data: bytes) -> Any:
     except UnicodeDecodeError:
         return data
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         return text
 
 
@@ -99,7 +100,7 @@ def serialize(text: str, kind: RecordType) -> bytes:
             return text.encode()
         case RecordType.JSON:
             try:
-                json.loads(text)
+                read_json(text)
             except ValueError as problem:
                 raise ValueError(f"'{_short(text)}' is not JSON: {problem}") from None
             return text.encode()

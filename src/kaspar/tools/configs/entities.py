@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kaspar.tools.command_line import CommandFailed, is_given
+from kaspar.tools.java_numbers import parse_int
 
 TOPICS: Final = "topics"
 CLIENTS: Final = "clients"
@@ -115,7 +116,7 @@ def _check_names(entities: Entities) -> None:
 
 def _is_integer(text: str) -> bool:
     try:
-        int(text)
+        parse_int(text)
     except ValueError:
         return False
     return True

@@ -28,7 +28,7 @@ from kaspar.quotas.entities import (
 from kaspar.security.scram import HASHES, MIN_ITERATIONS
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.configs.entities import CLIENTS, DEFAULT_NAME, IPS, USERS, Entities
-from kaspar.tools.java_numbers import format_double
+from kaspar.tools.java_numbers import format_double, parse_int
 from kaspar.tools.kafka_errors import exception_text
 
 _QUOTAS: Final = frozenset({PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE, CONTROLLER_MUTATION_RATE})
@@ -157,9 +157,10 @@ def _credential(user: str, mechanism: str, text: str) -> NewScramCredential:
     if match is None:
         raise CommandFailed(f"Invalid credential property {mechanism.replace('-', '_')}={text}")
     given, password = match.groups()
-    if given == "":
-        raise CommandFailed('For input string: ""')
-    iterations = MIN_ITERATIONS if given in (None, "-1") else int(given)
+    try:
+        iterations = MIN_ITERATIONS if given in (None, "-1") else parse_int(given)
+    except ValueError:
+        raise CommandFailed(f'For input string: "{given}"') from None
     if iterations < MIN_ITERATIONS:
         raise CommandFailed(
             f"Iterations {iterations} is less than the minimum {MIN_ITERATIONS} required for {mechanism}"

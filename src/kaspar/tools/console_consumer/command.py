@@ -8,7 +8,7 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 from kaspar.tools.client_properties import key_values
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.console_consumer.consuming import (
     Consuming,
     Limits,
@@ -18,6 +18,7 @@ from kaspar.tools.console_consumer.consuming import (
     pattern_of,
 )
 from kaspar.tools.console_consumer.formatters import DEFAULT_FORMATTER, Formatter, formatter
+from kaspar.tools.java_numbers import parse_long
 
 _OFFSETS: Final = {"earliest": -2, "latest": -1}
 """As librdkafka has them, too."""
@@ -55,7 +56,9 @@ def command_options() -> KafkaOptions:
         help="start with the earliest record where the group has no committed offset; otherwise with the next to come",
     )
     options.add_argument("--max-messages", type=integer, metavar="NUMBER", help="end after this many records")
-    options.add_argument("--timeout-ms", type=integer, metavar="MS", help="end when no record has come for this long")
+    options.add_argument(
+        "--timeout-ms", type=long_integer, metavar="MS", help="end when no record has come for this long"
+    )
     options.add_argument(
         "--group", metavar="ID", help="the consumer group. By default a new one, which commits nothing"
     )
@@ -213,7 +216,7 @@ def _source(parser: KafkaOptions, options: argparse.Namespace) -> Source:
     offset = _OFFSETS["earliest"] if options.from_beginning else _OFFSETS["latest"]
     if options.offset is not None:
         text = options.offset.lower()
-        if text not in _OFFSETS and not (text.isascii() and text.isdecimal()):
+        if text not in _OFFSETS and not _is_offset(text):
             parser.fail(
                 f"The provided offset value '{options.offset}' is incorrect. Valid values are 'earliest', 'latest', or "
                 "a non-negative long."
@@ -221,6 +224,13 @@ def _source(parser: KafkaOptions, options: argparse.Namespace) -> Source:
         offset = _OFFSETS[text] if text in _OFFSETS else int(text)
     include = None if options.include is None else pattern_of(options.include)
     return Source(options.topic, options.partition, offset, include)
+
+
+def _is_offset(text: str) -> bool:
+    try:
+        return parse_long(text) >= 0
+    except ValueError:
+        return False
 
 
 def _formatter(parser: KafkaOptions, options: argparse.Namespace) -> Formatter:

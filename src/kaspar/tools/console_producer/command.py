@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.tools.client_properties import are_addresses, key_values
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.console_producer.lines import READER_CLASS, LineParser, LineSplitter
 from kaspar.tools.console_producer.sending import Sending
 
@@ -78,19 +78,24 @@ def command_options() -> KafkaOptions:
 
 
 def _add_tuning(options: KafkaOptions) -> None:
-    for name, metavar, text in (
-        ("--batch-size", "BYTES", "send a batch of a partition when it has this size. Default: 16384"),
-        ("--max-partition-memory-bytes", "BYTES", "deprecated: --batch-size"),
-        ("--max-memory-bytes", "BYTES", "how much may wait to be sent, all partitions together. Default: 33554432"),
-        ("--max-block-ms", "MS", "how long a record waits for metadata or free memory. Default: 60000"),
-        ("--timeout", "MS", "how long a batch waits for more records (linger.ms). Default: 1000"),
-        ("--request-timeout-ms", "MS", "how long a broker may take to respond. Default: 1500"),
-        ("--message-send-max-retries", "NUMBER", "how often a batch is sent again after an error. Default: 3"),
-        ("--retry-backoff-ms", "MS", "the pause before a batch is sent again. Default: 100"),
-        ("--metadata-expiry-ms", "MS", "refresh metadata after this time, in any case. Default: 300000"),
-        ("--socket-buffer-size", "BYTES", "the send buffer of a connection. Default: 102400"),
+    for name, number, metavar, text in (
+        ("--batch-size", integer, "BYTES", "send a batch of a partition when it has this size. Default: 16384"),
+        ("--max-partition-memory-bytes", integer, "BYTES", "deprecated: --batch-size"),
+        (
+            "--max-memory-bytes",
+            long_integer,
+            "BYTES",
+            "how much may wait to be sent, in all. Default: 33554432",
+        ),
+        ("--max-block-ms", long_integer, "MS", "how long a record waits for metadata or free memory. Default: 60000"),
+        ("--timeout", long_integer, "MS", "how long a batch waits for more records (linger.ms). Default: 1000"),
+        ("--request-timeout-ms", integer, "MS", "how long a broker may take to respond. Default: 1500"),
+        ("--message-send-max-retries", integer, "NUMBER", "how often a batch is sent again after an error. Default: 3"),
+        ("--retry-backoff-ms", long_integer, "MS", "the pause before a batch is sent again. Default: 100"),
+        ("--metadata-expiry-ms", long_integer, "MS", "refresh metadata after this time, in any case. Default: 300000"),
+        ("--socket-buffer-size", integer, "BYTES", "the send buffer of a connection. Default: 102400"),
     ):
-        options.add_argument(name, type=integer, metavar=metavar, help=text)
+        options.add_argument(name, type=number, metavar=metavar, help=text)
     options.add_argument(
         "--request-required-acks",
         metavar="ACKS",

@@ -6,6 +6,7 @@ from typing import Final
 
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, is_given
+from kaspar.tools.java_numbers import parse_long
 
 ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 SCENARIOS: Final = (
@@ -188,7 +189,7 @@ def number(options: argparse.Namespace, name: str) -> int:
     """The number that an option has, as Kafka's command takes it: only when it is needed."""
     text = getattr(options, name.replace("-", "_"))
     try:
-        return int(text)
+        return parse_long(text)
     except ValueError:
         raise CommandFailed(f"Cannot parse argument '{text}' of option {name}") from None
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kaspar.base.ids import TopicPartition
 from kaspar.tools.command_line import CommandFailed
+from kaspar.tools.java_numbers import parse_int, parse_long
 
 Plan = dict[str, dict[TopicPartition, int]]
 """By group, the offset of each partition."""
@@ -33,7 +34,7 @@ def _offset_of(fields: Sequence[str]) -> tuple[TopicPartition, int] | None:
         return None
     topic, partition, offset = fields
     try:
-        return TopicPartition(topic, int(partition)), int(offset)
+        return TopicPartition(topic, parse_int(partition)), parse_long(offset)
     except ValueError:
         return None
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kaspar.base.ids import TopicPartition
 from kaspar.tools.consumer_groups.options import WrongOption
+from kaspar.tools.java_numbers import parse_int
 
 
 def parse_partitions(topics: Sequence[str]) -> tuple[list[TopicPartition], list[str]]:
@@ -21,6 +22,6 @@ def _of_topic(text: str) -> list[TopicPartition]:
 
 def _number(partition: str, text: str) -> int:
     try:
-        return int(partition)
+        return parse_int(partition)
     except ValueError:
         raise WrongOption(f"Invalid partition '{partition}' specified in topic arg '{text}''") from None

@@ -11,6 +11,7 @@ from kaspar.tools.client_config import add_command_config
 from kaspar.tools.client_properties import are_addresses
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.get_offsets.partition_filter import PartitionFilter, of_rules, of_topic_and_partitions
+from kaspar.tools.java_numbers import parse_long
 from kaspar.tools.kafka_errors import exception_text
 
 
@@ -83,7 +84,7 @@ def _timestamp(text: str) -> int:
 
     named = {each.name.lower().replace("_", "-"): each.value for each in OffsetSpec}
     try:
-        return named[text] if text in named else int(text)
+        return named[text] if text in named else parse_long(text)
     except ValueError:
         names = " / ".join(f"{number} or {name}" for name, number in named.items())
         raise CommandFailed(

@@ -8,6 +8,7 @@ from typing import Final
 from kaspar.base.ids import TopicPartition
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.include_list import topic_pattern
+from kaspar.tools.java_numbers import parse_int
 
 _RULE: Final = re.compile(r"([^:,]*)(?::(?:(\d*)|(\d*)-(\d*)))?")
 _ALL: Final = range(2**31)
@@ -43,7 +44,7 @@ def of_topic_and_partitions(topic: str | None, partitions: str | None) -> Partit
 
 def _numbers(text: str) -> set[int]:
     try:
-        return {int(each) for each in text.split(",")}
+        return {parse_int(each) for each in text.split(",")}
     except ValueError:
         raise CommandFailed(
             f"--partitions expects a comma separated list of numeric partition ids, but received: {text}"

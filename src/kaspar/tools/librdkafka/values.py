@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kaspar.base.errors import InvalidSetting
+from kaspar.tools.java_numbers import parse_long
 
 _BITS: Final = {"SHORT": 15, "INT": 31, "LONG": 63}
 
@@ -19,7 +20,7 @@ class Number:
 
     def parse(self, name: str, text: str) -> int:
         try:
-            value = int(text.strip())
+            value = parse_long(text.strip())
         except ValueError:
             value = 1 << 64
         if not -(1 << _BITS[self.type]) <= value < 1 << _BITS[self.type]:

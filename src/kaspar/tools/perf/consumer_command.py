@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.tools.client_properties import key_values
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.perf.java_dates import format_date
 from kaspar.tools.perf.refusals import report
 
@@ -35,9 +35,9 @@ def command_options() -> KafkaOptions:
     options.add_argument("--topic", help="the topic to read. This or --include is REQUIRED")
     options.add_argument("--include", metavar="REGEX", help="read all topics whose names match this expression")
     options.add_argument(
-        "--num-records", type=integer, metavar="COUNT", help="how many records to read, at least. REQUIRED"
+        "--num-records", type=long_integer, metavar="COUNT", help="how many records to read, at least. REQUIRED"
     )
-    options.add_argument("--messages", type=integer, metavar="COUNT", help="deprecated: --num-records")
+    options.add_argument("--messages", type=long_integer, metavar="COUNT", help="deprecated: --num-records")
     options.add_argument("--group", metavar="ID", help="the group to join (default: perf-consumer- and a number)")
     options.add_argument(
         "--from-latest",
@@ -60,7 +60,7 @@ def command_options() -> KafkaOptions:
     )
     options.add_argument(
         "--timeout",
-        type=integer,
+        type=long_integer,
         nargs="?",
         default=_TIMEOUT_MS,
         const=_TIMEOUT_MS,
@@ -69,7 +69,7 @@ def command_options() -> KafkaOptions:
     )
     options.add_argument("--show-detailed-stats", action="store_true", help="a line for each interval, not for all")
     options.add_argument(
-        "--reporting-interval", type=integer, default=5000, metavar="MS", help="the interval (default: 5000)"
+        "--reporting-interval", type=long_integer, default=5000, metavar="MS", help="the interval (default: 5000)"
     )
     options.add_argument("--hide-header", action="store_true", help="do not print the names of the columns")
     options.add_argument(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, load_properties, run
+from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.perf.refusals import report
 
 _POSITIONAL: Final = ("bootstrap-server", "topic", "num-records", "producer-acks", "record-size", "command-config")
@@ -83,7 +84,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
     ):
         attribute = name.replace("-", "_")
         try:
-            value = int(getattr(options, attribute))
+            value = parse_int(getattr(options, attribute))
         except ValueError:
             parser.fail(f"Cannot parse argument '{getattr(options, attribute)}' of option {name}")
         if value < lowest:

@@ -9,6 +9,7 @@ from typing import Final
 from kaspar.base.errors import InvalidSetting
 from kaspar.tools.argparse4j import Argparse4jOptions
 from kaspar.tools.command_line import CommandFailed, run
+from kaspar.tools.java_numbers import parse_int, parse_long
 from kaspar.tools.perf.payloads import CountingNumbers, Payloads, PickedValues, RandomLetters, read_payload_file
 from kaspar.tools.perf.properties import Properties, open_client, read_properties
 from kaspar.tools.perf.refusals import report
@@ -101,8 +102,8 @@ def _number(kind: str, convert: Callable[[str], float]) -> Callable[[str], float
     return parse
 
 
-_long: Final = _number("Long", int)
-_integer: Final = _number("Integer", int)
+_long: Final = _number("Long", parse_long)
+_integer: Final = _number("Integer", parse_int)
 _double: Final = _number("Double", float)
 
 

@@ -9,6 +9,7 @@ from kaspar.base.ids import BrokerId, TopicPartition
 from kaspar.client.admin.cluster import ClusterNode, describe_cluster
 from kaspar.client.admin.session import Admin
 from kaspar.tools.command_line import CommandFailed
+from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.reassign_partitions.plan import duplicates, format_assignment, parse_topics
 from kaspar.tools.reassign_partitions.topics import log_dirs_of, replicas_of_topics
 
@@ -32,9 +33,10 @@ def generate(admin: Admin, text: str, broker_list: str, *, rack_aware: bool) -> 
 def parse_broker_list(text: str) -> list[int]:
     broker_ids = []
     for word in text.split(","):
-        if not word.lstrip("+-").isdecimal():
-            raise CommandFailed(f'"{word}" in --broker-list is not a broker id')
-        broker_ids.append(int(word))
+        try:
+            broker_ids.append(parse_int(word))
+        except ValueError:
+            raise CommandFailed(f'"{word}" in --broker-list is not a broker id') from None
     if twice := duplicates(broker_ids):
         raise CommandFailed(f"Broker list contains duplicate entries: [{', '.join(map(str, twice))}]")
     return broker_ids

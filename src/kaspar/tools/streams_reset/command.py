@@ -12,7 +12,7 @@ from kaspar.client.admin.groups import GroupMember
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
 from kaspar.tools.client_config import add_command_config
-from kaspar.tools.command_line import FAILED, CommandFailed, KafkaOptions, integer, open_admin, run
+from kaspar.tools.command_line import FAILED, CommandFailed, KafkaOptions, long_integer, open_admin, run
 from kaspar.tools.kafka_errors import exception_text
 from kaspar.tools.streams_reset import internal_topics
 from kaspar.tools.streams_reset.resetting import OffsetReset, shown
@@ -39,12 +39,14 @@ def command_options() -> KafkaOptions:
         ("internal-topics", "internal topics to delete, separated by commas; by default all, as a dry run shows them"),
     ):
         options.add_argument(f"--{name}", type=_topics, action="extend", default=[], metavar="TOPICS", help=text)
-    options.add_argument("--to-offset", type=integer, metavar="OFFSET", help="reset to this offset")
+    options.add_argument("--to-offset", type=long_integer, metavar="OFFSET", help="reset to this offset")
     options.add_argument("--to-datetime", metavar="TIME", help="reset to this time: YYYY-MM-DDThh:mm:ss.sss")
     options.add_argument("--by-duration", metavar="DURATION", help="reset to so long ago: PnDTnHnMnS")
     options.add_argument("--to-earliest", action="store_true", help="reset to the earliest offsets")
     options.add_argument("--to-latest", action="store_true", help="reset to the latest offsets")
-    options.add_argument("--shift-by", type=integer, metavar="N", help="move the offsets by N, which may be negative")
+    options.add_argument(
+        "--shift-by", type=long_integer, metavar="N", help="move the offsets by N, which may be negative"
+    )
     options.add_argument("--from-file", metavar="FILE", help="reset to the offsets in a file: TOPIC,PARTITION,OFFSET")
     options.add_argument("--force", action="store_true", help="remove members that are still in the group")
     options.add_argument("--dry-run", action="store_true", help="only show what would be done")

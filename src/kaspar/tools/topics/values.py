@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from kaspar.tools.command_line import CommandFailed
+from kaspar.tools.java_numbers import parse_int
 
 _LONGEST_ID: Final = 24
 """The text of an id, with padding."""
@@ -16,7 +17,7 @@ def number(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     try:
-        return int(text)
+        return parse_int(text)
     except ValueError:
         raise CommandFailed(f"Cannot parse argument '{text}' of option {option}") from None
 
@@ -38,7 +39,7 @@ def replica_assignment(text: str | None) -> list[list[int]]:
 
 def _broker_id(text: str) -> int:
     try:
-        return int(text)
+        return parse_int(text)
     except ValueError:
         raise CommandFailed(f'For input string: "{text}"') from None
 

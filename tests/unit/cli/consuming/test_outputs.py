@@ -1,7 +1,9 @@
 """How records are printed."""
 
 import json
+import math
 import re
+import struct
 
 import pytest
 
@@ -62,6 +64,26 @@ def test_json_lines_tell_null_and_bytes_apart() -> None:
     assert (binary["key_base64"], binary["value_base64"]) == ("/w==", "/gA=")
     assert binary["headers"] == [{"name": "h", "value_base64": "/Q=="}]
     assert "value" not in binary
+
+
+@pytest.mark.parametrize("text", ["null", '"quoted"', "NaN", "[Infinity]", "1e999", "plain", "[" * 100_000])
+def test_json_lines_have_other_values_as_their_text(text: str) -> None:
+    """The null of JSON is no tombstone, a string with quotes is not the same as one without, and NaN is no JSON."""
+    line = _line(Output.JSON, RawRecord("t", 0, 0, 0, None, text.encode()))
+    assert json.loads(line, parse_constant=pytest.fail)["value"] == text
+
+
+def test_json_line_of_a_double_that_is_no_number() -> None:
+    record = ReadRecord(RawRecord("t", 0, 0, 0, None, struct.pack(">d", math.nan)), RecordType.AUTO, RecordType.DOUBLE)
+    line = show(Output.JSON, meta=False, separator="", colours=NO_COLOURS, width=80)(record)
+    assert json.loads(line, parse_constant=pytest.fail)["value"] == "NaN"
+
+
+def test_half_of_a_surrogate_pair_can_be_printed() -> None:
+    raw = RawRecord("t", 0, 0, 0, None, rb'{"a": "\ud800"}')
+    assert json.loads(_line(Output.JSON, raw))["value"] == {"a": "\ud800"}
+    assert rb"\ud800" in _line(Output.PRETTY, raw)
+    assert show_parts(parse_json_path("$.a"))(_read(raw)) == b"\\ud800\n"
 
 
 def test_parts_are_printed_one_a_line() -> None:

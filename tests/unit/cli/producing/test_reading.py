@@ -78,6 +78,24 @@ def test_csv_row_with_another_number_of_cells_is_bad() -> None:
     assert _texts(rows) == ['{"a": "1", "b": "2"}']
 
 
+def test_csv_with_two_columns_of_one_name_is_bad() -> None:
+    assert _read("id,name,id\n1,Ada,2\n", InputFormat.CSV) == [BadEntry("line 1", "several columns are called 'id'")]
+
+
+@pytest.mark.parametrize("cell", ["NaN", "Infinity", "-Infinity", "nan", f"{'9' * 400}.5"])
+def test_csv_number_that_json_does_not_have_stays_text(cell: str) -> None:
+    (entry,) = _read(f"a\n{cell}\n", InputFormat.CSV, numbers=True)
+    assert isinstance(entry, Entry)
+    assert entry.fields == {"a": cell}
+
+
+@pytest.mark.parametrize("text", ["NaN", '{"a": -Infinity}', "1e999", "[" * 100_000], ids=lambda text: text[:20])
+def test_json_that_only_python_would_read_is_bad(text: str) -> None:
+    (entry,) = _read(f"{text}\n", InputFormat.JSON)
+    assert isinstance(entry, BadEntry)
+    assert entry.reason.startswith("not JSON: ")
+
+
 def test_csv_with_an_open_quote_is_bad() -> None:
     rows = _read('a,b\n1,2\n"x,3\n', InputFormat.CSV)
     assert _texts(rows) == ['{"a": "1", "b": "2"}']

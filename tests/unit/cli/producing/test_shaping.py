@@ -81,6 +81,9 @@ def test_headers_are_names_with_values() -> None:
         RawRecord("t", 1, 5, 1000, b"k", b'{"a": [1]}', (("h", b"1"), ("n", None))),
         RawRecord("t", 1, 5, 1000, b"k", b"text"),
         RawRecord("t", 1, 5, 1000, b"k", None),
+        RawRecord("t", 1, 5, 1000, b"k", b"null"),
+        RawRecord("t", 1, 5, 1000, b"k", b'"quoted"'),
+        RawRecord("t", 1, 5, 1000, b"k", rb'{"a": "\ud800"}'),
         RawRecord("t", 1, 5, 1000, b"\xff\0", b"\xfe\0", (("h", b"\xfd"),)),
     ],
 )
@@ -90,6 +93,11 @@ def test_what_consume_prints_as_json_can_be_produced(raw: RawRecord) -> None:
     )
     record = Shape().printed_record(Entry("line 1", line.decode(), json.loads(line)))
     assert record == NewRecord("line 1", raw.key, raw.value, raw.headers, None, 1000)
+
+
+def test_strings_of_json_are_copied_with_their_type() -> None:
+    entry = Entry("line 1", "", {"value": "text"})
+    assert Shape(value_type=RecordType.JSON).printed_record(entry).value == b'"text"'
 
 
 @pytest.mark.parametrize(

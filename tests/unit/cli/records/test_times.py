@@ -1,6 +1,9 @@
 """Times as people write them."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -8,6 +11,29 @@ from kaspar.cli.records.times import epoch_ms, local_time, parse_duration, parse
 
 HERE = timezone(timedelta(hours=2))
 NOW = datetime(2026, 11, 17, 15, 30, 0, tzinfo=HERE)
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The zone of this machine is two hours east of Greenwich."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Etc/GMT-2")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize("text", ["2026-07-01T10:00", "2026-11-17T10:00"])
+def test_local_time_has_the_offset_of_its_day(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    expected = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo("Europe/Berlin"))
+    assert parse_time(text, datetime(2026, 11, 17, 15, 30, tzinfo=UTC)) == epoch_ms(expected)
+
+
+@pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "0001-01-01", "60 weeks ago"])
+def test_time_before_1970_is_no_name_of_an_offset(text: str) -> None:
+    assert parse_time(text, datetime(1970, 1, 2, tzinfo=UTC)) == 0
 
 
 @pytest.mark.parametrize(
@@ -42,7 +68,8 @@ def test_number_is_milliseconds(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "10 bananas ago", "ago", "2026-13-01", "25:00", "yesterday noon", "99999999999 weeks ago"]
+    "text",
+    ["", "soon", "10 bananas ago", "ago", "2026-13-01", "25:00", "yesterday noon", "99999999999 weeks ago", "9" * 20],
 )
 def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time: try '10 minutes ago'"):

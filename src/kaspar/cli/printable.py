@@ -1,0 +1,14 @@
+"""Text of a cluster that reaches a terminal: names of groups, clients and principals, keys and values of records.
+
+Others choose it, and control characters in it could rename the window, overwrite lines, or look like another line.
+"""
+
+import re
+from typing import Final
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Control characters as \\n or \\x1b."""
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
