@@ -6,6 +6,7 @@ import pytest
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -17,7 +18,7 @@ from kaspar.client.admin.configs import (
 from kaspar.client.admin.log_dirs import Replica, describe_log_dirs, describe_replica_log_dirs
 from kaspar.client.admin.records import delete_records
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics, list_topics
+from kaspar.client.admin.topics import TopicDescription, describe_topics, list_topics
 from kaspar.client.cluster import EARLIEST_TIMESTAMP
 from kaspar.client.offsets import list_offsets
 from tests.peers.kaspar import KasparProcess
@@ -42,22 +43,22 @@ def admin(broker: KasparProcess) -> Iterator[Admin]:
 
 
 def test_brokers_and_topics_are_described(admin: Admin, broker: KasparProcess) -> None:
-    (node,) = describe_cluster(admin)
+    (node,) = describe_cluster(admin).nodes
     assert (node.host, node.port) == (broker.host, broker.port)
     assert list_topics(admin) == ["orders"]
     found = describe_topics(admin, ["orders", "nowhere"])
     orders, nowhere = found["orders"], found["nowhere"]
     assert isinstance(orders, TopicDescription)
     assert [(each.partition, each.leader, each.replicas) for each in orders.partitions] == [
-        (number, node.broker_id, (node.broker_id,)) for number in (0, 1)
+        (number, node.node_id, (node.node_id,)) for number in (0, 1)
     ]
     assert isinstance(nowhere, Refused)
     assert nowhere.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_settings_are_changed_and_described(admin: Admin) -> None:
-    (node,) = describe_cluster(admin)
-    own = ConfigResource(ResourceType.BROKER, str(node.broker_id))
+    (node,) = describe_cluster(admin).nodes
+    own = ConfigResource(ResourceType.BROKER, str(node.node_id))
     changes = {
         TOPIC: [ConfigChange("retention.ms", ConfigOperation.SET, "12345")],
         own: [ConfigChange("log.cleaner.threads", ConfigOperation.SET, "2")],
@@ -72,12 +73,12 @@ def test_settings_are_changed_and_described(admin: Admin) -> None:
 
 
 def test_log_directories_are_described(admin: Admin, broker: KasparProcess) -> None:
-    (node,) = describe_cluster(admin)
-    (directory,) = describe_log_dirs(admin, node.broker_id)
+    (node,) = describe_cluster(admin).nodes
+    (directory,) = describe_log_dirs(admin, node.node_id)
     assert directory.path == str(broker.data_dir)
     assert directory.replicas[TopicPartition("orders", 0)].partition_size > 0
-    there = Replica(node.broker_id, TopicPartition("orders", 1))
-    missing = Replica(node.broker_id, TopicPartition("orders", 9))
+    there = Replica(node.node_id, TopicPartition("orders", 1))
+    missing = Replica(node.node_id, TopicPartition("orders", 9))
     found = describe_replica_log_dirs(admin, [there, missing])
     assert (found[there].current, found[there].future) == (str(broker.data_dir), None)
     assert found[missing].current is None

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
+from kaspar.cli.output import counted
 
 if TYPE_CHECKING:
     from kaspar.config import BrokerConfig
@@ -90,7 +91,3 @@ def _summary(image: "ClusterImage") -> str:
     ) + sum(len(topic.configs) for topic in image.topics.values())
     topics = f"{counted(len(image.topics), 'topic')} with {counted(partitions, 'partition')}"
     return f"cluster {image.cluster_id}: {topics}, {counted(settings, 'setting')}"
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

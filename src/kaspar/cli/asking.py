@@ -18,7 +18,7 @@ def yes_option(function: Callable[..., T]) -> Callable[..., T]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal. Raises CommandFailed unless the answer is yes."""
+    """Ask on a terminal. Raises CommandFailed unless it is confirmed."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     if not click.confirm(question, err=True):
@@ -51,8 +51,8 @@ def secret_option(prompt: str) -> Callable[[Any], Any]:
         if value is not None:
             return value
         if sys.stdin.isatty():
-            answer: str = click.prompt(prompt, hide_input=True, confirmation_prompt=True, err=True)
-            return answer
+            password: str = click.prompt(prompt, hide_input=True, confirmation_prompt=True, err=True)
+            return password
         line = sys.stdin.readline().rstrip("\n")
         if not line:
             raise click.UsageError("a password is needed: one line of standard input, or --password", context)

@@ -46,7 +46,7 @@ examples:
 @click.option("--password", help="Also write PKCS #12 stores (.p12) with this password.")
 def command(folder: Path, hosts: Sequence[str], name: str, clients: Sequence[str], password: str | None) -> None:
     """Make a certificate authority and certificates for brokers and clients. What exists is kept. Each certificate is
-    written as PEM (key and chain) and, with --password, as PKCS #12. For test clusters and small ones: whoever has
+    written as PEM (key and chain) and, with --password, as PKCS #12. For test clusters and small ones: anyone with
     ca.key can make certificates for anybody."""
     _make(folder, name, list(hosts) or ["localhost", "127.0.0.1"], list(clients), password)
 

@@ -54,14 +54,14 @@ def info(session: Session) -> None:
 
 
 def described(admin: "Admin") -> "ClusterDescription":
-    """With brokers that are registered and do not serve, where the cluster tells them."""
-    from kaspar.client.admin.cluster import describe_whole_cluster
+    """With brokers that are registered and do not serve, if the cluster reports them."""
+    from kaspar.client.admin.cluster import describe_cluster
     from kaspar.client.core import UnsupportedByPeer
 
     try:
-        return describe_whole_cluster(admin, include_fenced_brokers=True)
+        return describe_cluster(admin, include_fenced_brokers=True)
     except UnsupportedByPeer:  # before KIP-1073
-        return describe_whole_cluster(admin)
+        return describe_cluster(admin)
 
 
 def broker_rows(cluster: "ClusterDescription") -> list[Row]:

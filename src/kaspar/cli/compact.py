@@ -8,28 +8,26 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused
-from kaspar.base.ids import TopicPartition
+from kaspar.base.errors import ErrorCode
 from kaspar.cli.command import Command
+from kaspar.cli.completing import complete_topics
 from kaspar.cli.failures import FAILED, INTERRUPTED
+from kaspar.cli.output import decimal_size
+from kaspar.cli.parameters import PARTITIONS
 from kaspar.cli.session import Session, cluster_options
-from kaspar.client import Client
-from kaspar.protocol.messages.compact_topics import (
-    CompactTopicsPartition,
-    CompactTopicsPartitionResult,
-    CompactTopicsRequest,
-    CompactTopicsResponse,
-    CompactTopicsTopic,
-)
+from kaspar.cli.topic_lookup import existing_topics, partitions_of
 
-VERSION = 0
-POLL_INTERVAL_S = 0.1
-REQUEST_TIMEOUT_S = 30.0
+if TYPE_CHECKING:
+    from kaspar.client.admin.session import Admin
+    from kaspar.protocol.messages.compact_topics import CompactTopicsPartitionResult
 
-Progress = dict[int, CompactTopicsPartitionResult]
+POLL_INTERVAL_S: Final = 0.1
+
+Progress = dict[int, "CompactTopicsPartitionResult"]
 
 
 @click.command(
@@ -37,12 +35,12 @@ Progress = dict[int, CompactTopicsPartitionResult]
     cls=Command,
     epilog="Example: kaspar compact salaries --bootstrap-server localhost:9092 --partitions 0,1",
 )
-@click.argument("topic")
+@click.argument("topic", shell_complete=complete_topics)
 @cluster_options
 @click.option(
     "--partitions",
-    metavar="N,N",
-    callback=lambda context, parameter, text: None if text is None else _numbers(text),
+    metavar="N,N-M",
+    type=PARTITIONS,
     help="Compact only these partitions (default: all).",
 )
 @click.option(
@@ -56,16 +54,13 @@ def command(session: Session, topic: str, partitions: Sequence[int] | None, time
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     view = _View(topic)
     try:
-        with session.client(client_id="kaspar-compact", timeout_s=REQUEST_TIMEOUT_S) as client:
-            begun, now = _Compaction(client, topic, partitions).run(deadline, view.show)
+        with session.admin() as admin:
+            begun, now = _Compaction(admin, topic, partitions).run(deadline, view.show)
     except KeyboardInterrupt:
         print("\nThe broker continues compacting.", file=sys.stderr)
         return INTERRUPTED
-    except (KasparError, OSError) as problem:
+    finally:
         view.clear()
-        print(f"kaspar: {_sentence(problem, session.servers)}", file=sys.stderr)
-        return FAILED
-    view.clear()
     for line in [*_table(topic, begun, now), *_notes(topic, begun)]:
         print(line)
     problems = list(_problems(topic, now))
@@ -74,93 +69,36 @@ def command(session: Session, topic: str, partitions: Sequence[int] | None, time
     return FAILED if problems else 0
 
 
-def _numbers(text: str) -> list[int]:
-    try:
-        return sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        raise click.BadParameter("a list of partition numbers, such as 0,1") from None
+# --- asking -----------------------------------------------------------------------------------------------------------
 
 
-def _sentence(problem: Exception, servers: str) -> str:
-    """The problem as a sentence; a KasparError is one already."""
-    if isinstance(problem, KasparError):
-        return str(problem)
-    if isinstance(problem, TimeoutError):
-        return f"no broker of {servers} responded within {REQUEST_TIMEOUT_S:.0f} s"
-    return f"no broker can be reached at {servers}: {problem}"
-
-
-# -- asking ----------------------------------------------------------------------------------------------------------
-
-
-class NotKaspar(KasparError):
-    pass
-
-
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Compaction:
     """A request to compact all or some partitions of a topic, sent to their leaders."""
 
-    client: Client
+    admin: "Admin"
     topic: str
     only: Sequence[int] | None
 
     def run(self, deadline: float | None, show: Callable[[Progress], None]) -> tuple[Progress, Progress]:
         """The state of the partitions at the start and at the end: when all are done, or at the deadline."""
-        begun = self._ask(dict.fromkeys(self._partitions(), -1))
+        from kaspar.client.admin.compaction import NEW_TARGET, compact_partitions
+
+        (described,) = existing_topics(self.admin, [self.topic])
+        numbers = [where.partition for where in partitions_of(described, self.only)]
+        begun = compact_partitions(self.admin, self.topic, dict.fromkeys(numbers, NEW_TARGET))
         now = dict(begun)
         show(now)
-        while open_ones := [index for index, one in now.items() if _is_open(one)]:
+        while targets := {index: begun[index].target_offset for index, one in now.items() if _is_open(one)}:
             if deadline is not None and time.monotonic() > deadline:
                 break
             time.sleep(POLL_INTERVAL_S)
-            now |= self._ask({index: begun[index].target_offset for index in open_ones})
+            now |= compact_partitions(self.admin, self.topic, targets)
             show(now)
         return begun, now
 
-    def _partitions(self) -> list[int]:
-        (topic,) = self.client.refresh_metadata([self.topic]).topics
-        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {self.topic} does not exist")
-        if topic.error_code != ErrorCode.NONE:
-            code = ErrorCode(topic.error_code)
-            raise Refused(code, f"looking up the partitions of {self.topic}: {code.name}")
-        there = sorted(partition.partition_index for partition in topic.partitions)
-        if missing := sorted(set(self.only or ()) - set(there)):
-            raise Refused(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"{self.topic} has partitions {there[0]} to {there[-1]}, not {', '.join(map(str, missing))}",
-            )
-        return there if self.only is None else list(self.only)
 
-    def _ask(self, targets: dict[int, int]) -> Progress:
-        """Start compacting (target -1), or ask for the progress towards the targets that the broker returned."""
-        by_leader: dict[int, list[CompactTopicsPartition]] = defaultdict(list)
-        for index, target in targets.items():
-            partition = CompactTopicsPartition(partition_index=index, target_offset=target)
-            by_leader[self._leader_of(index)].append(partition)
-        results: Progress = {}
-        for leader, partitions in by_leader.items():
-            topic = CompactTopicsTopic(name=self.topic, partitions=tuple(partitions))
-            response = self._ask_broker(leader, CompactTopicsRequest(topics=(topic,)))
-            results.update((one.partition_index, one) for each in response.topics for one in each.partitions)
-        return results
-
-    def _leader_of(self, index: int) -> int:
-        return self.client.leader_of(TopicPartition(self.topic, index))
-
-    def _ask_broker(self, leader: int, request: CompactTopicsRequest) -> CompactTopicsResponse:
-        try:
-            return self.client.request_broker(leader, request, CompactTopicsResponse, VERSION)
-        except ConnectionResetError as problem:
-            # A broker closes the connection on a request that it does not know.
-            raise NotKaspar(
-                f"broker {leader} closed the connection: it is stopping, or it is not a Kaspar broker. "
-                "Apache Kafka cannot compact a topic on request"
-            ) from problem
-
-
-def _is_open(one: CompactTopicsPartitionResult) -> bool:
+def _is_open(one: "CompactTopicsPartitionResult") -> bool:
     return one.error_code == ErrorCode.NONE and one.first_dirty_offset < one.target_offset
 
 
@@ -181,7 +119,7 @@ class _View:
         self.clear()
         lines = [
             f"  {self._topic}-{one.partition_index}   compacted up to {max(0, one.first_dirty_offset):,} of "
-            f"{one.target_offset:,}   {_bytes(one.size_bytes)}   {_progress(one.cleaned_percent)}"
+            f"{one.target_offset:,}   {decimal_size(one.size_bytes)}   {_progress(one.cleaned_percent)}"
             for one in progress.values()
             if _is_open(one)
         ]
@@ -205,8 +143,8 @@ def _table(topic: str, begun: Progress, now: Progress) -> list[str]:
     rows += [
         (
             f"{topic}-{index}",
-            _bytes(begun[index].size_bytes),
-            _bytes(now[index].size_bytes),
+            decimal_size(begun[index].size_bytes),
+            decimal_size(now[index].size_bytes),
             _removed(begun[index].records_removed, now[index].records_removed),
         )
         for index in done
@@ -222,13 +160,6 @@ def _table(topic: str, begun: Progress, now: Progress) -> list[str]:
 
 def _removed(before: int, after: int) -> str:
     return f"{after - before:,}" if after >= before else "unknown: the broker was restarted"
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count} B"
 
 
 def _notes(topic: str, begun: Progress) -> Iterable[str]:

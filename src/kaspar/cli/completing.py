@@ -1,4 +1,4 @@
-"""Names that a shell completes by asking the cluster. A cluster that does not answer at once has none."""
+"""Names that a shell completes by asking the cluster. A cluster that does not respond at once has none."""
 
 import contextlib
 from collections.abc import Callable
@@ -42,9 +42,9 @@ def complete_topics(admin: "Admin") -> list[str]:
 
 @_completed_by
 def complete_brokers(admin: "Admin") -> list[str]:
-    from kaspar.client.admin.topics import describe_cluster
+    from kaspar.client.admin.cluster import describe_cluster
 
-    return [str(broker.broker_id) for broker in describe_cluster(admin)]
+    return [str(node.node_id) for node in describe_cluster(admin).nodes]
 
 
 @_completed_by

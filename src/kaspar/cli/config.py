@@ -167,12 +167,12 @@ def _entries(admin: "Admin", which: "ConfigResource", text: str) -> "dict[str, C
 
 def _check_broker(admin: "Admin", which: "ConfigResource") -> None:
     """Settings of a broker are asked of that broker: the call would wait for one that does not exist."""
+    from kaspar.client.admin.cluster import describe_cluster
     from kaspar.client.admin.configs import ResourceType
-    from kaspar.client.admin.topics import describe_cluster
 
     if which.type not in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) or not which.name:
         return
-    there = [str(broker.broker_id) for broker in describe_cluster(admin)]
+    there = [str(node.node_id) for node in describe_cluster(admin).nodes]
     if which.name not in there:
         raise NotFound(f"there is no broker {which.name} (there are: {', '.join(there)})")
 

@@ -7,7 +7,7 @@
 | 2 | wrong usage: nothing was tried |
 | 3 | what was named (topic, group, user, ...) does not exist |
 | 4 | not permitted: the log-in failed, or an ACL is missing |
-| 5 | no broker answers |
+| 5 | no broker responds |
 | 130 | interrupted by Ctrl-C |
 """
 

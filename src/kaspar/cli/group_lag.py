@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 def committed_of(admin: "Admin", group_id: str) -> "dict[TopicPartition, int]":
     """The committed offsets of a group; none if it has committed nothing. Raises Refused."""
     from kaspar.client.admin.group_offsets import list_group_offsets
+    from kaspar.client.admin.session import accepted
 
-    found = list_group_offsets(admin, [group_id])[group_id]
-    if isinstance(found, Refused):
-        raise found
+    found = accepted(list_group_offsets(admin, [group_id])[group_id])
     return {where: each.offset for where, each in found.items()}
 
 
@@ -26,7 +25,7 @@ def end_offsets_of(admin: "Admin", partitions: "Collection[TopicPartition]") -> 
     """The end of each partition that exists and has a leader."""
     from kaspar.client.admin.topics import describe_topics
     from kaspar.client.cluster import LATEST_TIMESTAMP
-    from kaspar.client.offsets import list_offsets
+    from kaspar.client.offsets import offsets_at
 
     topics = describe_topics(admin, {where.topic for where in partitions})
     with_leader = {
@@ -36,8 +35,8 @@ def end_offsets_of(admin: "Admin", partitions: "Collection[TopicPartition]") -> 
         for each in topic.partitions
         if each.leader >= 0
     }
-    asked = {where: LATEST_TIMESTAMP for where in partitions if (where.topic, where.partition) in with_leader}
-    return {where: listed.offset for where, listed in list_offsets(admin.client, asked).items()}
+    wanted = [where for where in partitions if (where.topic, where.partition) in with_leader]
+    return offsets_at(admin.client, wanted, LATEST_TIMESTAMP)
 
 
 def lag_rows(admin: "Admin", group_id: str) -> list[Row]:

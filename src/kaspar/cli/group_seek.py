@@ -11,9 +11,10 @@ from kaspar.cli.command import Command
 from kaspar.cli.completing import complete_groups, complete_topics
 from kaspar.cli.failures import NotFound, WrongUsage
 from kaspar.cli.output import Column
-from kaspar.cli.positions import offsets_at
+from kaspar.cli.parameters import PARTITIONS
+from kaspar.cli.positions import find_offsets
 from kaspar.cli.session import Session, common_options
-from kaspar.cli.topic_lookup import existing_topics, partition_numbers, partitions_of
+from kaspar.cli.topic_lookup import existing_topics, partitions_of
 
 if TYPE_CHECKING:
     from kaspar.base.ids import TopicPartition
@@ -43,7 +44,7 @@ The group must have no members while it is moved. Without --topic, the partition
     shell_complete=complete_topics,
     help="Only this topic, and all its partitions; may be repeated.",
 )
-@click.option("-p", "--partitions", metavar="N,N", help="With one --topic: only these partitions.")
+@click.option("-p", "--partitions", metavar="N,N-M", type=PARTITIONS, help="With one --topic: only these partitions.")
 @click.option("--dry-run", is_flag=True, help="Show the new offsets, and change nothing.")
 @yes_option
 @common_options
@@ -53,7 +54,7 @@ def seek(
     target: str | None,
     by: int | None,
     topics: Sequence[str],
-    partitions: str | None,
+    partitions: Sequence[int] | None,
     dry_run: bool,
     yes: bool,
 ) -> int:
@@ -66,7 +67,7 @@ def seek(
         raise WrongUsage("--partitions is for one --topic")
     with session.admin() as admin:
         committed = committed_of(admin, name)
-        where_all = _chosen(admin, topics, partition_numbers(partitions)) if topics else sorted(committed)
+        where_all = _chosen(admin, topics, partitions) if topics else sorted(committed)
         if not where_all:
             raise NotFound(f"the group {name} has committed no offsets: name a --topic")
         new = _new_offsets(admin, where_all, committed, target, by)
@@ -103,9 +104,9 @@ def _new_offsets(
     by: int | None,
 ) -> "dict[TopicPartition, int]":
     """Within what the partitions have."""
-    start, end = offsets_at(admin, partitions, "start"), offsets_at(admin, partitions, "end")
+    start, end = find_offsets(admin, partitions, "start"), find_offsets(admin, partitions, "end")
     if target is not None:
-        wanted = offsets_at(admin, partitions, target)
+        wanted = find_offsets(admin, partitions, target)
     else:
         wanted = {where: committed.get(where, start[where]) + (by or 0) for where in partitions}
     return {where: min(max(wanted[where], start[where]), end[where]) for where in partitions}

@@ -57,17 +57,17 @@ def sizes(session: Session, topics: Sequence[str], by_partition: bool) -> None:
 
 
 def _replicas(admin: "Admin") -> list[Row]:
+    from kaspar.client.admin.cluster import describe_cluster
     from kaspar.client.admin.log_dirs import describe_log_dirs
-    from kaspar.client.admin.topics import describe_cluster
 
     def row(broker: int, path: str, where: "TopicPartition", size_bytes: int, lag: int) -> Row:
         place = {"topic": where.topic, "partition": where.partition, "broker": broker, "path": path}
         return {**place, "bytes": size_bytes, "offset_lag": lag}
 
     return [
-        row(broker.broker_id, directory.path, where, replica.partition_size, replica.offset_lag)
-        for broker in describe_cluster(admin)
-        for directory in describe_log_dirs(admin, broker.broker_id)
+        row(broker.node_id, directory.path, where, replica.partition_size, replica.offset_lag)
+        for broker in describe_cluster(admin).nodes
+        for directory in describe_log_dirs(admin, broker.node_id)
         for where, replica in directory.replicas.items()
     ]
 

@@ -201,6 +201,21 @@ def size(value: object) -> str:
     return f"{amount:.1f}TiB"
 
 
+def decimal_size(count: int) -> str:
+    """A number of bytes in a sentence, with one of the units of powers of 1000."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} GB"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """1 topic, 2 topics; `many` for a plural without an s alone."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
 def _cell(column: Column, row: Row) -> str:
     value = row.get(column.key)
     return shown(value) if column.text is None else column.text(value)

@@ -1,11 +1,12 @@
-"""Options whose text is parsed by a function."""
+"""Options whose text is parsed by a function, and the one that many commands have: --partitions."""
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
+_MAX_PARTITIONS: Final = 1_000_000
 Value = TypeVar("Value")
 AnyEnum = TypeVar("AnyEnum", bound=Enum)
 
@@ -31,3 +32,19 @@ class Words(click.Choice[AnyEnum]):
 
     def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
         return str(choice.value if isinstance(choice, Enum) else choice)
+
+
+def parse_partitions(text: str) -> tuple[int, ...]:
+    """'0', '0,2', '0-3,7': sorted, each once. Raises ValueError with a sentence."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = (each.strip() for each in part.partition("-"))
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"'{text}' is not a list of partitions: try 0,2 or 0-3")
+        if max(int(first), int(last or first)) >= _MAX_PARTITIONS:
+            raise ValueError(f"'{text}': no topic has {_MAX_PARTITIONS:,} partitions")
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
+
+
+PARTITIONS: Final = Parsed("partitions", parse_partitions)

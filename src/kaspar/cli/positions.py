@@ -11,28 +11,22 @@ if TYPE_CHECKING:
     from kaspar.client.admin.session import Admin
 
 
-def offsets_at(admin: "Admin", partitions: "Sequence[TopicPartition]", position: str) -> "dict[TopicPartition, int]":
+def find_offsets(admin: "Admin", partitions: "Sequence[TopicPartition]", position: str) -> "dict[TopicPartition, int]":
     """The offset of the position in each partition; an offset may be outside of what the partition has."""
     from kaspar.cli.records.times import MIN_EPOCH_MS
     from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+    from kaspar.client.offsets import offsets_at
 
     match position:
         case "start":
-            return _listed(admin, partitions, EARLIEST_TIMESTAMP)
+            return offsets_at(admin.client, partitions, EARLIEST_TIMESTAMP)
         case "end":
-            return _listed(admin, partitions, LATEST_TIMESTAMP)
+            return offsets_at(admin.client, partitions, LATEST_TIMESTAMP)
     if position.isdecimal() and int(position) < MIN_EPOCH_MS:
         return dict.fromkeys(partitions, int(position))
-    found = _listed(admin, partitions, _time(position))
-    ends = _listed(admin, [where for where, offset in found.items() if offset < 0], LATEST_TIMESTAMP)
-    return found | ends
-
-
-def _listed(admin: "Admin", partitions: "Sequence[TopicPartition]", timestamp: int) -> "dict[TopicPartition, int]":
-    from kaspar.client.offsets import list_offsets
-
-    found = list_offsets(admin.client, dict.fromkeys(partitions, timestamp))
-    return {where: listed.offset for where, listed in found.items()}
+    found = offsets_at(admin.client, partitions, _time(position))
+    behind = [where for where, offset in found.items() if offset < 0]
+    return found | offsets_at(admin.client, behind, LATEST_TIMESTAMP)
 
 
 def _time(position: str) -> int:

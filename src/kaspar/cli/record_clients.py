@@ -73,7 +73,7 @@ def _settings(session: Session, translated: "Translated") -> dict[str, Any]:
 
 
 class _Unreachable:
-    """Says once that no broker answers, since the client goes on trying and the command then seems to hang."""
+    """Says once that no broker responds, since the client goes on trying and the command then seems to hang."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
@@ -83,4 +83,4 @@ class _Unreachable:
         if error.name() == "_ALL_BROKERS_DOWN" and not self._said:
             self._said = True
             with contextlib.suppress(OSError):  # nothing may be raised inside a callback
-                print(f"kaspar: no broker answers at {self._servers} now; trying again", file=sys.stderr, flush=True)
+                print(f"kaspar: no broker responds at {self._servers} now; trying again", file=sys.stderr, flush=True)

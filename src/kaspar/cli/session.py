@@ -22,7 +22,6 @@ from kaspar.cli.output import Format, Output
 from kaspar.cli.profiles import BOOTSTRAP_SERVERS, Profiles, default_folder, read_properties_file
 
 if TYPE_CHECKING:
-    from kaspar.client import Client
     from kaspar.client.admin.session import Admin
     from kaspar.security.client import ClientSecurity
 
@@ -75,7 +74,7 @@ class Session:
 
     @contextlib.contextmanager
     def admin(self) -> "Iterator[Admin]":
-        """For the calls of kaspar.client.admin. Raises NoBroker if none of the brokers answers."""
+        """For the calls of kaspar.client.admin. Raises NoBroker if none of the brokers responds."""
         from kaspar.client.admin.session import Admin
 
         api_timeout_s = self._seconds("default.api.timeout.ms", API_TIMEOUT_S)
@@ -103,20 +102,6 @@ class Session:
                 if security is not None and _is_handshake(problem):
                     raise NoBroker(f"{problem}: does this listener have TLS? security.protocol says so") from None
                 raise
-
-    def client(self, *, client_id: str, timeout_s: float) -> "Client":
-        """A wire client, for requests that are not those of an administrator. Nothing is sent yet."""
-        from kaspar.client import Client
-
-        try:
-            return Client(
-                self.servers,
-                client_id=self.properties.get("client.id", client_id),
-                timeout_s=self._seconds("request.timeout.ms", timeout_s),
-                security=self._security(),
-            )
-        except ValueError:
-            raise KasparError(f"{self.servers} is not a list of host:port") from None
 
     def _security(self) -> "ClientSecurity | None":
         if "security.protocol" not in self.properties:
@@ -161,17 +146,17 @@ def no_broker(servers: str, error: OSError) -> NoBroker:
 
     match error:
         case ConnectionRefusedError():
-            return NoBroker(f"no broker answers at {servers}: is it running? try 'kaspar up'")
+            return NoBroker(f"no broker responds at {servers}: is it running? try 'kaspar up'")
         case socket.gaierror():
-            return NoBroker(f"no broker answers at {servers}: the host name is not known")
+            return NoBroker(f"no broker responds at {servers}: the host name is not known")
         case TimeoutError():
-            return NoBroker(f"no broker answers at {servers} in time: is this the port of a broker? does it need TLS?")
+            return NoBroker(f"no broker responds at {servers} in time: is this the port of a broker? does it need TLS?")
         case ConnectionError():
             return NoBroker(
                 f"the broker at {servers} closed the connection: if it needs TLS or a log-in, give the settings with "
                 "--config FILE or --profile NAME"
             )
-    return NoBroker(f"no broker answers at {servers}: {error.strerror or error}")
+    return NoBroker(f"no broker responds at {servers}: {error.strerror or error}")
 
 
 def pairs(settings: Sequence[str], option: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ import click
 from kaspar.base.errors import KasparError
 from kaspar.cli.command import Group
 from kaspar.cli.failures import INTERRUPTED
+from kaspar.cli.output import counted
 from kaspar.cli.spark_transactions import transactions
 
 
@@ -71,8 +72,8 @@ def start(workers: int, cores: int | None, memory: str, host: str, port: int, fo
     except KeyboardInterrupt:
         print("kaspar: interrupted; the processes that this command started were stopped", file=sys.stderr)
         return INTERRUPTED
-    of_each = _counted(plan.cores_of_each, "core")
-    print(f"{cluster.master} is ready: {_counted(plan.workers, 'worker')} with {of_each} and {plan.memory} each.")
+    of_each = counted(plan.cores_of_each, "core")
+    print(f"{cluster.master} is ready: {counted(plan.workers, 'worker')} with {of_each} and {plan.memory} each.")
     print(f"Web page: {cluster.page}. Logs: {plan.folder / 'logs'}.")
     return 0
 
@@ -101,9 +102,5 @@ def stop(folder: Path | None) -> None:
     from kaspar.spark.running.standalone import stop as stop_cluster
 
     ended = stop_cluster(_resolved(folder))
-    stopped = f"The cluster is stopped: {_counted(ended, 'process', 'processes')} ended."
+    stopped = f"The cluster is stopped: {counted(ended, 'process', 'processes')} ended."
     print(stopped if ended else "The cluster had already ended.")
-
-
-def _counted(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

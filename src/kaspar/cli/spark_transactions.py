@@ -55,10 +55,7 @@ def transactions(session: Session, /, **given: Any) -> int:
     queries have some, too. A query that is restarted ends its own."""
     options = TransactionsOptions(**given)
     _check(options)
-    try:
-        return _run(session, options)
-    except OSError as problem:
-        raise KasparError(f"{session.servers} cannot be reached: {problem}") from problem
+    return _run(session, options)
 
 
 def _check(options: TransactionsOptions) -> None:
@@ -73,11 +70,11 @@ def _check(options: TransactionsOptions) -> None:
 
 
 def _run(session: Session, options: TransactionsOptions) -> int:
-    from kaspar.client.core import REQUEST_TIMEOUT_S
     from kaspar.exactly_once.decision_log import DecisionLog
     from kaspar.exactly_once.leftovers import find_leftovers, is_known
 
-    with session.client(client_id="kaspar", timeout_s=REQUEST_TIMEOUT_S) as client:
+    with session.admin() as admin:
+        client = admin.client
         log = DecisionLog(client)
         found = find_leftovers(client, log)
         wanted = [each for each in found if not options.query or each.query in options.query]

@@ -113,11 +113,11 @@ def describe(session: Session, names: Sequence[str], all_configs: bool) -> None:
 def _described(admin: "Admin", topic: "TopicDescription", *, all_configs: bool) -> dict[str, object]:
     from kaspar.base.ids import TopicPartition, uuid_to_text
     from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-    from kaspar.client.offsets import list_offsets
+    from kaspar.client.offsets import offsets_at
 
     with_leader = [TopicPartition(topic.name, each.partition) for each in topic.partitions if each.leader >= 0]
-    start = list_offsets(admin.client, dict.fromkeys(with_leader, EARLIEST_TIMESTAMP))
-    end = list_offsets(admin.client, dict.fromkeys(with_leader, LATEST_TIMESTAMP))
+    start = offsets_at(admin.client, with_leader, EARLIEST_TIMESTAMP)
+    end = offsets_at(admin.client, with_leader, LATEST_TIMESTAMP)
 
     def partition_row(number: int) -> Row:
         each = topic.partitions[number]
@@ -129,8 +129,8 @@ def _described(admin: "Admin", topic: "TopicDescription", *, all_configs: bool) 
             "replicas": list(each.replicas),
             "isr": list(each.isr),
             "offline_replicas": list(each.offline_replicas),
-            "start_offset": start[where].offset if where in start else None,
-            "end_offset": end[where].offset if where in end else None,
+            "start_offset": start.get(where),
+            "end_offset": end.get(where),
         }
 
     return {

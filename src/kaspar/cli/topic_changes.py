@@ -11,9 +11,10 @@ from kaspar.cli.command import Command
 from kaspar.cli.completing import complete_topics
 from kaspar.cli.failures import WrongUsage
 from kaspar.cli.output import Done
-from kaspar.cli.positions import offsets_at
+from kaspar.cli.parameters import PARTITIONS
+from kaspar.cli.positions import find_offsets
 from kaspar.cli.session import Session, common_options, pairs
-from kaspar.cli.topic_lookup import existing_topics, partition_numbers, partitions_of
+from kaspar.cli.topic_lookup import existing_topics, partitions_of
 
 TOPICS_PER_REQUEST: Final = 50
 _NAMES: Final = click.argument("names", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics)
@@ -188,18 +189,17 @@ examples:
     metavar="WHERE",
     help="What is kept begins here: an offset, a time such as '7 days ago', or 'end'.",
 )
-@click.option("-p", "--partitions", metavar="N,N", help="Only these partitions (default: all).")
+@click.option("-p", "--partitions", metavar="N,N-M", type=PARTITIONS, help="Only these partitions (default: all).")
 @yes_option
 @common_options
-def trim(session: Session, name: str, before: str, partitions: str | None, yes: bool) -> int:
+def trim(session: Session, name: str, before: str, partitions: Sequence[int] | None, yes: bool) -> int:
     """Delete the first records of a topic's partitions."""
     from kaspar.client.admin.records import delete_records
 
-    only = partition_numbers(partitions)
     confirm(f"Delete records of {name}?", yes=yes)
     with session.admin() as admin:
         (topic,) = existing_topics(admin, [name])
-        results = delete_records(admin, offsets_at(admin, partitions_of(topic, only), before))
+        results = delete_records(admin, find_offsets(admin, partitions_of(topic, partitions), before))
     return session.output.results(
         [
             Done(

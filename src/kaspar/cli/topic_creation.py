@@ -7,9 +7,9 @@ from kaspar.base.errors import Refused
 from kaspar.cli.failures import NotFound
 from kaspar.cli.topic_lookup import existing_topics, partitions_of
 from kaspar.client.admin.creation import NewTopic, create_topics
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.cluster import LATEST_TIMESTAMP
-from kaspar.client.offsets import list_offsets
+from kaspar.client.offsets import offsets_at
 
 _PAUSE_S: Final = 0.05
 
@@ -22,9 +22,7 @@ def ensure_topic(admin: Admin, topic: str, *, create: bool, partition: int | Non
     except NotFound:
         if not create:
             raise
-        result = create_topics(admin, [NewTopic(topic)])[topic]
-        if isinstance(result, Refused):
-            raise result from None
+        accepted(create_topics(admin, [NewTopic(topic)])[topic])
         wait_until_online(admin, topic)
         return
     if partition is not None:
@@ -38,7 +36,7 @@ def wait_until_online(admin: Admin, topic: str) -> None:
     while True:
         try:
             (described,) = existing_topics(admin, [topic])
-            list_offsets(admin.client, dict.fromkeys(partitions_of(described), LATEST_TIMESTAMP))
+            offsets_at(admin.client, partitions_of(described), LATEST_TIMESTAMP)
         except (NotFound, Refused):
             if time.monotonic() > deadline_s:
                 raise

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
-from kaspar.cli.failures import NotFound, WrongUsage
+from kaspar.cli.failures import NotFound
 from kaspar.cli.topic_names import is_pattern, matching, unknown_topic
 
 if TYPE_CHECKING:
@@ -41,16 +41,6 @@ def _missing(admin: "Admin", name: str, refused: Refused) -> KasparError:
     if refused.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
         return unknown_topic(name, list_topics(admin))
     return refused
-
-
-def partition_numbers(text: str | None) -> list[int] | None:
-    """The value of --partitions; None stands for all."""
-    if text is None:
-        return None
-    try:
-        return sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        raise WrongUsage(f"--partitions {text} is not a list of numbers, such as 0,1") from None
 
 
 def partitions_of(topic: "TopicDescription", only: Sequence[int] | None = None) -> "list[TopicPartition]":

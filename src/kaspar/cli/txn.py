@@ -25,7 +25,7 @@ examples:
   kaspar txn list --open
   kaspar txn describe payments-1
   kaspar txn abort payments-1                 also fences its producer
-  kaspar txn hanging                          transactions that nobody will end
+  kaspar txn hanging                          transactions that will never end
 """
 _OPEN_STATES: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
@@ -181,12 +181,10 @@ def _abort_on_partition(admin: "Admin", transaction: "OpenTransaction") -> Done:
     from kaspar.client.admin.transactions import AbortTransactionSpec, abort_transaction
 
     where, producer = transaction.partition, transaction.producer
-    # A producer whose first transaction hangs has no coordinator epoch yet: 0 is not above any leader's.
-    spec = AbortTransactionSpec(where, producer.producer_id, producer.producer_epoch, producer.coordinator_epoch or 0)
     what = f"producer {producer.producer_id} on {where}"
     keys = {"producer_id": producer.producer_id, "topic": where.topic, "partition": where.partition}
     try:
-        abort_transaction(admin, spec)
+        abort_transaction(admin, AbortTransactionSpec.of(where, producer))
     except Refused as refused:
         return Done(what, keys, problem=refused)
     return Done(what, keys, "aborted")
@@ -197,7 +195,7 @@ def _abort_on_partition(admin: "Admin", transaction: "OpenTransaction") -> Done:
 @yes_option
 @common_options
 def abort(session: Session, transactional_ids: Sequence[str], yes: bool) -> int:
-    """Abort the open transactions of these ids. Their producers are fenced: they fail, and must start anew."""
+    """Abort the open transactions of these ids. Their producers are fenced: they fail, and must be restarted."""
     from kaspar.client.admin.transactions import fence_producer
 
     results = []

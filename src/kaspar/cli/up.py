@@ -115,12 +115,12 @@ def run_up(folder: "Folder", options: UpOptions) -> int:
             members,
             _say,
             when_complete=partial(_complete, folder, members, options, has_grown=has_grown),
-            when_ready=partial(_tell_clients, folder, members.plan),
+            when_ready=partial(_print_client_settings, folder, members.plan),
         ).run()
 
 
 def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_grown: bool) -> None:
-    """What can be done only when all brokers are there, and before clients are told that they are."""
+    """What can be done only when all brokers are there, and before that is reported."""
     if has_grown:
         _keep_settings(members, options)
     if members.plan.is_secured:
@@ -129,7 +129,7 @@ def _complete(folder: "Folder", members: "Members", options: UpOptions, *, has_g
         create_users(folder, members.contacts)
 
 
-def _tell_clients(folder: "Folder", plan: "ClusterPlan") -> None:
+def _print_client_settings(folder: "Folder", plan: "ClusterPlan") -> None:
     """Passwords are shown on a terminal only: other output may be kept, and read by others."""
     if not plan.is_secured:
         return

@@ -6,7 +6,7 @@ caller has to look up its partitions again; other retriable errors are retried u
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
@@ -18,7 +18,12 @@ from kaspar.client.coordinators import CoordinatorKind, request_coordinator
 from kaspar.protocol.messages import list_offsets as messages
 from kaspar.protocol.messages import offset_commit, offset_fetch
 
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+"""The isolation levels of ListOffsets and Fetch."""
 _BACKOFF_S = 0.05
+_CLIENT = -1
+"""In place of the id of a replica."""
 _OFFSET_FETCH_VERSION = 8  # the first that takes groups (KIP-709); from 10 on topics are named by their ids
 GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """The partition does not exist, or not yet."""
@@ -40,23 +45,33 @@ class CommittedOffset(NamedTuple):
 # --- of the logs ------------------------------------------------------------------------------------------------------
 
 
+def offsets_at(
+    client: Client, partitions: Iterable[TopicPartition], timestamp: int, *, isolation_level: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
+    """As list_offsets, of the same timestamp in all partitions, and only the offsets."""
+    listed = list_offsets(client, dict.fromkeys(partitions, timestamp), isolation_level=isolation_level)
+    return {where: each.offset for where, each in listed.items()}
+
+
 def list_offsets(
-    client: Client, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = 0
+    client: Client, timestamps: Mapping[TopicPartition, int], *, isolation_level: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, ListedOffset]:
     """The first offset at or after each timestamp (or a special one: latest, earliest); offset -1 where there is none.
 
-    The latest is the high watermark, and with isolation level 1 (read_committed) the last stable offset.
+    The latest is the high watermark, and with READ_COMMITTED the last stable offset.
     """
     deadline = time.monotonic() + client.timeout_s
+    timeout_ms = int(client.timeout_s * 1000)
     found: dict[TopicPartition, ListedOffset] = {}
     while True:
         missing = {where: timestamp for where, timestamp in timestamps.items() if where not in found}
         failure: Exception | None = None
         try:
             for leader, asked in by_leader(client, missing).items():
-                for where, listed in _ask_leader(client, leader, asked, isolation_level):
-                    if isinstance(listed, Refused):
-                        failure = listed
+                for where, listed in ask_offsets(client, leader, asked, isolation_level, timeout_ms).items():
+                    if isinstance(listed, int):
+                        code = ErrorCode(listed)
+                        failure = Refused(code, f"looking up an offset of {where}: {code.name}")
                     else:
                         found[where] = listed
         except (OSError, Refused) as error:
@@ -79,35 +94,35 @@ def by_leader(
     return leaders
 
 
-def _ask_leader(
-    client: Client, leader: int, asked: Mapping[TopicPartition, int], isolation_level: int
-) -> Iterator[tuple[TopicPartition, ListedOffset | Refused]]:
+def ask_offsets(
+    client: Client, leader: int, wanted: Mapping[TopicPartition, int], isolation_level: int, timeout_ms: int
+) -> dict[TopicPartition, ListedOffset | int]:
+    """The offsets of partitions that a broker leads, or error codes."""
     request = messages.ListOffsetsRequest(
-        replica_id=-1,
+        replica_id=_CLIENT,
         isolation_level=isolation_level,
         topics=tuple(
             messages.ListOffsetsTopic(
                 name=topic,
                 partitions=tuple(
                     messages.ListOffsetsPartition(
-                        partition_index=partition, timestamp=asked[TopicPartition(topic, partition)]
+                        partition_index=number, timestamp=wanted[TopicPartition(topic, number)]
                     )
-                    for partition in partitions
+                    for number in numbers
                 ),
             )
-            for topic, partitions in by_topic(asked).items()
+            for topic, numbers in by_topic(wanted).items()
         ),
-        timeout_ms=int(client.timeout_s * 1000),
+        timeout_ms=timeout_ms,
     )
     response = client.request_broker(leader, request, messages.ListOffsetsResponse)
-    for topic in response.topics:
-        for partition in topic.partitions:
-            where = TopicPartition(topic.name, partition.partition_index)
-            if partition.error_code != ErrorCode.NONE:
-                code = ErrorCode(partition.error_code)
-                yield where, Refused(code, f"looking up an offset of {where}: {code.name}")
-            else:
-                yield where, ListedOffset(partition.offset, partition.timestamp, partition.leader_epoch)
+    return {
+        TopicPartition(topic.name, each.partition_index): ListedOffset(each.offset, each.timestamp, each.leader_epoch)
+        if each.error_code == ErrorCode.NONE
+        else each.error_code
+        for topic in response.topics
+        for each in topic.partitions
+    }
 
 
 # --- of groups --------------------------------------------------------------------------------------------------------

@@ -9,12 +9,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
-from kaspar.tools.command_line import command_words
+from kaspar.tools.command_line import FAILED, command_words
 from kaspar.tools.java_numbers import parse_long
-
-FAILED: Final = 1
 
 
 class Argparse4jOptions(argparse.ArgumentParser):
@@ -68,7 +66,7 @@ class Argparse4jOptions(argparse.ArgumentParser):
         subcommands = self._subcommands()
         if message.startswith("the following arguments are required: "):
             # argparse4j reports an unknown option where it meets it, argparse what is missing before that.
-            if (unknown := self._unknown_option()) is not None and not subcommands & {*self._words}:
+            if (unknown := self._unknown_option()) is not None and {*subcommands}.isdisjoint(self._words):
                 return f"unrecognized arguments: '{unknown}'"
             missing = message.partition(": ")[2].split(", ")
             if any(not each.startswith("-") for each in missing):
@@ -76,16 +74,13 @@ class Argparse4jOptions(argparse.ArgumentParser):
             return f"argument {missing[0]} is required"
         if subcommands and ": invalid choice: " in message:
             word = next(word for word in self._words if repr(word) in message)
-            choices = ", ".join(f"'{each}'" for each in self._choices())
+            choices = ", ".join(f"'{each}'" for each in subcommands)
             return f"invalid choice: '{word}' (choose from {choices})"
         return message
 
-    def _choices(self) -> list[str]:
+    def _subcommands(self) -> list[str]:
         actions = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
         return [name for action in actions for name in action.choices]
-
-    def _subcommands(self) -> set[str]:
-        return {*self._choices()}
 
     def _unknown_option(self) -> str | None:
         known = self._option_string_actions

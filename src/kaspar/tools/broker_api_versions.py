@@ -7,8 +7,8 @@ from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.client.admin.api_versions import ServedApi, describe_api_versions
+from kaspar.client.admin.cluster import ClusterNode, describe_cluster
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import Broker, describe_cluster
 from kaspar.protocol.api import KNOWN_VERSIONS, ApiKey, api_name
 from kaspar.protocol.api_keys import FIRST_OWN_KEY
 from kaspar.tools.client_config import add_command_config
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    print(message_of(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    print(message_of(problem), file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -66,18 +66,18 @@ def _run(options: argparse.Namespace) -> None:
         request_timeout_s=REQUEST_TIMEOUT_S,
     ) as admin:
         for broker in _brokers(admin, options.bootstrap_server):
-            node = f"{broker.host}:{broker.port} (id: {broker.broker_id} rack: {broker.rack or 'null'} isFenced: false)"
+            node = f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'} isFenced: false)"
             try:
-                served = describe_api_versions(admin, broker.broker_id)
+                served = describe_api_versions(admin, broker.node_id)
             except KasparError as problem:
-                print(f"{node} -> ERROR: {message_of(problem) if isinstance(problem, Refused) else problem}")
+                print(f"{node} -> ERROR: {message_of(problem)}")
             else:
                 print(f"{node} -> (\n\t" + ",\n\t".join(lines(served)) + "\n)")
 
 
-def _brokers(admin: Admin, servers: str) -> list[Broker]:
+def _brokers(admin: Admin, servers: str) -> Sequence[ClusterNode]:
     try:
-        return describe_cluster(admin)
+        return describe_cluster(admin).nodes
     except Refused as refused:
         if refused.code is not ErrorCode.REQUEST_TIMED_OUT:
             raise

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.client.admin.config_resources import list_config_resources
 from kaspar.client.admin.configs import (
     ConfigChange,
@@ -15,7 +15,7 @@ from kaspar.client.admin.configs import (
     describe_configs,
     incremental_alter_configs,
 )
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted, raise_first
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.java_numbers import parse_int
@@ -75,8 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    reason = message_of(problem) if isinstance(problem, Refused) else problem
-    print(f"Error while executing client metrics command : {reason}")
+    print(f"Error while executing client metrics command : {message_of(problem)}")
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
@@ -153,8 +152,7 @@ def _delete(admin: Admin, name: str) -> None:
 
 def _change(admin: Admin, name: str, changes: Sequence[ConfigChange]) -> None:
     subscription = ConfigResource(ResourceType.CLIENT_METRICS, name)
-    for refused in incremental_alter_configs(admin, {subscription: changes}).values():
-        raise refused
+    raise_first(incremental_alter_configs(admin, {subscription: changes}).values())
 
 
 def _describe(admin: Admin, name: str | None) -> None:
@@ -170,9 +168,7 @@ def _describe(admin: Admin, name: str | None) -> None:
 
 def _settings(admin: Admin, name: str) -> dict[str, str | None]:
     subscription = ConfigResource(ResourceType.CLIENT_METRICS, name)
-    found = describe_configs(admin, [subscription])[subscription]
-    if isinstance(found, Refused):
-        raise found
+    found = accepted(describe_configs(admin, [subscription])[subscription])
     return {entry.name: entry.value for entry in found.values()}
 
 

@@ -5,13 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError, Refused
-from kaspar.client.admin.cluster import ClusterNode, describe_whole_cluster, unregister_broker
+from kaspar.client.admin.cluster import ClusterNode, describe_cluster, unregister_broker
 from kaspar.client.admin.session import Admin
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.command_line import CommandFailed, open_admin, run
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 
 _HELP_CODE: Final = 1
 _RACK_WIDTH: Final = 10
@@ -56,11 +55,7 @@ def command_options() -> Argparse4jOptions:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = command_options().parse_args(argv)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -80,7 +75,7 @@ def _run(options: argparse.Namespace) -> None:
     ) as admin:
         match options.command:
             case "cluster-id":
-                print(f"Cluster ID: {describe_whole_cluster(admin).cluster_id}")
+                print(f"Cluster ID: {describe_cluster(admin).cluster_id}")
             case "unregister":
                 _unregister(admin, options.id)
             case _:
@@ -99,7 +94,7 @@ def _unregister(admin: Admin, broker_id: int) -> None:
 def _list_endpoints(admin: Admin, *, include_fenced_brokers: bool) -> None:
     if admin.via_controllers and include_fenced_brokers:
         raise CommandFailed("The option --include-fenced-brokers is only supported with --bootstrap-server option")
-    described = describe_whole_cluster(admin, include_fenced_brokers=include_fenced_brokers)
+    described = describe_cluster(admin, include_fenced_brokers=include_fenced_brokers)
     for line in endpoint_table(described.nodes, are_controllers=admin.via_controllers):
         print(line)
 

@@ -19,7 +19,6 @@ from kaspar.base.errors import InvalidSetting, KasparError
 from kaspar.tools.java_numbers import parse_int, parse_long
 
 if TYPE_CHECKING:
-    from kaspar.client import Client
     from kaspar.client.admin.session import Admin
     from kaspar.security.client import ClientSecurity
 
@@ -191,7 +190,7 @@ def open_admin(
     from kaspar.client.admin.session import API_TIMEOUT_S, REQUEST_TIMEOUT_S, Admin
 
     _check_servers(servers)
-    settings = _read(config_file) if config_file is not None else {}
+    settings = load_properties(config_file)
     api_timeout_s = API_TIMEOUT_S if api_timeout_s is None else max(api_timeout_s, 0.0)
     api_timeout_s = _seconds(settings, "default.api.timeout.ms", api_timeout_s)
     request_timeout_s = _seconds(settings, "request.timeout.ms", request_timeout_s or REQUEST_TIMEOUT_S)
@@ -202,20 +201,6 @@ def open_admin(
         request_timeout_s=min(request_timeout_s, api_timeout_s),
         api_timeout_s=api_timeout_s,
         on_unreachable=_Unreachable(servers, api_timeout_s),
-        security=_security(config_file, settings),
-    )
-
-
-def open_client(servers: str, config_file: str | None = None, *, client_id: str, timeout_s: float) -> "Client":
-    """A wire client; settings of the file win. Nothing is sent yet. Raises CommandFailed with a sentence."""
-    from kaspar.client import Client
-
-    _check_servers(servers)
-    settings = _read(config_file) if config_file is not None else {}
-    return Client(
-        servers,
-        client_id=settings.get("client.id") or client_id,
-        timeout_s=_seconds(settings, "request.timeout.ms", timeout_s),
         security=_security(config_file, settings),
     )
 
@@ -260,7 +245,10 @@ def read_file(path: str) -> str:
         raise CommandFailed(f"Unable to read file {path}") from None
 
 
-def _read(config_file: str) -> dict[str, str]:
+def load_properties(config_file: str | None) -> dict[str, str]:
+    """Of a client, from a file; none without one. Raises CommandFailed with a sentence."""
+    if config_file is None:
+        return {}
     from kaspar.config import load_settings  # imported here since most commands run without a file
 
     try:

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Final
 
 from kaspar.acls.principal import Principal
-from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.tokens import (
     DelegationToken,
@@ -19,7 +18,7 @@ from kaspar.client.admin.tokens import (
     renew_token,
 )
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, is_given, long_integer, open_admin, run
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 from kaspar.tools.principals import parse_principal
 
 _WIDTHS: Final = (15, 30, 15, 15, 25, 15, 15, 15)
@@ -99,11 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     _check(parser, options)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:

@@ -2,18 +2,17 @@
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.records import delete_records
 from kaspar.tools import json_fields
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, read_file, run
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import exception_text, report
 
 _VERSION: Final = 1
 
@@ -40,11 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     parser.require(options, "bootstrap-server", "offset-json-file")
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:

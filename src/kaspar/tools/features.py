@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import Refused
 from kaspar.client.admin.features import (
     FeatureMetadata,
     FeatureUpdate,
@@ -14,9 +14,9 @@ from kaspar.client.admin.features import (
     update_features,
 )
 from kaspar.client.admin.session import Admin
-from kaspar.tools.argparse4j import FAILED, Argparse4jOptions, to_integer
+from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.client_config import add_command_config
-from kaspar.tools.command_line import CommandFailed, open_admin, run
+from kaspar.tools.command_line import FAILED, CommandFailed, open_admin, run
 from kaspar.tools.feature_levels import (
     METADATA_VERSION,
     add_local_commands,
@@ -25,7 +25,7 @@ from kaspar.tools.feature_levels import (
     parse_release,
     run_local_command,
 )
-from kaspar.tools.kafka_errors import exception_text, message_of
+from kaspar.tools.kafka_errors import message_of, report
 
 _LEVEL_WIDTH: Final = 16
 
@@ -74,11 +74,7 @@ def command_options() -> _Options:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse_args(argv)
-    return run(lambda: _run(parser, options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(parser, options), report)
 
 
 def _run(parser: _Options, options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.client.admin.groups import CONSUMER_PROTOCOL, GroupListing, GroupType, list_groups
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import FAILED, KafkaOptions, open_admin, run
@@ -48,8 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    text = message_of(problem) if isinstance(problem, Refused) else str(problem)
-    print(f"Error while executing groups command : {text}")
+    print(f"Error while executing groups command : {message_of(problem)}")
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:

@@ -2,8 +2,12 @@
 
 import math
 import re
+import struct
+from decimal import Decimal
 from typing import Final
 
+_SINGLE: Final = struct.Struct(">f")
+_FLOAT_DIGITS: Final = range(1, 10)
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 
 
@@ -26,12 +30,23 @@ def _parse(text: str, bits: int) -> int:
 
 def format_double(value: float) -> str:
     """As Double.toString does: with an exponent from 10^7 on and below 10^-3."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
+    return _format(repr(value), value)
+
+
+def format_float(value: float) -> str:
+    """As Float.toString does: the fewest digits that mean this number of 32 bits."""
+    texts = (f"{value:.{digits}g}" for digits in _FLOAT_DIGITS)
+    shortest = next((text for text in texts if _SINGLE.pack(float(text)) == _SINGLE.pack(value)), repr(value))
+    return _format(repr(float(shortest)), value)
+
+
+def _format(text: str, value: float) -> str:
+    """`text` is Python's, with the digits that Java prints."""
+    if not math.isfinite(value):
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(text, "NaN")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    precision = next(digits for digits in range(17) if float(f"{value:.{digits}e}") == value)
-    mantissa, exponent = f"{value:.{max(precision, 1)}e}".split("e")
-    return f"{mantissa}E{int(exponent)}"
+        return text
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    assert isinstance(exponent, int), "it is finite"
+    first, *others = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(others) or '0'}E{exponent + len(others)}"

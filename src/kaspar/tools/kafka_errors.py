@@ -4,9 +4,10 @@ Scripts look for these names, so they are part of a command's output. The names 
 with few exceptions. A response may leave out the message; then the client has one.
 """
 
+import sys
 from typing import Final
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import ErrorCode, KasparError, Refused
 
 _PACKAGE: Final = "org.apache.kafka.common.errors"
 _OTHER_PACKAGES: Final = {ErrorCode.INVALID_RECORD: "org.apache.kafka.common"}
@@ -43,17 +44,27 @@ _IRREGULAR: Final = {
 }
 
 
-def exception_text(refused: Refused) -> str:
-    """As an exception of Kafka prints itself."""
-    return f"{exception_name(refused.code)}: {message_of(refused)}"
+def report(problem: KasparError) -> None:
+    """On standard error, where most commands print why they failed."""
+    print(exception_text(problem), file=sys.stderr)
 
 
-def message_of(refused: Refused) -> str:
-    if refused.message == refused.code.name:  # the response had none
+def exception_text(problem: KasparError) -> str:
+    """A refusal as an exception of Kafka prints itself; other problems are sentences already."""
+    if not isinstance(problem, Refused):
+        return str(problem)
+    return f"{exception_name(problem.code)}: {message_of(problem)}"
+
+
+def message_of(problem: KasparError) -> str:
+    """The same without the name of the exception."""
+    if not isinstance(problem, Refused):
+        return str(problem)
+    if problem.message == problem.code.name:  # the response had none
         from kaspar.tools.error_messages import DEFAULT_MESSAGES  # a long table, for few commands that fail
 
-        return DEFAULT_MESSAGES[refused.code]
-    return refused.message
+        return DEFAULT_MESSAGES[problem.code]
+    return problem.message
 
 
 def exception_name(code: ErrorCode) -> str:

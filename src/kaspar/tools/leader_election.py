@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.elections import ElectionType, elect_leaders
 from kaspar.client.admin.session import Admin
@@ -20,7 +20,7 @@ from kaspar.tools.command_line import (
     read_file,
     run,
 )
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import exception_text, report
 
 API_TIMEOUT_S: Final = 30.0
 REQUEST_TIMEOUT_S: Final = 15.0
@@ -66,11 +66,7 @@ def _election_type(text: str) -> ElectionType:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
-    return run(lambda: _run(parser, options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(parser, options), report)
 
 
 def _run(parser: KafkaOptions, options: argparse.Namespace) -> None:
@@ -146,13 +142,13 @@ def _elect(admin: Admin, election_type: ElectionType, partitions: Collection[Top
             raise
         print(sentences[refused.code])
         raise CommandFailed(f"{sentences[refused.code]}: {exception_text(refused)}") from None
-    for line in report(election_type, results):
+    for line in result_lines(election_type, results):
         print(line)
     if failed := sum(_has_failed(refused) for refused in results.values()):
         raise CommandFailed(f"{failed} replica(s) could not be elected")
 
 
-def report(election_type: ElectionType, results: Mapping[TopicPartition, Refused | None]) -> list[str]:
+def result_lines(election_type: ElectionType, results: Mapping[TopicPartition, Refused | None]) -> list[str]:
     """What was elected, what needed no election, and what failed."""
     elected, unneeded, failed = [], [], []
     for where in sorted(results):

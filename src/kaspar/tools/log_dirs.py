@@ -2,18 +2,16 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.log_dirs import LogDir, describe_log_dirs
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.java_numbers import parse_int
-from kaspar.tools.kafka_errors import exception_name, exception_text
+from kaspar.tools.kafka_errors import exception_name, report
 
 _VERSION: Final = 1
 
@@ -39,11 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     parser.require(options, "bootstrap-server", "describe")
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -68,7 +62,7 @@ def _ids(text: str) -> set[int]:
 
 
 def _brokers(admin: Admin, wanted: Collection[int]) -> list[int]:
-    existing: list[int] = [each.broker_id for each in describe_cluster(admin)]
+    existing = [each.node_id for each in describe_cluster(admin).nodes]
     if missing := sorted({*wanted} - {*existing}):
         raise CommandFailed(
             f"ERROR: The given brokers do not exist from --broker-list: {','.join(map(str, missing))}. "

@@ -6,7 +6,7 @@ from typing import Protocol
 from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from kaspar.client.offsets import fetch_committed, list_offsets
+from kaspar.client.offsets import fetch_committed, offsets_at
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -39,8 +39,7 @@ class ClusterOffsets:
         return self.at(partitions, LATEST_TIMESTAMP)
 
     def at(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
-        found = list_offsets(self._client, dict.fromkeys(partitions, timestamp_ms))
-        return {where: listed.offset for where, listed in found.items()}
+        return offsets_at(self._client, partitions, timestamp_ms)
 
     def committed(self) -> Offsets:
         return {where: each.offset for where, each in fetch_committed(self._client, self._group_id).items()}

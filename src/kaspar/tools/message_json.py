@@ -6,12 +6,11 @@ import base64
 import dataclasses
 import functools
 import json
-import math
 import uuid
-from decimal import Decimal
 from typing import Any
 
 from kaspar.protocol.schema import NO_TAG, Message, VersionRange
+from kaspar.tools.java_numbers import format_double
 
 JsonObject = dict[str, Any]
 
@@ -34,20 +33,8 @@ def json_line(value: object) -> str:
         case list():
             return "[" + ",".join(map(json_line, value)) + "]"
         case float():
-            return java_double(value)
+            return format_double(value)
     return json.dumps(value, ensure_ascii=False)
-
-
-def java_double(number: float) -> str:
-    """As Java's Double.toString: 1.0E7 from ten millions on, and below a thousandth."""
-    if not math.isfinite(number):
-        return {"inf": "Infinity", "-inf": "-Infinity"}.get(repr(number), "NaN")
-    if number == 0 or 1e-3 <= abs(number) < 1e7:
-        return repr(number)
-    sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
-    assert isinstance(exponent, int), "it is finite"
-    first, *others = map(str, digits)
-    return f"{'-' * sign}{first}.{''.join(others) or '0'}E{exponent + len(others)}"
 
 
 @functools.lru_cache(maxsize=128)

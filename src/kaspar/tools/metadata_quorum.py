@@ -9,16 +9,16 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, uuid_from_text, uuid_to_text
-from kaspar.client.admin.cluster import describe_whole_cluster
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.quorum import QuorumInfo, QuorumReplica, describe_quorum, remove_voter
 from kaspar.client.admin.session import Admin
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, open_admin, run
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 from kaspar.tools.plain_tables import plain_table
 
 _COLUMNS: Final = (
@@ -82,11 +82,7 @@ def command_options() -> Argparse4jOptions:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = command_options().parse_args(argv)
-    return run(lambda: _run(options), _report)
-
-
-def _report(problem: KasparError) -> None:
-    print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+    return run(lambda: _run(options), report)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -142,7 +138,7 @@ def _describe(admin: Admin, options: argparse.Namespace) -> None:
     elif options.status:
         if options.human_readable:
             raise CommandFailed("The option --human-readable is only supported along with --replication")
-        print(status(describe_whole_cluster(admin).cluster_id, describe_quorum(admin)))
+        print(status(describe_cluster(admin).cluster_id, describe_quorum(admin)))
     else:
         raise CommandFailed("One of --status or --replication must be specified with describe sub-command")
 

@@ -1,4 +1,4 @@
-"""`kaspar` when no broker answers, when it is interrupted, and when nobody reads what it prints."""
+"""`kaspar` when no broker responds, when it is interrupted, and when nobody reads what it prints."""
 
 import json
 import os
@@ -44,7 +44,7 @@ KASPAR = Path(sys.executable).with_name("kaspar")
 def test_no_broker_says_what_to_try(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     servers = f"127.0.0.1:{free_port()}"
     assert main([*command, "-b", servers, "-X", "default.api.timeout.ms=200"]) == NO_BROKER
-    assert capsys.readouterr() == ("", f"kaspar: no broker answers at {servers}: is it running? try 'kaspar up'\n")
+    assert capsys.readouterr() == ("", f"kaspar: no broker responds at {servers}: is it running? try 'kaspar up'\n")
 
 
 def test_file_that_does_not_exist_is_not_dumped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from kaspar.base.ids import BrokerId, LeaderEpoch, TopicPartition
 from kaspar.client import Client
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -22,7 +23,7 @@ from kaspar.client.admin.configs import (
 )
 from kaspar.client.admin.reassignments import alter_reassignments, list_reassignments
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics
+from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.client.transactions import describe, list_transactions
 from kaspar.metadata import layout
 from kaspar.metadata.image import ClusterImage, PartitionImage, TopicImage
@@ -189,7 +190,7 @@ def test_broker_becomes_the_first_of_a_cluster_with_everything_it_has(tmp_path: 
 
         with follower(tmp_path, 2, address) as second, follower(tmp_path, 3, address):
             with Admin(broker.bootstrap) as admin:
-                wait_until(lambda: len(describe_cluster(admin)) == 3, "three brokers are up")
+                wait_until(lambda: len(describe_cluster(admin).nodes) == 3, "three brokers are up")
                 with second.client() as client:
                     assert subscription_of(client) == subscription_id, "every broker gives a client the same"
                 wanted = {TopicPartition("orders", number): (1, 2, 3) for number in range(3)}
@@ -202,7 +203,7 @@ def test_broker_becomes_the_first_of_a_cluster_with_everything_it_has(tmp_path: 
                     lambda: 1 not in [each.leader for each in topic_in(admin, "orders").partitions], "new leaders"
                 )
                 leader = topic_in(admin, "orders").partitions[0].leader
-                port = next(each.port for each in describe_cluster(admin) if each.broker_id == leader)
+                port = next(each.port for each in describe_cluster(admin).nodes if each.node_id == leader)
             with RawClient(port) as client:
                 assert client.read_values("orders", partition=0) == [b"a", b"b", b"c", b"d"]
 

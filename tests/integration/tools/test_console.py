@@ -5,7 +5,6 @@ import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,13 +15,6 @@ SECONDS = 60
 PRODUCER = "kaspar.tools.console_producer.command"
 CONSUMER = "kaspar.tools.console_consumer.command"
 VERIFIABLE_CONSUMER = "kaspar.tools.verifiable.consumer"
-SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KasparProcess]:
-    with KasparProcess(tmp_path_factory.mktemp("broker"), overrides=SETTINGS) as running:
-        yield running
 
 
 def start(module: str, broker: KasparProcess, *words: str, terminal: int | None = None) -> subprocess.Popen[bytes]:

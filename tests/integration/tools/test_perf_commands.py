@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +9,12 @@ import pytest
 
 from kaspar.records import Record, build_batch
 from kaspar.testing import Broker
+from tests.integration.tools.processes import start
 
-PRODUCER = "kaspar.tools.perf.producer_command"
-CONSUMER = "kaspar.tools.perf.consumer_command"
-LATENCY = "kaspar.tools.perf.latency_command"
-DUMP_LOG = "kaspar.tools.dump_log.command"
+PRODUCER = "kafka-producer-perf-test"
+CONSUMER = "kafka-consumer-perf-test"
+LATENCY = "kafka-e2e-latency"
+DUMP_LOG = "kafka-dump-log"
 NOBODY = "127.0.0.1:1"
 
 
@@ -25,20 +24,15 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-def _start(module: str, *words: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", module, *words]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def _run(module: str, *words: str) -> tuple[int, str, str]:
-    process = _start(module, *words)
+def _run(name: str, *words: str) -> tuple[int, str, str]:
+    process = start(name, *words)
     output, errors = process.communicate(timeout=60)
     assert "Traceback" not in errors
     return process.returncode, output, errors
 
 
 @pytest.mark.parametrize(
-    ("module", "words"),
+    ("name", "words"),
     [
         (PRODUCER, ("--num-records", "1000000", "--record-size", "10", "--throughput", "1000")),
         (CONSUMER, ("--num-records", "1000000", "--show-detailed-stats", "--reporting-interval", "1")),
@@ -46,12 +40,12 @@ def _run(module: str, *words: str) -> tuple[int, str, str]:
     ],
     ids=["producer", "consumer", "latency"],
 )
-def test_interrupted(broker: Broker, module: str, words: tuple[str, ...]) -> None:
+def test_interrupted(broker: Broker, name: str, words: tuple[str, ...]) -> None:
     common = ("--bootstrap-server", broker.bootstrap_servers, "--topic", "interrupted")
-    if module == CONSUMER:
+    if name == CONSUMER:
         _run(PRODUCER, *common, "--num-records", "10", "--record-size", "10", "--throughput", "-1")
-    reporting = ("--reporting-interval", "10") if module == PRODUCER else ()
-    process = _start(module, *common, *words, *reporting)
+    reporting = ("--reporting-interval", "10") if name == PRODUCER else ()
+    process = start(name, *common, *words, *reporting)
     assert process.stdout is not None
     assert process.stdout.readline(), "it has begun"
     process.send_signal(signal.SIGINT)
@@ -62,7 +56,7 @@ def test_interrupted(broker: Broker, module: str, words: tuple[str, ...]) -> Non
 def test_closed_pipe(tmp_path: Path) -> None:
     log = tmp_path / f"{0:020}.log"
     log.write_bytes(b"".join(build_batch([Record(1, None, b"x")], base_offset=number) for number in range(20_000)))
-    process = _start(DUMP_LOG, "--files", os.fspath(log), "--print-data-log")
+    process = start(DUMP_LOG, "--files", os.fspath(log), "--print-data-log")
     assert process.stdout is not None
     assert process.stdout.readline() == f"Dumping {log}\n"
     process.stdout.close()
@@ -73,7 +67,7 @@ def test_closed_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "words"),
+    ("name", "words"),
     [
         (PRODUCER, ("--num-records", "1", "--record-size", "10", "--throughput", "-1")),
         (CONSUMER, ("--num-records", "1", "--hide-header")),
@@ -81,8 +75,8 @@ def test_closed_pipe(tmp_path: Path) -> None:
     ],
     ids=["producer", "consumer", "latency"],
 )
-def test_no_broker(module: str, words: tuple[str, ...]) -> None:
-    code, output, errors = _run(module, "--bootstrap-server", NOBODY, "--topic", "t", *words)
+def test_no_broker(name: str, words: tuple[str, ...]) -> None:
+    code, output, errors = _run(name, "--bootstrap-server", NOBODY, "--topic", "t", *words)
     assert (code, output) == (1, "")
     assert errors.startswith("No broker responds: ")
 

@@ -22,7 +22,7 @@ def partitions(monkeypatch: pytest.MonkeyPatch) -> list[PartitionDescription]:
     found: list[PartitionDescription] = []
     nodes = (ClusterNode(1, "a", 9092, None, is_fenced=False), ClusterNode(2, "b", 9092, None, is_fenced=False))
     monkeypatch.setattr(
-        "kaspar.client.admin.cluster.describe_whole_cluster", lambda admin, **_: ClusterDescription("c1", 1, nodes)
+        "kaspar.client.admin.cluster.describe_cluster", lambda admin, **_: ClusterDescription("c1", 1, nodes)
     )
     monkeypatch.setattr("kaspar.client.admin.topics.list_topics", lambda admin: ["orders"])
     monkeypatch.setattr(

@@ -1,10 +1,12 @@
 """`kaspar compact` against a scripted broker: requests, output and exit code."""
 
 from collections.abc import Callable
+from uuid import UUID
 
 import pytest
 
 from kaspar.base.errors import ErrorCode
+from kaspar.cli.failures import NO_BROKER, NOT_FOUND, USAGE
 from kaspar.cli.main import main
 from kaspar.protocol.headers import RequestHeader
 from kaspar.protocol.messages.api_versions import ApiVersionsRequest
@@ -13,6 +15,12 @@ from kaspar.protocol.messages.compact_topics import (
     CompactTopicsRequest,
     CompactTopicsResponse,
     CompactTopicsTopicResult,
+)
+from kaspar.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
 )
 from kaspar.protocol.messages.metadata import (
     MetadataRequest,
@@ -35,7 +43,9 @@ def broker_with(compact: Compact, *, partitions: int = 1, error: ErrorCode = Err
             case ApiVersionsRequest():
                 return api_versions()
             case MetadataRequest():
-                return _metadata(scripted.port, partitions, error)
+                return _metadata(scripted.port, partitions)
+            case DescribeTopicPartitionsRequest():
+                return _description(partitions, error)
             case CompactTopicsRequest():
                 (topic,) = request.topics
                 results = [compact(each.partition_index, each.target_offset) for each in topic.partitions]
@@ -49,12 +59,11 @@ def broker_with(compact: Compact, *, partitions: int = 1, error: ErrorCode = Err
     return scripted
 
 
-def _metadata(port: int, partitions: int, error: ErrorCode) -> MetadataResponse:
+def _metadata(port: int, partitions: int) -> MetadataResponse:
     return MetadataResponse(
         brokers=(MetadataResponseBroker(node_id=1, host="127.0.0.1", port=port),),
         topics=(
             MetadataResponseTopic(
-                error_code=error,
                 name="salaries",
                 partitions=tuple(
                     MetadataResponsePartition(
@@ -65,6 +74,25 @@ def _metadata(port: int, partitions: int, error: ErrorCode) -> MetadataResponse:
             ),
         ),
     )
+
+
+def _description(partitions: int, error: ErrorCode) -> DescribeTopicPartitionsResponse:
+    described = tuple(
+        DescribeTopicPartitionsResponsePartition(
+            partition_index=index,
+            leader_id=1,
+            replica_nodes=(1,),
+            isr_nodes=(1,),
+            eligible_leader_replicas=None,
+            last_known_elr=None,
+            offline_replicas=(),
+        )
+        for index in range(partitions)
+    )
+    topic = DescribeTopicPartitionsResponseTopic(
+        error_code=error, name="salaries", topic_id=UUID(int=7), partitions=described
+    )
+    return DescribeTopicPartitionsResponse(topics=(topic,))
 
 
 def compact(broker: ScriptedBroker, *more: str) -> int:
@@ -143,17 +171,17 @@ def test_broker_that_closes_the_connection_may_not_be_kaspar(capsys: pytest.Capt
 
 def test_a_topic_or_partition_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     with broker_with(lambda index, target: HANG_UP, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) as broker:
-        assert compact(broker) == 1
-    assert capsys.readouterr().err == "kaspar: topic salaries does not exist\n"
+        assert compact(broker) == NOT_FOUND
+    assert "there is no topic 'salaries'" in capsys.readouterr().err
     with broker_with(lambda index, target: HANG_UP, partitions=2) as broker:
-        assert compact(broker, "--partitions", "1,2") == 1
+        assert compact(broker, "--partitions", "1,2") == NOT_FOUND
     assert capsys.readouterr().err == "kaspar: salaries has partitions 0 to 1, not 2\n"
 
 
 def test_unreachable_broker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with broker_with(lambda index, target: HANG_UP) as broker:
         port = broker.port
-    assert main(["compact", "salaries", "--bootstrap-server", f"127.0.0.1:{port}"]) == 1
-    assert f"no broker can be reached at 127.0.0.1:{port}" in capsys.readouterr().err
-    assert main(["compact", "salaries", "--bootstrap-server", "nowhere"]) == 1
+    assert main(["compact", "salaries", "--bootstrap-server", f"127.0.0.1:{port}"]) == NO_BROKER
+    assert f"no broker responds at 127.0.0.1:{port}" in capsys.readouterr().err
+    assert main(["compact", "salaries", "--bootstrap-server", "nowhere"]) == USAGE
     assert "nowhere is not a list of host:port" in capsys.readouterr().err

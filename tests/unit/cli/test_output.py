@@ -7,7 +7,7 @@ import pytest
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.cli.asking import in_batches, with_progress
 from kaspar.cli.failures import FAILED, NO_BROKER, NOT_FOUND, NOT_PERMITTED, NoBroker, explain, worst
-from kaspar.cli.output import Column, Done, Format, Output, Row, aligned, shown, size
+from kaspar.cli.output import Column, Done, Format, Output, Row, aligned, counted, decimal_size, shown, size
 
 COLUMNS = [Column("name", "TOPIC"), Column("partitions", "PARTITIONS"), Column("bytes", "SIZE", size)]
 ROWS: list[Row] = [
@@ -101,7 +101,7 @@ def test_several_results_share_one_exit_code(capsys: pytest.CaptureFixture[str])
         (Refused(ErrorCode.NON_EMPTY_GROUP, "NON_EMPTY_GROUP"), FAILED, "stop its members first"),
         (Refused(ErrorCode.INVALID_CONFIG, "Bad value."), FAILED, "Bad value"),
         (Refused(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured."), FAILED, "kaspar up --secure"),
-        (NoBroker("no broker answers"), NO_BROKER, "no broker answers"),
+        (NoBroker("no broker responds"), NO_BROKER, "no broker responds"),
         (PermissionError(13, "Permission denied", "/etc/x"), FAILED, "/etc/x: Permission denied"),
         (OSError("odd"), FAILED, "odd"),
     ],
@@ -127,4 +127,14 @@ def test_values_are_shown_as_people_read_them() -> None:
         "5.0GiB",
         "3.0TiB",
         "-",
+    ]
+
+
+def test_sizes_and_counts_in_sentences() -> None:
+    sizes = [decimal_size(size) for size in (0, 999, 1500, 2_500_000, 7_000_000_000)]
+    assert sizes == ["0 B", "999 B", "1.5 kB", "2.5 MB", "7.0 GB"]
+    assert [counted(1, "topic"), counted(2, "topic"), counted(0, "process", "processes")] == [
+        "1 topic",
+        "2 topics",
+        "0 processes",
     ]

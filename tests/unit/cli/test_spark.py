@@ -7,6 +7,7 @@ import pytest
 
 from kaspar.base.processes import ProcessId
 from kaspar.cli import main as cli
+from kaspar.cli.failures import USAGE
 from kaspar.spark.running import standalone
 from kaspar.spark.running.java import Java
 from kaspar.spark.running.standalone import Cluster, ClusterPlan
@@ -91,7 +92,8 @@ def test_missing_pyspark_is_a_sentence(
 
 
 def test_bootstrap_server_without_a_port_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "localhost is not a list of host:port" in _refusal(capsys, "transactions", "--bootstrap-server", "localhost")
+    assert cli.main(["spark", "transactions", "--bootstrap-server", "localhost"]) == USAGE
+    assert "localhost is not a list of host:port" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

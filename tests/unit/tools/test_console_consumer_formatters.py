@@ -9,8 +9,6 @@ import pytest
 from kaspar.tools.console_consumer.deserializers import (
     DeserializationFailed,
     deserializer,
-    double_text,
-    float_text,
 )
 from kaspar.tools.console_consumer.formatters import default_formatter, formatter
 
@@ -116,31 +114,3 @@ def test_classes_of_others_are_not_known(capsys: pytest.CaptureFixture[str]) -> 
     assert deserializer("com.example.Deserializer") is None
     assert printed(Record(), value_deserializer="com.example.Deserializer") == b"value\n"
     assert "Unable to instantiate a deserializer from com.example.Deserializer" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.0, "0.0"),
-        (-0.0, "-0.0"),
-        (1.0, "1.0"),
-        (0.001, "0.001"),
-        (0.00012, "1.2E-4"),
-        (1e-5, "1.0E-5"),
-        (1234567.0, "1234567.0"),
-        (1e7, "1.0E7"),
-        (12345678.9, "1.23456789E7"),
-        (-1.5e300, "-1.5E300"),
-        (1e16, "1.0E16"),
-        (float("nan"), "NaN"),
-        (float("-inf"), "-Infinity"),
-    ],
-)
-def test_doubles_as_java_prints_them(value: float, text: str) -> None:
-    assert double_text(value) == text
-
-
-def test_floats_have_few_digits() -> None:
-    (third,) = struct.unpack(">f", struct.pack(">f", 1 / 3))
-    assert float_text(third) == "0.33333334"
-    assert float_text(struct.unpack(">f", struct.pack(">f", 3.4e38))[0]) == "3.4E38"

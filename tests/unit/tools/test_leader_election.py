@@ -1,4 +1,4 @@
-"""kafka-leader-election: its file of partitions, and its report."""
+"""kafka-leader-election: its file of partitions, and its result_lines."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.elections import ElectionType
 from kaspar.tools.command_line import CommandFailed
-from kaspar.tools.leader_election import parse_partitions, report
+from kaspar.tools.leader_election import parse_partitions, result_lines
 
 
 def test_partitions_of_a_file() -> None:
@@ -29,7 +29,7 @@ def test_wrong_files(text: str, sentence: str) -> None:
         parse_partitions(text)
 
 
-def test_report_has_a_line_for_each_outcome_and_each_failure() -> None:
+def test_result_lines_has_a_line_for_each_outcome_and_each_failure() -> None:
     results = {
         TopicPartition("a", 2): None,
         TopicPartition("a", 0): None,
@@ -38,11 +38,11 @@ def test_report_has_a_line_for_each_outcome_and_each_failure() -> None:
         TopicPartition("b", 1): Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no"),
     }
     failure = "Error completing leader election (PREFERRED) for partition: "
-    assert report(ElectionType.PREFERRED, results) == [
+    assert result_lines(ElectionType.PREFERRED, results) == [
         "Successfully completed leader election (PREFERRED) for partitions a-0, a-2",
         "Valid replica already elected for partitions a-1",
         f"{failure}b-0: org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: "
         "The preferred leader was not available.",
         f"{failure}b-1: org.apache.kafka.common.errors.ClusterAuthorizationException: no",
     ]
-    assert report(ElectionType.UNCLEAN, {}) == []
+    assert result_lines(ElectionType.UNCLEAN, {}) == []

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from kaspar.base.ids import BrokerId, TopicPartition
+from kaspar.client.admin.cluster import ClusterNode
 from kaspar.client.admin.log_dirs import Replica, ReplicaLogDirs
 from kaspar.client.admin.reassignments import Reassignment
-from kaspar.client.admin.topics import Broker
 from kaspar.tools.command_line import CommandFailed
-from kaspar.tools.reassign_partitions.generating import parse_broker_list, propose, usable_brokers
+from kaspar.tools.reassign_partitions.generating import Broker, parse_broker_list, propose, usable_brokers
 from kaspar.tools.reassign_partitions.log_dir_moves import describe_move
 from kaspar.tools.reassign_partitions.plan import check_executable, format_assignment, parse_plan, parse_topics
 from kaspar.tools.reassign_partitions.throttles import (
@@ -88,7 +88,11 @@ def test_other_active_reassignments_stay_throttled() -> None:
 
 
 def _brokers(*racks: str | None) -> list[Broker]:
-    return [Broker(BrokerId(number), "host", 9092, rack) for number, rack in enumerate(racks, 1)]
+    return [Broker(BrokerId(number), rack) for number, rack in enumerate(racks, 1)]
+
+
+def _nodes(*racks: str | None) -> list[ClusterNode]:
+    return [ClusterNode(number, "host", 9092, rack, is_fenced=False) for number, rack in enumerate(racks, 1)]
 
 
 def test_proposal_keeps_replication_factors_and_spreads_leaders() -> None:
@@ -114,12 +118,12 @@ def test_too_few_brokers_for_the_replication_factor() -> None:
 
 
 def test_brokers_of_the_list_that_are_up_are_used() -> None:
-    found = usable_brokers(_brokers("a", "b", "c"), [1, 3, 9], rack_aware=True)
+    found = usable_brokers(_nodes("a", "b", "c"), [1, 3, 9], rack_aware=True)
     assert [(each.broker_id, each.rack) for each in found] == [(1, "a"), (3, "c")]
-    found = usable_brokers(_brokers("a", None), [1, 2], rack_aware=False)
+    found = usable_brokers(_nodes("a", None), [1, 2], rack_aware=False)
     assert [(each.broker_id, each.rack) for each in found] == [(1, None), (2, None)]
     with pytest.raises(CommandFailed, match=r"Not all brokers have rack information\. Add --disable-rack-aware"):
-        usable_brokers(_brokers("a", None), [1, 2], rack_aware=True)
+        usable_brokers(_nodes("a", None), [1, 2], rack_aware=True)
 
 
 @pytest.mark.parametrize(

@@ -198,10 +198,8 @@ def _show(session: Session, measured: "Measured") -> None:
 
 def _records_of(admin: "Admin", partitions: "Sequence[TopicPartition]") -> int:
     from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-    from kaspar.client.offsets import list_offsets
+    from kaspar.client.offsets import offsets_at
 
-    latest, earliest = (
-        list_offsets(admin.client, dict.fromkeys(partitions, timestamp))
-        for timestamp in (LATEST_TIMESTAMP, EARLIEST_TIMESTAMP)
-    )
-    return sum(latest[where].offset - earliest[where].offset for where in partitions)
+    latest = offsets_at(admin.client, partitions, LATEST_TIMESTAMP)
+    earliest = offsets_at(admin.client, partitions, EARLIEST_TIMESTAMP)
+    return sum(latest[where] - earliest[where] for where in partitions)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kaspar.cli.bench.results import Latencies, Throughput
 from kaspar.cli.progress import Advance
 from kaspar.client import Client
+from kaspar.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
 from kaspar.tools.perf.consumer_load import Consumed, ConsumerLoad, ConsumerOptions
 from kaspar.tools.perf.fetching import FetchTerms
 from kaspar.tools.perf.payloads import RandomLetters
@@ -69,7 +70,7 @@ def consume(
         timeout_ms=int(timeout_s * 1000),
         auto_commit=False,
         max_poll_records=1,
-        terms=FetchTerms(isolation_level=1 if read_committed else 0),
+        terms=FetchTerms(isolation_level=READ_COMMITTED if read_committed else READ_UNCOMMITTED),
     )
 
     def counted(consumed: Consumed) -> None:

@@ -14,12 +14,12 @@ from kaspar.cli.command import Command
 from kaspar.cli.completing import complete_groups, complete_topics
 from kaspar.cli.consuming.format_string import compile_format
 from kaspar.cli.consuming.outputs import Output, Show, show, show_parts
-from kaspar.cli.consuming.positions import AtTime, End, Position, Start, parse_partitions, parse_position, parse_until
+from kaspar.cli.consuming.positions import AtTime, End, Position, Start, parse_position, parse_until
 from kaspar.cli.consuming.pretty import COLOURS, NO_COLOURS
 from kaspar.cli.consuming.printing import Printer
 from kaspar.cli.consuming.where import Where, compile_where
 from kaspar.cli.failures import WrongUsage
-from kaspar.cli.parameters import Parsed, Words
+from kaspar.cli.parameters import PARTITIONS, Parsed, Words
 from kaspar.cli.record_clients import require_client, settings_of_consumer
 from kaspar.cli.records.json_path import JsonPath, parse_json_path
 from kaspar.cli.records.record import ReadRecord
@@ -98,7 +98,7 @@ def _now() -> datetime:
     "-p",
     "--partitions",
     metavar="N,N-M",
-    type=Parsed("partitions", parse_partitions),
+    type=PARTITIONS,
     help="Only these partitions.",
 )
 @click.option(

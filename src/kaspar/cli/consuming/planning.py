@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import assert_never
 
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.cli.consuming.positions import AtOffset, AtTime, End, Last, Position, Start
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Client
-from kaspar.client.offsets import list_offsets
-
-READ_COMMITTED: Final = 1
+from kaspar.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 
 Offsets = dict[TopicPartition, int]
 
@@ -43,9 +41,9 @@ def start_of(position: Position, bounds: Bounds) -> int:
 
 
 def find_starts(client: Client, partitions: Sequence[TopicPartition], position: Position) -> Offsets:
-    latest = _offsets(client, partitions, LATEST_TIMESTAMP)
-    earliest = _offsets(client, partitions, EARLIEST_TIMESTAMP) if not isinstance(position, End) else latest
-    timed = _offsets(client, partitions, position.timestamp_ms) if isinstance(position, AtTime) else {}
+    latest = offsets_at(client, partitions, LATEST_TIMESTAMP)
+    earliest = offsets_at(client, partitions, EARLIEST_TIMESTAMP) if not isinstance(position, End) else latest
+    timed = offsets_at(client, partitions, position.timestamp_ms) if isinstance(position, AtTime) else {}
     return {
         where: start_of(position, Bounds(earliest[where], latest[where], timed.get(where, NO_OFFSET)))
         for where in partitions
@@ -56,16 +54,11 @@ def find_ends(
     client: Client, partitions: Sequence[TopicPartition], until: End | AtTime, *, read_committed: bool
 ) -> Offsets:
     """For each partition the offset behind the last record to read."""
-    isolation_level = READ_COMMITTED if read_committed else 0
-    latest = _offsets(client, partitions, LATEST_TIMESTAMP, isolation_level)
+    isolation_level = READ_COMMITTED if read_committed else READ_UNCOMMITTED
+    latest = offsets_at(client, partitions, LATEST_TIMESTAMP, isolation_level=isolation_level)
     if isinstance(until, End):
         return latest
-    timed = _offsets(client, partitions, until.timestamp_ms, isolation_level)
+    timed = offsets_at(client, partitions, until.timestamp_ms, isolation_level=isolation_level)
     return {
         where: latest[where] if timed[where] == NO_OFFSET else min(timed[where], latest[where]) for where in partitions
     }
-
-
-def _offsets(client: Client, partitions: Sequence[TopicPartition], timestamp: int, isolation_level: int = 0) -> Offsets:
-    found = list_offsets(client, dict.fromkeys(partitions, timestamp), isolation_level=isolation_level)
-    return {where: listed.offset for where, listed in found.items()}

@@ -1,4 +1,4 @@
-"""Where `kaspar consume` begins (`--from`) and ends (`--until`), and which partitions it reads (`--partitions`)."""
+"""Where `kaspar consume` begins (`--from`) and ends (`--until`)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +38,6 @@ class AtTime:
 
 Position = Start | End | AtOffset | Last | AtTime
 _STARTS: Final = frozenset({"start", "beginning", "earliest"})
-_MAX_PARTITIONS: Final = 1_000_000
 _ENDS: Final = frozenset({"end", "latest"})
 
 
@@ -67,16 +66,3 @@ def parse_until(text: str, now: datetime) -> End | AtTime:
         return AtTime(parse_time(text, now))
     except ValueError:
         raise ValueError(f"'{text}' is neither end nor a time: {FORMS}") from None
-
-
-def parse_partitions(text: str) -> tuple[int, ...]:
-    """'0', '0,2', '0-3,7': sorted, each once. Raises ValueError with a sentence."""
-    numbers: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = (each.strip() for each in part.partition("-"))
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"'{text}' is not a list of partitions: try 0,2 or 0-3")
-        if max(int(first), int(last or first)) >= _MAX_PARTITIONS:
-            raise ValueError(f"'{text}': no topic has {_MAX_PARTITIONS:,} partitions")
-        numbers |= set(range(int(first), int(last or first) + 1))
-    return tuple(sorted(numbers))

@@ -124,7 +124,7 @@ def _template(text: str) -> Template:
     "--template",
     metavar="TEXT|@FILE",
     type=Parsed("template", _template),
-    help="Make values of this text, whose {{words}} are drawn anew for each record.",
+    help="Make values of this text, whose {{words}} are drawn for each record.",
 )
 @click.option(
     "--template-words",
@@ -214,12 +214,12 @@ def command(
         of_input = InputFormat.JSON if looks_into_values else InputFormat.LINES
         source = Files(files, form, of_input, delimiter, numbers).source()
     properties = {"compression.type": compression, "acks": acks}
-    told = _Told(verbose=verbose, quiet=quiet, as_json=as_json)
-    return _produce(session, topic, source, shape, properties, told, count=count, rate=rate, create=create)
+    printed = _Printed(verbose=verbose, quiet=quiet, as_json=as_json)
+    return _produce(session, topic, source, shape, properties, printed, count=count, rate=rate, create=create)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Printed:
     """What the command prints."""
 
     verbose: bool
@@ -233,7 +233,7 @@ def _produce(
     source: Source,
     shape: Shape,
     properties: Mapping[str, str | None],
-    told: _Told,
+    printed: _Printed,
     *,
     count: int | None,
     rate: float | None,
@@ -246,14 +246,14 @@ def _produce(
     report = Report(topic)
     with Interrupts() as interrupts:
         # Before the topic is looked up: librdkafka waits half a second before it asks for its producer id.
-        on_delivered = _print_at_once if told.verbose else None
+        on_delivered = _print_at_once if printed.verbose else None
         delivery = Delivery(settings, topic, report, interrupts, on_delivered=on_delivered)
         with session.admin() as admin:
             ensure_topic(admin, topic, create=create, partition=shape.partition)
         started = time.monotonic()
-        with progress(source.total, shown=not (told.verbose or told.quiet or source.is_typed)) as advance:
+        with progress(source.total, shown=not (printed.verbose or printed.quiet or source.is_typed)) as advance:
             code = Run(source, shape, delivery, report, count, rate, advance).run()
-    _summarize(report, time.monotonic() - started, told)
+    _summarize(report, time.monotonic() - started, printed)
     return code
 
 
@@ -268,10 +268,10 @@ def _key_template(text: str) -> Template:
         raise WrongUsage(f"--key: {problem}") from None
 
 
-def _summarize(report: Report, seconds: float, told: _Told) -> None:
-    if told.as_json:
+def _summarize(report: Report, seconds: float, printed: _Printed) -> None:
+    if printed.as_json:
         import json
 
         print(json.dumps(report.as_json(seconds)))
-    elif not told.quiet:
+    elif not printed.quiet:
         print(report.summary(seconds), file=sys.stderr)

@@ -1,8 +1,10 @@
-"""What became of the records: counted as they are delivered, and told at the end."""
+"""What became of the records: counted as they are delivered, and summed up at the end."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
+
+from kaspar.cli.output import decimal_size
 
 MAX_FAILURES_SHOWN: Final = 20
 
@@ -32,9 +34,7 @@ class Report:
         records = "1 record" if self.delivered == 1 else f"{self.delivered:,} records"
         rate = f", {self.delivered / seconds:,.0f} a second" if self.delivered > max(1.0, seconds) else ""
         failed = f"; {self.failed:,} failed" if self.failed else ""
-        return (
-            f"{records} ({readable_size(self.size)}) to {self.topic} in {seconds:.2f} s{rate}{self._spread()}{failed}"
-        )
+        return f"{records} ({decimal_size(self.size)}) to {self.topic} in {seconds:.2f} s{rate}{self._spread()}{failed}"
 
     def _spread(self) -> str:
         if len(self.by_partition) < 2 or len(self.by_partition) > 16:
@@ -51,12 +51,3 @@ class Report:
             "seconds": round(seconds, 3),
             "partitions": {str(partition): count for partition, count in sorted(self.by_partition.items())},
         }
-
-
-def readable_size(size: int) -> str:
-    amount = float(size)
-    for unit in ("B", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} GB"

@@ -18,10 +18,6 @@ _PIECE: Final = re.compile(r"\{\{(?P<call>.*?)\}\}", re.DOTALL)
 class Template:
     _pieces: tuple[str | Fake, ...]
 
-    @property
-    def is_constant(self) -> bool:
-        return all(isinstance(piece, str) for piece in self._pieces)
-
     def render(self, draw: Draw) -> str:
         return "".join(piece if isinstance(piece, str) else piece(draw) for piece in self._pieces)
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from kaspar.acls.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from kaspar.base.errors import Refused
-from kaspar.client.admin.session import Admin, refusal, refuse
+from kaspar.client.admin.session import Admin, common_code, refusal, refuse
 from kaspar.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from kaspar.protocol.messages.delete_acls import (
     DeleteAclsFilter,
@@ -65,7 +65,7 @@ def create_acls(admin: Admin, acls: Sequence[Acl]) -> dict[Acl, Refused | None]:
         "createAcls",
         CreateAclsRequest(creations=creations),
         CreateAclsResponse,
-        code_of=lambda response: response.results[0].error_code if response.results else 0,
+        code_of=lambda response: common_code(each.error_code for each in response.results),
         at_controllers=True,
     )
     results = [refusal(each.error_code, each.error_message) for each in response.results]
@@ -80,7 +80,7 @@ def delete_acls(admin: Admin, filters: Sequence[AclFilter]) -> list[list[Acl] | 
         "deleteAcls",
         DeleteAclsRequest(filters=tuple(map(_deletion, filters))),
         DeleteAclsResponse,
-        code_of=lambda response: response.filter_results[0].error_code if response.filter_results else 0,
+        code_of=lambda response: common_code(each.error_code for each in response.filter_results),
         at_controllers=True,
     )
     deleted: list[list[Acl] | Refused] = []

@@ -1,8 +1,7 @@
-"""The cluster as a whole: its id, the nodes that are registered, and unregistering a broker (KIP-700, KIP-919)."""
+"""The cluster as a whole: its id, its nodes, and unregistering a broker (KIP-700, KIP-919)."""
 
 from dataclasses import dataclass
 
-from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refuse
 from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kaspar.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -26,8 +25,8 @@ class ClusterDescription:
     """In the order of their ids."""
 
 
-def describe_whole_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> ClusterDescription:
-    """With its brokers; for a session with controllers, with its controllers."""
+def describe_cluster(admin: Admin, *, include_fenced_brokers: bool = False) -> ClusterDescription:
+    """With the brokers that are up, or all that are registered; in a session with controllers, with those."""
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=False,
         endpoint_type=CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS,
@@ -49,12 +48,7 @@ def unregister_broker(admin: Admin, broker_id: int) -> None:
     refuse(response.error_code, response.error_message)
 
 
-def broker_ids(admin: Admin, request_name: str) -> list[int]:
-    """The brokers that are up, for a request that each of them gets. Raises Refused."""
-    try:
-        response = admin.retry(
-            "findAllBrokers", lambda: admin.client.refresh_metadata([]), lambda response: ErrorCode.NONE
-        )
-    except Refused as refused:
-        raise Refused(refused.code, f"Failed to find brokers to send {request_name}") from refused
+def broker_ids(admin: Admin, call: str) -> list[int]:
+    """The brokers that are up, for a call that each of them gets. Raises Refused."""
+    response = admin.retry(call, lambda: admin.client.refresh_metadata([]))
     return sorted(each.node_id for each in response.brokers)

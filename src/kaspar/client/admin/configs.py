@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kaspar.base.errors import Refused
-from kaspar.client.admin.session import Admin, refusal
+from kaspar.client.admin.session import Admin, common_code, refusal
 from kaspar.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -168,10 +168,13 @@ def incremental_alter_configs(
 
 
 def _send(admin: Admin, node: int | None, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    def code_of(response: IncrementalAlterConfigsResponse) -> int:
+        return common_code(each.error_code for each in response.responses)
+
     call = "incrementalAlterConfigs"
     if node is None:
-        return admin.ask_any(call, request, IncrementalAlterConfigsResponse, code_of=_first_code, at_controllers=True)
-    return admin.ask_broker(call, node, request, IncrementalAlterConfigsResponse, code_of=_first_code)
+        return admin.ask_any(call, request, IncrementalAlterConfigsResponse, code_of=code_of, at_controllers=True)
+    return admin.ask_broker(call, node, request, IncrementalAlterConfigsResponse, code_of=code_of)
 
 
 def _by_node(
@@ -183,8 +186,3 @@ def _by_node(
         node = int(resource.name) if resource.type in types and resource.name else None
         nodes.setdefault(node, []).append(resource)
     return nodes
-
-
-def _first_code(response: IncrementalAlterConfigsResponse) -> int:
-    """A node that cannot reach the controller returns its error for every resource."""
-    return response.responses[0].error_code if response.responses else 0

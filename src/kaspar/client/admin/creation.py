@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from kaspar.base.errors import ErrorCode, Refused
-from kaspar.client.admin.session import Admin, refusal
+from kaspar.base.errors import Refused
+from kaspar.client.admin.session import Admin, common_code, refusal
 from kaspar.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -37,7 +37,7 @@ def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, UUID 
         "createTopics",
         CreateTopicsRequest(topics=tuple(map(_creatable, topics)), timeout_ms=admin.timeout_ms),
         CreateTopicsResponse,
-        code_of=_not_controller,
+        code_of=lambda response: common_code(each.error_code for each in response.topics),
     )
     return {topic.name: refusal(topic.error_code, topic.error_message) or topic.topic_id for topic in response.topics}
 
@@ -53,9 +53,3 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
         ),
         configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()),
     )
-
-
-def _not_controller(response: CreateTopicsResponse) -> int:
-    """A broker that is not the controller refuses every topic."""
-    codes = {topic.error_code for topic in response.topics}
-    return ErrorCode.NOT_CONTROLLER if codes == {int(ErrorCode.NOT_CONTROLLER)} else ErrorCode.NONE

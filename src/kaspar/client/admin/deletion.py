@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import Refused
 from kaspar.base.ids import ZERO_UUID
-from kaspar.client.admin.session import Admin, refusal
+from kaspar.client.admin.session import Admin, common_code, refusal
 from kaspar.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 
@@ -18,11 +18,10 @@ def delete_topics(admin: Admin, names: Collection[str]) -> dict[str, Refused | N
         topics=tuple(DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names),
         timeout_ms=admin.timeout_ms,
     )
-    response = admin.ask_controller("deleteTopics", request, DeleteTopicsResponse, code_of=_not_controller)
+    response = admin.ask_controller(
+        "deleteTopics",
+        request,
+        DeleteTopicsResponse,
+        code_of=lambda response: common_code(each.error_code for each in response.responses),
+    )
     return {topic.name or "": refusal(topic.error_code, topic.error_message) for topic in response.responses}
-
-
-def _not_controller(response: DeleteTopicsResponse) -> int:
-    """A broker that is not the controller refuses every topic."""
-    codes = {topic.error_code for topic in response.responses}
-    return ErrorCode.NOT_CONTROLLER if codes == {int(ErrorCode.NOT_CONTROLLER)} else ErrorCode.NONE

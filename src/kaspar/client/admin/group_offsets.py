@@ -7,7 +7,7 @@ from typing import Final
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import NO_EPOCH, NO_OFFSET, TopicPartition
 from kaspar.client.admin.coordinators import CoordinatorNode, ask_coordinators
-from kaspar.client.admin.session import Admin, refusal
+from kaspar.client.admin.session import Admin, accepted, refusal
 from kaspar.client.coordinators import CoordinatorKind
 from kaspar.client.offsets import by_topic, commit_offsets
 from kaspar.protocol.messages.offset_delete import (
@@ -70,7 +70,6 @@ def alter_group_offsets(
     codes = admin.retry(
         "alterConsumerGroupOffsets(api=FIND_COORDINATOR)",
         lambda: commit_offsets(admin.client, group_id, offsets),
-        lambda codes: ErrorCode.NONE,
     )
     return {where: refusal(codes.get(where, ErrorCode.NONE)) for where in offsets}
 
@@ -94,9 +93,7 @@ def delete_group_offsets(
         response = admin.client.request_at(node.address, request, OffsetDeleteResponse)
         return dict.fromkeys(together, refusal(response.error_code) or response)
 
-    response = ask_coordinators(admin, "offsetDelete", CoordinatorKind.GROUP, [group_id], ask)[group_id]
-    if isinstance(response, Refused):
-        raise response
+    response = accepted(ask_coordinators(admin, "offsetDelete", CoordinatorKind.GROUP, [group_id], ask)[group_id])
     return {
         TopicPartition(topic.name, each.partition_index): refusal(each.error_code)
         for topic in response.topics

@@ -82,7 +82,11 @@ def list_groups(admin: Admin, *, states: Collection[str] = (), types: Collection
     if any is given."""
     request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(each.value for each in types))
     found: dict[str, GroupListing] = {}
-    for broker_id in broker_ids(admin, "ListGroups"):
+    try:
+        brokers = broker_ids(admin, "findAllBrokers")
+    except Refused as refused:
+        raise Refused(refused.code, "Failed to find brokers to send ListGroups") from refused
+    for broker_id in brokers:
         response = admin.ask_broker("listGroups", broker_id, request, ListGroupsResponse)
         refuse(response.error_code)
         for each in response.groups:

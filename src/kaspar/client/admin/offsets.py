@@ -7,17 +7,7 @@ from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.leaders import ask_leaders
 from kaspar.client.admin.session import Admin, refusal
-from kaspar.client.offsets import ListedOffset, by_topic
-from kaspar.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
-
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
-_CLIENT = -1
+from kaspar.client.offsets import READ_UNCOMMITTED, ListedOffset, ask_offsets
 
 
 class OffsetSpec(IntEnum):
@@ -39,27 +29,10 @@ def list_offsets(
     """The first offset at or after each timestamp, or that of an OffsetSpec; offset -1 where there is none."""
 
     def ask(leader: int, together: Mapping[TopicPartition, int]) -> dict[TopicPartition, ListedOffset | Refused]:
-        request = ListOffsetsRequest(
-            replica_id=_CLIENT,
-            isolation_level=isolation_level,
-            topics=tuple(
-                ListOffsetsTopic(
-                    name=topic,
-                    partitions=tuple(
-                        ListOffsetsPartition(partition_index=number, timestamp=together[TopicPartition(topic, number)])
-                        for number in numbers
-                    ),
-                )
-                for topic, numbers in by_topic(together).items()
-            ),
-            timeout_ms=admin.timeout_ms,
-        )
-        response = admin.client.request_broker(leader, request, ListOffsetsResponse)
-        return {
-            TopicPartition(topic.name, each.partition_index): refusal(each.error_code)
-            or ListedOffset(each.offset, each.timestamp, each.leader_epoch)
-            for topic in response.topics
-            for each in topic.partitions
-        }
+        found = ask_offsets(admin.client, leader, together, isolation_level, admin.timeout_ms)
+        results: dict[TopicPartition, ListedOffset | Refused] = {}
+        for where, each in found.items():
+            results[where] = each if isinstance(each, ListedOffset) else refusal(each) or ListedOffset()
+        return results
 
     return ask_leaders(admin, "listOffsets(api=METADATA)", wanted, ask)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kaspar.base.errors import ErrorCode, Refused
-from kaspar.client.admin.session import Admin, refusal
+from kaspar.base.errors import Refused
+from kaspar.client.admin.session import Admin, common_code, refusal
 from kaspar.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -30,7 +30,12 @@ def create_partitions(admin: Admin, topics: Mapping[str, NewPartitions]) -> dict
         timeout_ms=admin.timeout_ms,
         validate_only=False,
     )
-    response = admin.ask_controller("createPartitions", request, CreatePartitionsResponse, code_of=_not_controller)
+    response = admin.ask_controller(
+        "createPartitions",
+        request,
+        CreatePartitionsResponse,
+        code_of=lambda response: common_code(each.error_code for each in response.results),
+    )
     return {each.name: refusal(each.error_code, each.error_message) for each in response.results}
 
 
@@ -39,9 +44,3 @@ def _to_wire(name: str, new: NewPartitions) -> CreatePartitionsTopic:
     if new.assignments is not None:
         assignments = tuple(CreatePartitionsAssignment(broker_ids=tuple(replicas)) for replicas in new.assignments)
     return CreatePartitionsTopic(name=name, count=new.total, assignments=assignments)
-
-
-def _not_controller(response: CreatePartitionsResponse) -> int:
-    """A broker that is not the controller refuses every topic."""
-    codes = {each.error_code for each in response.results}
-    return ErrorCode.NOT_CONTROLLER if codes == {int(ErrorCode.NOT_CONTROLLER)} else ErrorCode.NONE

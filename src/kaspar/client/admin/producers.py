@@ -1,12 +1,13 @@
 """The producers that a partition knows, with their open transactions (KIP-664)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from kaspar.base.errors import ErrorCode, Refused
+from kaspar.base.errors import Refused
 from kaspar.base.ids import NO_EPOCH, NO_OFFSET, TopicPartition
+from kaspar.client.admin.leaders import ask_leaders
 from kaspar.client.admin.session import Admin, refusal
-from kaspar.client.offsets import by_leader, by_topic
+from kaspar.client.offsets import by_topic
 from kaspar.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -33,29 +34,31 @@ def describe_producers(
     """As the leader of each partition knows them, or a broker that has a replica."""
     call = "describeProducers"
     if broker_id is not None:
-        brokers = {broker_id: dict.fromkeys(partitions)}
-    else:
-        topics = sorted({where.topic for where in partitions})
-        admin.retry(
-            f"{call}(api=METADATA)", lambda: admin.client.refresh_metadata(topics), lambda response: ErrorCode.NONE
+        return _by_partition(admin.ask_broker(call, broker_id, _request(partitions), DescribeProducersResponse))
+
+    def ask(
+        leader: int, together: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, tuple[ProducerState, ...] | Refused]:
+        return _by_partition(admin.client.request_broker(leader, _request(together), DescribeProducersResponse))
+
+    return ask_leaders(admin, f"{call}(api=METADATA)", dict.fromkeys(partitions), ask)
+
+
+def _request(partitions: Iterable[TopicPartition]) -> DescribeProducersRequest:
+    return DescribeProducersRequest(
+        topics=tuple(
+            TopicRequest(name=topic, partition_indexes=tuple(numbers))
+            for topic, numbers in by_topic(partitions).items()
         )
-        try:
-            brokers = by_leader(admin.client, dict.fromkeys(partitions))
-        except Refused as refused:  # Kafka's client waits for a partition that does not exist until its time is up
-            return dict.fromkeys(partitions, Refused(refused.code, refused.code.name))
-    found: dict[TopicPartition, tuple[ProducerState, ...] | Refused] = {}
-    for node, together in brokers.items():
-        request = DescribeProducersRequest(
-            topics=tuple(
-                TopicRequest(name=topic, partition_indexes=tuple(numbers))
-                for topic, numbers in by_topic(together).items()
-            )
-        )
-        response = admin.ask_broker(call, node, request, DescribeProducersResponse)
-        for topic in response.topics:
-            for each in topic.partitions:
-                found[TopicPartition(topic.name, each.partition_index)] = _producers(each)
-    return found
+    )
+
+
+def _by_partition(response: DescribeProducersResponse) -> dict[TopicPartition, tuple[ProducerState, ...] | Refused]:
+    return {
+        TopicPartition(topic.name, each.partition_index): _producers(each)
+        for topic in response.topics
+        for each in topic.partitions
+    }
 
 
 def _producers(partition: PartitionResponse) -> tuple[ProducerState, ...] | Refused:

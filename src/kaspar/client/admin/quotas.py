@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kaspar.base.errors import Refused
-from kaspar.client.admin.session import Admin, refusal, refuse
+from kaspar.client.admin.session import Admin, common_code, refusal, refuse
 from kaspar.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -77,7 +77,7 @@ def alter_client_quotas(
             validate_only=validate_only,
         ),
         AlterClientQuotasResponse,
-        code_of=lambda response: response.entries[0].error_code if response.entries else 0,
+        code_of=lambda response: common_code(each.error_code for each in response.entries),
     )
     return {_entity(each.entity): refusal(each.error_code, each.error_message) for each in response.entries}
 

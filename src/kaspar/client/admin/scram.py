@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from kaspar.base.errors import ErrorCode, Refused
-from kaspar.client.admin.session import Admin, refusal, refuse
+from kaspar.client.admin.session import Admin, common_code, refusal, refuse
 from kaspar.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -84,7 +84,7 @@ def alter_scram_credentials(
         "alterUserScramCredentials",
         AlterUserScramCredentialsRequest(deletions=deletions, upsertions=tuple(upsertions)),
         AlterUserScramCredentialsResponse,
-        code_of=lambda response: response.results[0].error_code if response.results else 0,
+        code_of=lambda response: common_code(each.error_code for each in response.results),
     )
     return refused | {each.user: refusal(each.error_code, each.error_message) for each in response.results}
 

@@ -6,12 +6,14 @@ reason to send it again.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.client.cluster import Client
+from kaspar.client.core import UnsupportedByPeer
 from kaspar.client.steps import Address, AnyResponse, error_code_of
 from kaspar.protocol.schema import Message
 
@@ -124,7 +126,9 @@ class Admin:
 
         return self.retry(call, attempt, code_of)
 
-    def retry(self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int]) -> _Result:
+    def retry(
+        self, call: str, attempt: Callable[[], _Result], code_of: Callable[[_Result], int] = lambda response: 0
+    ) -> _Result:
         """The first response whose error code is none or final. Refused (REQUEST_TIMED_OUT) if no node responds in
         time; the last error if all responses had one."""
         deadline = time.monotonic() + self.api_timeout_s
@@ -199,6 +203,39 @@ def refusal(error_code: int, message: str | None = None) -> Refused | None:
     except ValueError:  # of a newer version of Kafka
         return Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message or f"error code {error_code}")
     return Refused(code, message or code.name)
+
+
+def accepted(result: _Result | Refused) -> _Result:
+    """The result of one part of a call. Raises Refused."""
+    if isinstance(result, Refused):
+        raise result
+    return result
+
+
+def raise_first(results: Iterable[object]) -> None:
+    """Raise the first result that is a refusal, though the other parts of the call may be done."""
+    for result in results:
+        if isinstance(result, Refused):
+            raise result
+
+
+def common_code(error_codes: Iterable[int]) -> int:
+    """The code that all parts of a response have, or NONE: a node that is not the controller, or cannot reach it,
+    refuses all of them."""
+    codes = set(error_codes)
+    return codes.pop() if len(codes) == 1 else ErrorCode.NONE
+
+
+@contextmanager
+def kaspar_only(broker_id: int) -> Iterator[None]:
+    """Around a request that Apache Kafka does not know: a broker closes the connection on one. Raises
+    UnsupportedByPeer."""
+    try:
+        yield
+    except ConnectionResetError as problem:
+        raise UnsupportedByPeer(
+            f"broker {broker_id} closed the connection: it is stopping, or it is not a Kaspar broker"
+        ) from problem
 
 
 def no_node(call: str) -> Refused:

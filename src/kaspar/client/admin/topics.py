@@ -1,15 +1,15 @@
-"""The brokers of a cluster, and its topics with their partitions.
+"""The topics of a cluster: which there are, and their partitions.
 
-Messages of some of the calls are imported where they are used: listing topics needs none of them, and starts sooner.
+What only descriptions need is imported where it is used: listing topics needs none of it, and starts sooner.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kaspar.base.errors import Refused
-from kaspar.base.ids import BrokerId
-from kaspar.client.admin.session import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS, Admin, refusal, refuse
+from kaspar.client.admin.session import Admin, refusal
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.protocol.messages.metadata import (
     MetadataRequest,
@@ -19,16 +19,11 @@ from kaspar.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from kaspar.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsResponsePartition
+
 PARTITIONS_PER_RESPONSE = 2000
 """How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broker:
-    broker_id: BrokerId
-    host: str
-    port: int
-    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +47,6 @@ class TopicDescription:
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
     """In the order of their numbers."""
-
-
-def describe_cluster(admin: Admin) -> list[Broker]:
-    """The brokers that are up; for a session with controllers, the controllers."""
-    from kaspar.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-
-    endpoints = CONTROLLER_ENDPOINTS if admin.via_controllers else BROKER_ENDPOINTS
-    response = admin.ask_any(
-        "listNodes",
-        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=endpoints),
-        DescribeClusterResponse,
-        at_controllers=True,
-    )
-    refuse(response.error_code, response.error_message)
-    return sorted(
-        (Broker(BrokerId(each.broker_id), each.host, each.port, each.rack) for each in response.brokers),
-        key=lambda each: each.broker_id,
-    )
 
 
 def list_topics(admin: Admin, *, include_internal: bool = True) -> list[str]:
@@ -98,10 +75,8 @@ def describe_topics(
     """The description of each topic, or why there is none. Creates no topic."""
     if not names:
         return {}
-    from kaspar.client.admin.topic_pages import describe_in_pages
-
     try:
-        return describe_in_pages(admin, sorted(set(names)), partitions_per_response)
+        return _describe_in_pages(admin, sorted(set(names)), partitions_per_response)
     except UnsupportedByPeer:  # Apache Kafka before 3.8
         return _describe_by_metadata(admin, sorted(set(names)))
 
@@ -113,6 +88,35 @@ def describe_topic_ids(admin: Admin, topic_ids: Collection[UUID]) -> dict[UUID, 
         "describeTopics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse
     )
     return {topic.topic_id: _from_metadata(topic) for topic in response.topics}
+
+
+def _describe_in_pages(admin: Admin, names: Sequence[str], limit: int) -> dict[str, TopicDescription | Refused]:
+    """With DescribeTopicPartitions (KIP-966). `names` are sorted; a response has at most `limit` partitions."""
+    from kaspar.protocol.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsResponse,
+        RequestCursor,
+        TopicRequest,
+    )
+
+    described: dict[str, TopicDescription | Refused] = {}
+    partitions: dict[str, list[DescribeTopicPartitionsResponsePartition]] = {name: [] for name in names}
+    left, start = names, None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=tuple(TopicRequest(name=name) for name in left), response_partition_limit=limit, cursor=start
+        )
+        response = admin.ask_any("describeTopics", request, DescribeTopicPartitionsResponse)
+        for topic in response.topics:
+            name = topic.name or ""
+            partitions[name] += topic.partitions
+            described[name] = refusal(topic.error_code) or TopicDescription(
+                name, topic.topic_id, topic.is_internal, _in_order(partitions[name])
+            )
+        if (cursor := response.next_cursor) is None:
+            return described
+        left = [name for name in names if name >= cursor.topic_name]
+        start = RequestCursor(topic_name=cursor.topic_name, partition_index=cursor.partition_index)
 
 
 def _describe_by_metadata(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription | Refused]:
@@ -129,16 +133,22 @@ def _from_metadata(topic: MetadataResponseTopic) -> TopicDescription | Refused:
     )
 
 
-def _in_order(partitions: Iterable[MetadataResponsePartition]) -> tuple[PartitionDescription, ...]:
-    described = (
-        PartitionDescription(
-            each.partition_index,
-            each.leader_id,
-            each.leader_epoch,
-            each.replica_nodes,
-            each.isr_nodes,
-            each.offline_replicas,
-        )
-        for each in partitions
+def _in_order(
+    partitions: "Iterable[MetadataResponsePartition | DescribeTopicPartitionsResponsePartition]",
+) -> tuple[PartitionDescription, ...]:
+    return tuple(sorted(map(_partition, partitions), key=lambda each: each.partition))
+
+
+def _partition(found: "MetadataResponsePartition | DescribeTopicPartitionsResponsePartition") -> PartitionDescription:
+    elr: tuple[tuple[int, ...] | None, tuple[int, ...] | None] = (None, None)
+    if not isinstance(found, MetadataResponsePartition):
+        elr = (found.eligible_leader_replicas, found.last_known_elr)
+    return PartitionDescription(
+        found.partition_index,
+        found.leader_id,
+        found.leader_epoch,
+        found.replica_nodes,
+        found.isr_nodes,
+        found.offline_replicas,
+        *elr,
     )
-    return tuple(sorted(described, key=lambda each: each.partition))

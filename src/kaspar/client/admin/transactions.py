@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ProducerIdAndEpoch, TopicPartition
+from kaspar.client.admin.cluster import broker_ids
 from kaspar.client.admin.coordinators import CoordinatorNode, ask_coordinators
-from kaspar.client.admin.session import Admin, refusal, refuse
+from kaspar.client.admin.producers import ProducerState
+from kaspar.client.admin.session import Admin, accepted, refusal, refuse
 from kaspar.client.coordinators import MOVING, CoordinatorKind
 from kaspar.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -22,6 +24,8 @@ from kaspar.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+FIRST_COORDINATOR_EPOCH = 0
+"""For a producer whose first transaction hangs: it has no coordinator epoch yet, and 0 is not above any leader's."""
 _NO_TIME = -1
 _ABORTING = MOVING | {ErrorCode.CONCURRENT_TRANSACTIONS}
 """The coordinator moves, or the abort of the open transaction is not complete yet."""
@@ -58,6 +62,12 @@ class AbortTransactionSpec:
     producer_epoch: int
     coordinator_epoch: int
 
+    @classmethod
+    def of(cls, partition: TopicPartition, producer: ProducerState) -> "AbortTransactionSpec":
+        """The transaction that this producer has open on the partition."""
+        epoch = FIRST_COORDINATOR_EPOCH if producer.coordinator_epoch is None else producer.coordinator_epoch
+        return cls(partition, producer.producer_id, producer.producer_epoch, epoch)
+
 
 def list_transactions(
     admin: Admin,
@@ -74,11 +84,8 @@ def list_transactions(
         transactional_id_pattern=transactional_id_pattern,
     )
     call = "listTransactions"
-    metadata = admin.retry(
-        f"{call}(api=METADATA)", lambda: admin.client.refresh_metadata([]), lambda response: ErrorCode.NONE
-    )
     listed = []
-    for broker_id in sorted(each.node_id for each in metadata.brokers):
+    for broker_id in broker_ids(admin, f"{call}(api=METADATA)"):
         response = admin.ask_broker(call, broker_id, request, ListTransactionsResponse)
         if (refused := refusal(response.error_code)) is not None:
             raise Refused(
@@ -160,14 +167,8 @@ def fence_producer(admin: Admin, transactional_id: str) -> ProducerIdAndEpoch:
         response = admin.client.request_at(node.address, request, InitProducerIdResponse)
         return dict.fromkeys(together, refusal(response.error_code) or response)
 
-    found = ask_coordinators(
-        admin,
-        "fenceProducer",
-        CoordinatorKind.TRANSACTION,
-        [transactional_id],
-        ask,
-        retry_on=_ABORTING,
-    )[transactional_id]
-    if isinstance(found, Refused):
-        raise found
+    results = ask_coordinators(
+        admin, "fenceProducer", CoordinatorKind.TRANSACTION, [transactional_id], ask, retry_on=_ABORTING
+    )
+    found = accepted(results[transactional_id])
     return ProducerIdAndEpoch(found.producer_id, found.producer_epoch)

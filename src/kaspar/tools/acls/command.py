@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kaspar.acls.acl import Acl, AclFilter, AclOperation
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.client.admin.acls import create_acls, delete_acls, describe_acls
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, raise_first
 from kaspar.tools.acls.selection import (
     Entry,
     InvalidSelection,
@@ -131,8 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    reason = exception_text(problem) if isinstance(problem, Refused) else problem
-    print(f"Error while executing ACL command: {reason}")
+    print(f"Error while executing ACL command: {exception_text(problem)}")
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
@@ -189,9 +188,7 @@ def _add(admin: Admin, options: argparse.Namespace) -> None:
                 new.append(entry)
         if new:
             print(f"Adding ACLs for resource `{pattern}`: \n {_indented(new)}\n")
-            for refused in create_acls(admin, [entry.on(pattern) for entry in new]).values():
-                if refused is not None:
-                    raise refused
+            raise_first(create_acls(admin, [entry.on(pattern) for entry in new]).values())
 
 
 def _remove(admin: Admin, options: argparse.Namespace) -> None:
@@ -203,17 +200,15 @@ def _remove(admin: Admin, options: argparse.Namespace) -> None:
         else:
             question = f"Are you sure you want to delete all ACLs for resource filter `{pattern}`?"
         if options.force or _confirmed(f"{question} (y/n)"):
-            for deleted in delete_acls(admin, [entry.filter_on(pattern) for entry in entries] or [pattern.filter]):
-                if isinstance(deleted, Refused):
-                    raise deleted
+            raise_first(delete_acls(admin, [entry.filter_on(pattern) for entry in entries] or [pattern.filter]))
 
 
 def _confirmed(question: str) -> bool:
     print(question, flush=True)
-    answer = sys.stdin.readline()
-    if not answer:
-        raise CommandFailed("there is nobody to ask: --force removes ACLs without asking")
-    return answer.strip().lower() == "y"
+    line = sys.stdin.readline()
+    if not line:
+        raise CommandFailed("standard input has ended: --force removes ACLs without asking")
+    return line.strip().lower() == "y"
 
 
 def _list(admin: Admin, options: argparse.Namespace) -> None:

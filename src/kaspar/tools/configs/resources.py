@@ -14,7 +14,7 @@ from kaspar.client.admin.configs import (
     describe_configs,
     incremental_alter_configs,
 )
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted, raise_first
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.configs.entities import (
     BROKER_LOGGERS,
@@ -128,10 +128,10 @@ def _names(admin: Admin, entity_type: str) -> list[str]:
 
         return list_topics(admin)
     if entity_type in (BROKERS, BROKER_LOGGERS):
-        from kaspar.client.admin.topics import describe_cluster
+        from kaspar.client.admin.cluster import describe_cluster
 
         defaults = [DEFAULT_NAME] if entity_type == BROKERS else []
-        return [str(each.broker_id) for each in describe_cluster(admin)] + defaults
+        return [str(each.node_id) for each in describe_cluster(admin).nodes] + defaults
     return _groups(admin) if entity_type == GROUPS else _with_settings(admin, entity_type)
 
 
@@ -167,13 +167,10 @@ def alter_resource(admin: Admin, entity_type: str, name: str, added: Mapping[str
         *(ConfigChange(each, ConfigOperation.DELETE, "") for each in deleted),
         *(ConfigChange(each, ConfigOperation.SET, value) for each, value in added.items()),
     ]
-    for refused in incremental_alter_configs(admin, {resource: changes}).values():
-        raise refused
+    raise_first(incremental_alter_configs(admin, {resource: changes}).values())
 
 
 def _refuse_unknown_loggers(admin: Admin, resource: ConfigResource, names: Sequence[str]) -> None:
-    known = describe_configs(admin, [resource])[resource]
-    if isinstance(known, Refused):
-        raise known
+    known = accepted(describe_configs(admin, [resource])[resource])
     if unknown := [name for name in names if name not in known]:
         raise CommandFailed(f"Invalid broker logger(s): {','.join(unknown)}")

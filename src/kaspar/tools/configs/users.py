@@ -1,7 +1,7 @@
 """The quotas of users, clients and IP addresses, and the SCRAM credentials of users."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kaspar.base.errors import ErrorCode, Refused
@@ -13,7 +13,7 @@ from kaspar.client.admin.scram import (
     alter_scram_credentials,
     describe_scram_credentials,
 )
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, raise_first
 from kaspar.quotas.entities import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
@@ -131,7 +131,7 @@ def _alter_quotas(admin: Admin, entities: Entities, added: Mapping[str, str], de
     if unknown := [name for name in deleted if name not in old]:
         raise CommandFailed(f"Invalid config(s): {','.join(unknown)}")
     changes: dict[str, float | None] = {name: _number(name, text) for name, text in added.items()}
-    _raise_first(alter_client_quotas(admin, {entity: changes | dict.fromkeys(deleted)}).values())
+    raise_first(alter_client_quotas(admin, {entity: changes | dict.fromkeys(deleted)}).values())
 
 
 def _entity(entities: Entities) -> QuotaEntity:
@@ -149,7 +149,7 @@ def _number(name: str, text: str) -> float:
 def _alter_credentials(admin: Admin, user: str, added: Mapping[str, str], deleted: Sequence[str]) -> None:
     new = [_credential(user, mechanism, text) for mechanism, text in added.items()]
     old = [OldScramCredential(user, mechanism) for mechanism in deleted]
-    _raise_first(alter_scram_credentials(admin, new, old).values())
+    raise_first(alter_scram_credentials(admin, new, old).values())
 
 
 def _credential(user: str, mechanism: str, text: str) -> NewScramCredential:
@@ -166,9 +166,3 @@ def _credential(user: str, mechanism: str, text: str) -> NewScramCredential:
             f"Iterations {iterations} is less than the minimum {MIN_ITERATIONS} required for {mechanism}"
         )
     return NewScramCredential(user, password, ScramCredentialInfo(mechanism, iterations))
-
-
-def _raise_first(results: Iterable[Refused | None]) -> None:
-    for refused in results:
-        if refused is not None:
-            raise refused

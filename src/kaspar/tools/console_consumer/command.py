@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kaspar.base.errors import KasparError
-from kaspar.tools.client_properties import key_values, load_properties
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, long_integer, run
+from kaspar.tools.client_properties import key_values
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.console_consumer.consuming import (
     Consuming,
     Limits,
@@ -167,8 +167,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
             parser.fail("Options from-beginning and offset cannot be specified together.")
     elif options.offset is not None:
         parser.fail("The partition is required when offset is specified.")
-    if options.bootstrap_server is None:
-        parser.fail('Missing required argument "[bootstrap-server]"')
+    parser.require(options, "bootstrap-server")
     for name, deprecated, value, old_value in (
         ("--command-property", "--consumer-property", options.command_property, options.consumer_property),
         ("--command-config", "--consumer.config", options.command_config, options.consumer_config),

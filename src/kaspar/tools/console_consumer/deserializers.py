@@ -4,19 +4,16 @@ import codecs
 import struct
 import uuid
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Final
 
 from kaspar.base.errors import KasparError
+from kaspar.tools.java_numbers import format_double, format_float
 
 Deserializer = Callable[[bytes], bytes]
 """From what a record has to what is printed. Raises DeserializationFailed."""
 
 _PACKAGE: Final = "org.apache.kafka.common.serialization."
 _SERIALIZATION_EXCEPTION: Final = "org.apache.kafka.common.errors.SerializationException"
-_PLAIN_FROM: Final = 1e-3
-_SCIENTIFIC_FROM: Final = 1e7
-_FLOAT_DIGITS: Final = range(1, 10)
 
 
 class DeserializationFailed(KasparError):
@@ -48,32 +45,6 @@ def _number(name: str, layout: str, text: Callable[[float], str] = str) -> Deser
         return text(form.unpack(data)[0]).encode()
 
     return deserialize
-
-
-def double_text(value: float) -> str:
-    """As Double.toString has it: 1.0, 1.0E10, NaN, Infinity."""
-    return _java_text(repr(value), value)
-
-
-def float_text(value: float) -> str:
-    """The fewest digits that mean this float of 32 bits."""
-    single = struct.Struct(">f")
-    texts = (f"{value:.{digits}g}" for digits in _FLOAT_DIGITS)
-    shortest = next((text for text in texts if single.pack(float(text)) == single.pack(value)), repr(value))
-    return _java_text(repr(float(shortest)), value)
-
-
-def _java_text(text: str, value: float) -> str:
-    if value != value:
-        return "NaN"
-    if text.endswith("inf"):
-        return text.replace("inf", "Infinity")
-    if value == 0 or _PLAIN_FROM <= abs(value) < _SCIENTIFIC_FROM:
-        return text if "e" not in text else f"{value:f}"
-    sign, digits, exponent = Decimal(text).normalize().as_tuple()
-    assert isinstance(exponent, int)
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{len(digits) + exponent - 1}"
 
 
 def _boolean(data: bytes) -> bytes:
@@ -112,8 +83,8 @@ _DESERIALIZERS: Final[Mapping[str, Deserializer]] = {
     "ByteArrayDeserializer": lambda data: data,
     "BooleanDeserializer": _boolean,
     "BytesDeserializer": _escaped,
-    "DoubleDeserializer": _number("DoubleDeserializer", ">d", double_text),
-    "FloatDeserializer": _number("FloatDeserializer", ">f", float_text),
+    "DoubleDeserializer": _number("DoubleDeserializer", ">d", format_double),
+    "FloatDeserializer": _number("FloatDeserializer", ">f", format_float),
     "IntegerDeserializer": _number("IntegerDeserializer", ">i"),
     "LongDeserializer": _number("LongDeserializer", ">q"),
     "ShortDeserializer": _number("ShortDeserializer", ">h"),

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import BinaryIO, Final
 
 from kaspar.base.errors import KasparError
-from kaspar.tools.client_properties import are_addresses, key_values, load_properties
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, long_integer, run
+from kaspar.tools.client_properties import are_addresses, key_values
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.console_producer.lines import READER_CLASS, LineParser, LineSplitter
 from kaspar.tools.console_producer.sending import Sending
 
@@ -115,8 +115,7 @@ def _report(problem: KasparError) -> None:
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
-    if options.topic is None:
-        parser.fail('Missing required argument "[topic]"')
+    parser.require(options, "topic")
     for name, deprecated, value, old_value in (
         ("--command-config", "--producer.config", options.command_config, options.producer_config),
         ("--command-property", "--producer-property", options.command_property, options.producer_property),

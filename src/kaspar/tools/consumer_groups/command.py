@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.tools.command_line import open_admin, run
 from kaspar.tools.consumer_groups.options import DEFAULT_TIMEOUT_MS, ConsumerGroupsOptions, WrongOption, number
 from kaspar.tools.kafka_errors import exception_text
@@ -32,7 +32,7 @@ def _run_or_report(parser: ConsumerGroupsOptions, options: argparse.Namespace) -
 
 
 def _report(problem: KasparError) -> None:
-    text = exception_text(problem) if isinstance(problem, Refused) else str(problem)
+    text = exception_text(problem)
     print(f"\nError: Executing consumer group command failed due to {text}")
     print(text, file=sys.stderr)
 

@@ -4,11 +4,10 @@ import argparse
 import sys
 from collections.abc import Collection, Iterator, Mapping
 
-from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import GroupOffset, list_group_offsets
 from kaspar.client.admin.groups import GroupDescription, describe_consumer_groups
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.tools.consumer_groups.listing import group_ids_of
 from kaspar.tools.consumer_groups.lookups import ClusterLookups
@@ -34,13 +33,7 @@ def describe(admin: Admin, options: argparse.Namespace) -> None:
 def _described(admin: Admin, group_ids: Collection[str]) -> list[GroupDescription]:
     """In the order of their names. Raises Refused for the first that cannot be described."""
     described = describe_consumer_groups(admin, group_ids)
-    groups = []
-    for group_id in sorted(group_ids):
-        group = described[group_id]
-        if isinstance(group, Refused):
-            raise group
-        groups.append(group)
-    return groups
+    return [accepted(described[group_id]) for group_id in sorted(group_ids)]
 
 
 def _say_state(group: GroupDescription) -> bool:
@@ -64,11 +57,8 @@ def _print(lines: Iterator[str]) -> None:
 
 
 def _describe_offsets(admin: Admin, groups: Collection[GroupDescription], *, verbose: bool) -> None:
-    committed = {}
-    for group_id, offsets in list_group_offsets(admin, [group.group_id for group in groups]).items():
-        if isinstance(offsets, Refused):
-            raise offsets
-        committed[group_id] = offsets
+    found = list_group_offsets(admin, [group.group_id for group in groups])
+    committed = {group_id: accepted(offsets) for group_id, offsets in found.items()}
     partitions = {where for offsets in committed.values() for where in offsets}
     partitions |= {where for group in groups for member in group.members for where in member.assignment}
     ends = _log_end_offsets(admin, partitions)

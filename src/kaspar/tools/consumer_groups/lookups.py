@@ -1,14 +1,16 @@
-"""What resets of groups look up in the cluster, each thing once for all groups: there may be thousands of them."""
+"""What descriptions and resets of groups look up in the cluster, each thing once for all groups: there may be thousands
+of them.
+"""
 
 from collections.abc import Collection, Sequence
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import list_group_offsets
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from kaspar.client.offsets import list_offsets
+from kaspar.client.offsets import offsets_at
 from kaspar.tools.log_offsets import Offsets
 
 
@@ -23,9 +25,7 @@ class ClusterLookups:
     def topics(self, names: Collection[str]) -> list[TopicDescription]:
         """Raises Refused for one that does not exist."""
         for name, topic in describe_topics(self._admin, {*names} - self._topics.keys()).items():
-            if isinstance(topic, Refused):
-                raise topic
-            self._topics[name] = topic
+            self._topics[name] = accepted(topic)
         return [self._topics[name] for name in sorted(names)]
 
     def committed(self, group_id: str) -> Offsets:
@@ -37,18 +37,15 @@ class ClusterLookups:
                     if isinstance(found, Refused)
                     else {where: committed.offset for where, committed in found.items()}
                 )
-        offsets = self._committed[group_id]
-        if isinstance(offsets, Refused):
-            raise offsets
-        return offsets
+        return accepted(self._committed[group_id])
 
     def listed(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
         missing = [where for where in partitions if (where, timestamp_ms) not in self._listed]
         if missing:
             client = self._admin.client
             client.refresh_metadata(sorted({where.topic for where in missing}))
-            for where, found in list_offsets(client, dict.fromkeys(missing, timestamp_ms)).items():
-                self._listed[where, timestamp_ms] = found.offset
+            for where, offset in offsets_at(client, missing, timestamp_ms).items():
+                self._listed[where, timestamp_ms] = offset
         return {where: self._listed[where, timestamp_ms] for where in partitions}
 
 

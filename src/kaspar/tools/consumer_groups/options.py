@@ -2,11 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Collection
 from typing import Final
 
 from kaspar.tools.client_config import add_command_config
-from kaspar.tools.command_line import CommandFailed, KafkaOptions
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, is_given
 from kaspar.tools.java_numbers import parse_long
 
 ACTIONS: Final = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
@@ -137,8 +136,8 @@ class ConsumerGroupsOptions(KafkaOptions):
     def check(self, options: argparse.Namespace) -> None:
         """In the order of Kafka's checks: the first that fails is the one that users know."""
         self._check_available(options)
-        if not given(options, "bootstrap-server") and not given(options, "validate-regex"):
-            self.fail('Missing required argument "[bootstrap-server]"')
+        if not is_given(options, "validate-regex"):
+            self.require(options, "bootstrap-server")
         if options.describe:
             self._check_describe(options)
         if options.delete:
@@ -149,19 +148,19 @@ class ConsumerGroupsOptions(KafkaOptions):
             self.fail("Option [delete-offsets] takes the following options: [group], [topic]")
         if options.reset_offsets:
             self._check_reset(options)
-        self._refuse_with(options, "group", ["all-groups", "list"])
-        self._refuse_with(options, "topic", ["list", "describe"])
-        if sum(given(options, action) for action in ACTIONS) != 1:
+        self.exclude(options, "group", ["all-groups", "list"])
+        self.exclude(options, "topic", ["list", "describe"])
+        if sum(is_given(options, action) for action in ACTIONS) != 1:
             self.fail(f"Command must include exactly one action: {', '.join(f'--{action}' for action in ACTIONS)}")
 
     def _check_available(self, options: argparse.Namespace) -> None:
         for name, actions in _ONLY_WITH.items():
-            if given(options, name) and not any(given(options, action) for action in actions):
+            if is_given(options, name) and not any(is_given(options, action) for action in actions):
                 self.fail(f"Option(s) [{name}] are unavailable given other options on the command line")
 
     def _check_describe(self, options: argparse.Namespace) -> None:
         self._require_groups(options, "describe")
-        if sum(given(options, name) for name in ("members", "offsets", "state")) > 1:
+        if sum(is_given(options, name) for name in ("members", "offsets", "state")) > 1:
             self.fail("Option [describe] takes at most one of these options: [members], [offsets], [state]")
         if options.state:
             self.fail("Option [describe] does not take a value for [state]")
@@ -179,20 +178,11 @@ class ConsumerGroupsOptions(KafkaOptions):
             )
         self._require_groups(options, "reset-offsets")
         for scenario in SCENARIOS:
-            self._refuse_with(options, scenario, [each for each in SCENARIOS if each != scenario])
+            self.exclude(options, scenario, [each for each in SCENARIOS if each != scenario])
 
     def _require_groups(self, options: argparse.Namespace, action: str) -> None:
         if not options.group and not options.all_groups:
             self.fail(f"Option [{action}] takes one of these options: [group], [all-groups]")
-
-    def _refuse_with(self, options: argparse.Namespace, name: str, others: Collection[str]) -> None:
-        for other in others:
-            if given(options, name) and given(options, other):
-                self.fail(f'Option "[{name}]" can\'t be used with option "[{other}]"')
-
-
-def given(options: argparse.Namespace, name: str) -> bool:
-    return getattr(options, name.replace("-", "_")) not in (None, False, [])
 
 
 def number(options: argparse.Namespace, name: str) -> int:

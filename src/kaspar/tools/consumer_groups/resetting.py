@@ -9,10 +9,10 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.group_offsets import alter_group_offsets
 from kaspar.client.admin.groups import GroupDescription, GroupType, describe_consumer_groups, list_groups
 from kaspar.client.admin.session import Admin
-from kaspar.tools.command_line import CommandFailed, read_file
+from kaspar.tools.command_line import CommandFailed, is_given, read_file
 from kaspar.tools.consumer_groups.listing import group_ids_of
 from kaspar.tools.consumer_groups.lookups import ClusterLookups, GroupLookup
-from kaspar.tools.consumer_groups.options import WrongOption, given, number, scenario_is_missing
+from kaspar.tools.consumer_groups.options import WrongOption, number, scenario_is_missing
 from kaspar.tools.consumer_groups.plan import Plan, format_plan, parse_plan
 from kaspar.tools.consumer_groups.scope import parse_partitions
 from kaspar.tools.consumer_groups.tables import new_offset_table
@@ -116,7 +116,7 @@ def _new_offsets(options: argparse.Namespace, lookup: OffsetLookup, partitions: 
         "to-current": lambda: current(lookup, partitions),
     }
     for name, offsets in scenarios.items():
-        if given(options, name):
+        if is_given(options, name):
             return offsets()
     raise WrongOption(scenario_is_missing())
 

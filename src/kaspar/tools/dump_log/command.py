@@ -88,8 +88,7 @@ def command_options() -> KafkaOptions:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
-    if options.files is None:
-        parser.fail('Missing required argument "[files]"')
+    parser.require(options, "files")
     return run(lambda: _Dump(options).run(), _report)
 
 

@@ -1,29 +1,18 @@
 """The options of kafka-get-offsets, and what it prints."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
-from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
+from kaspar.tools.client_properties import are_addresses
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.get_offsets.partition_filter import PartitionFilter, of_rules, of_topic_and_partitions
 from kaspar.tools.java_numbers import parse_long
 from kaspar.tools.kafka_errors import exception_text
-
-_NAMED_TIMES: Final = {
-    "latest": -1,
-    "earliest": -2,
-    "max-timestamp": -3,
-    "earliest-local": -4,
-    "latest-tiered": -5,
-    "earliest-pending-upload": -6,
-}
-_ADDRESS: Final = re.compile(r"\[?[^\s,]+\]?:\d+")
 
 
 def command_options() -> KafkaOptions:
@@ -66,14 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
     parser.require(options, "bootstrap-server")
-    if not all(_ADDRESS.fullmatch(each.strip()) for each in options.bootstrap_server.split(",")):
+    if not are_addresses(options.bootstrap_server):
         parser.fail("Please provide valid host:port like host1:9091,host2:9092")
     return run(lambda: _run(options), _report)
 
 
 def _report(problem: KasparError) -> None:
-    sentence = exception_text(problem) if isinstance(problem, Refused) else problem
-    print(f"Error occurred: {sentence}", file=sys.stderr)
+    print(f"Error occurred: {exception_text(problem)}", file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -92,10 +80,13 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _timestamp(text: str) -> int:
+    from kaspar.client.admin.offsets import OffsetSpec
+
+    named = {each.name.lower().replace("_", "-"): each.value for each in OffsetSpec}
     try:
-        return _NAMED_TIMES[text] if text in _NAMED_TIMES else parse_long(text)
+        return named[text] if text in named else parse_long(text)
     except ValueError:
-        names = " / ".join(f"{number} or {name}" for name, number in _NAMED_TIMES.items())
+        names = " / ".join(f"{number} or {name}" for name, number in named.items())
         raise CommandFailed(
             f"Malformed time argument {text}. Please use {names}, or a specified long format timestamp"
         ) from None

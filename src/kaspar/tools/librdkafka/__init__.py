@@ -6,8 +6,8 @@
     consumer = confluent_kafka.Consumer(translated.settings)
 
 What a client does when nothing is said follows Java's clients, too: librdkafka's producers choose other partitions by
-the key, and its consumers skip aborted records unless told otherwise. Sizes and times that only matter for speed stay
-librdkafka's own. A property that has no counterpart is left out, with a warning if a Java client would act on it.
+the key, and its consumers skip aborted records by default. Sizes and times that only matter for speed stay librdkafka's
+own. A property that has no counterpart is left out, with a warning if a Java client would act on it.
 
 `max.block.ms`, `max.poll.records`, `default.api.timeout.ms`, `exclude.internal.topics` and (de)serializers are for the
 caller: librdkafka leaves to its application what they say.

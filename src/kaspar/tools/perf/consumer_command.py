@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, long_integer, run
+from kaspar.tools.client_properties import key_values
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.perf.java_dates import format_date
 from kaspar.tools.perf.refusals import report
 
@@ -98,8 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
-    if options.bootstrap_server is None:
-        parser.fail('Missing required argument "[bootstrap-server]"')
+    parser.require(options, "bootstrap-server")
     if (options.topic is None) == (options.include is None):
         parser.fail("Exactly one of the following arguments is required: [topic], [include]")
     if (options.messages is None) == (options.num_records is None):
@@ -148,12 +148,8 @@ def _print_header(options: argparse.Namespace) -> None:
 
 
 def _properties(options: argparse.Namespace) -> "Properties":
-    from kaspar.tools.perf.properties import read_properties
-
-    properties = read_properties(options.command_config or getattr(options, "consumer.config"), None)
-    for word in options.command_property or ():
-        name, _, value = word.partition("=")
-        properties[name] = value
+    properties = load_properties(options.command_config or getattr(options, "consumer.config"))
+    properties |= key_values(options.command_property or ())
     properties["bootstrap.servers"] = options.bootstrap_server
     return properties
 

@@ -9,7 +9,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from kaspar.client.group_member import GroupMember
-from kaspar.client.offsets import commit_offsets, fetch_committed, list_offsets
+from kaspar.client.offsets import commit_offsets, fetch_committed, offsets_at
 from kaspar.records.column_reading import ColumnReader, Columns
 from kaspar.tools.perf.fetching import FetchedRecords, Fetcher, FetchTerms
 
@@ -102,9 +102,7 @@ class ConsumerLoad:
         committed = fetch_committed(self._client, self._options.group_id)
         found = {where: committed[where].offset for where in partitions if where in committed}
         timestamp = EARLIEST_TIMESTAMP if self._options.reset == "earliest" else LATEST_TIMESTAMP
-        if others := dict.fromkeys(partitions - found.keys(), timestamp):
-            found |= {where: listed.offset for where, listed in list_offsets(self._client, others).items()}
-        return found
+        return found | offsets_at(self._client, partitions - found.keys(), timestamp)
 
     def _count(self, fetched: FetchedRecords) -> None:
         partition = fetched.partition

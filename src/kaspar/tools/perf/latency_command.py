@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, run
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, load_properties, run
 from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.perf.refusals import report
 
@@ -68,9 +68,7 @@ def _named(words: list[str]) -> list[str]:
 
 
 def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
-    for name in _REQUIRED:
-        if getattr(options, name.replace("-", "_")) is None:
-            parser.fail(f'Missing required argument "[{name}]"')
+    parser.require(options, *_REQUIRED)
     if options.producer_acks not in ("1", "all"):
         parser.fail(
             "Invalid value for --producer-acks. Latency testing requires synchronous acknowledgement. "
@@ -95,10 +93,10 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from kaspar.tools.perf.properties import open_client, read_properties
+    from kaspar.tools.perf.properties import open_client
     from kaspar.tools.perf.round_trips import RoundTrips
 
-    properties = read_properties(options.command_config, None)
+    properties = load_properties(options.command_config)
     properties["bootstrap.servers"] = options.bootstrap_server
     with open_client(properties, client_id="e2e-latency") as client:
         _create_if_missing(options, client.refresh_metadata([options.topic]).topics[0].error_code)

@@ -1,12 +1,11 @@
 """The properties of clients in files and on command lines, and a client that follows them."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.client import Client
-from kaspar.tools.command_line import CommandFailed
+from kaspar.tools.command_line import CommandFailed, load_properties
 from kaspar.tools.librdkafka.values import Number
 
 if TYPE_CHECKING:
@@ -17,14 +16,7 @@ Properties = dict[str, str]
 
 def read_properties(config_file: str | None, words: Sequence[str] | None) -> Properties:
     """Those of the file, and over them those of the command line. Raises CommandFailed."""
-    properties: Properties = {}
-    if config_file is not None:
-        from kaspar.config import load_settings  # imported here since most runs have no file
-
-        try:
-            properties.update(load_settings(Path(config_file)))
-        except InvalidSetting as problem:
-            raise CommandFailed(str(problem)) from None
+    properties = load_properties(config_file)
     for word in words or ():
         name, separator, value = word.partition("=")
         if not separator or not value or "=" in value:

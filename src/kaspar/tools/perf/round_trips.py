@@ -8,7 +8,7 @@ from kaspar.base.ids import TopicPartition
 from kaspar.client import Client
 from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.client.delivery_terms import DeliveryTerms
-from kaspar.client.offsets import list_offsets
+from kaspar.client.offsets import offsets_at
 from kaspar.client.producing import RawProducer
 from kaspar.records import Record, build_batch, iter_records
 from kaspar.records.record import Header
@@ -28,8 +28,7 @@ class RoundTrips:
         self._partitions = [TopicPartition(topic, number) for number in range(count)]
         self._sent = 0
         self._fetcher = Fetcher(client, _FETCH)
-        ends = list_offsets(client, dict.fromkeys(self._partitions, LATEST_TIMESTAMP))
-        self._fetcher.assign({where: listed.offset for where, listed in ends.items()})
+        self._fetcher.assign(offsets_at(client, self._partitions, LATEST_TIMESTAMP))
 
     def measure(self, key: bytes | None, value: bytes, headers: tuple[Header, ...]) -> float:
         """In milliseconds. Raises CommandFailed if another record is read, or none."""

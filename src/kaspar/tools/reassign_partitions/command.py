@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.client.admin.session import Admin
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import (
@@ -138,10 +138,8 @@ def _report(problem: KasparError) -> None:
     """On standard output, as Kafka's command does it."""
     if isinstance(problem, NotStarted | TimedOut):
         print(problem)
-    elif isinstance(problem, Refused):
-        print(f"Error: {exception_text(problem)}")
     else:
-        print(f"Error: {problem}")
+        print(f"Error: {exception_text(problem)}")
 
 
 def _connect_and_run(action: str, options: argparse.Namespace) -> None:
@@ -168,9 +166,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> str:
         parser.fail("Please don't specify both --bootstrap-server and --bootstrap-controller")
     if "bootstrap-server" not in given and "bootstrap-controller" not in given:
         parser.fail("Please specify either --bootstrap-server or --bootstrap-controller")
-    for name in _NEEDED[action]:
-        if name not in given:
-            parser.fail(f'Missing required argument "[{name}]"')
+    parser.require(options, *_NEEDED[action])
     for name in given:
         if name != action and name not in _NEEDED[action] and name not in _ALLOWED[action]:
             parser.fail(f'Option "[{name}]" can\'t be used with action "[{action}]"')

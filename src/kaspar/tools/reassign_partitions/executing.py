@@ -3,9 +3,9 @@
 from typing import Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.reassignments import alter_reassignments, list_reassignments
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import describe_cluster
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.kafka_errors import message_of
 from kaspar.tools.reassign_partitions.log_dir_moves import start_moves
@@ -68,7 +68,7 @@ def execute(
 
 
 def _check_brokers(admin: Admin, plan: Plan) -> None:
-    unknown = plan.broker_ids - {each.broker_id for each in describe_cluster(admin)}
+    unknown = plan.broker_ids - {each.node_id for each in describe_cluster(admin).nodes}
     if unknown:
         raise CommandFailed(f"Unknown broker id {min(unknown)}")
 

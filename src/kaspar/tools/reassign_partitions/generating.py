@@ -2,15 +2,21 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from kaspar.base.errors import Refused
-from kaspar.base.ids import TopicPartition
+from kaspar.base.ids import BrokerId, TopicPartition
+from kaspar.client.admin.cluster import ClusterNode, describe_cluster
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import Broker, describe_cluster
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.java_numbers import parse_int
 from kaspar.tools.reassign_partitions.plan import duplicates, format_assignment, parse_topics
 from kaspar.tools.reassign_partitions.topics import log_dirs_of, replicas_of_topics
+
+
+class Broker(NamedTuple):
+    broker_id: BrokerId
+    rack: str | None
 
 
 def generate(admin: Admin, text: str, broker_list: str, *, rack_aware: bool) -> None:
@@ -18,7 +24,7 @@ def generate(admin: Admin, text: str, broker_list: str, *, rack_aware: bool) -> 
     topics = parse_topics(text)
     current = replicas_of_topics(admin, topics)
     log_dirs = log_dirs_of(admin, current)
-    brokers = usable_brokers(describe_cluster(admin), broker_ids, rack_aware=rack_aware)
+    brokers = usable_brokers(describe_cluster(admin).nodes, broker_ids, rack_aware=rack_aware)
     proposed = propose(current, brokers, random.Random())
     print(f"Current partition replica assignment\n{format_assignment(current, log_dirs)}\n")
     print(f"Proposed partition reassignment configuration\n{format_assignment(proposed, {})}")
@@ -36,11 +42,11 @@ def parse_broker_list(text: str) -> list[int]:
     return broker_ids
 
 
-def usable_brokers(brokers: Sequence[Broker], broker_ids: Sequence[int], *, rack_aware: bool) -> list[Broker]:
+def usable_brokers(nodes: Sequence[ClusterNode], broker_ids: Sequence[int], *, rack_aware: bool) -> list[Broker]:
     """The brokers of the list that are up; without their racks, unless the placement shall heed them."""
-    listed = [each for each in brokers if each.broker_id in broker_ids]
+    listed = [Broker(BrokerId(each.node_id), each.rack) for each in nodes if each.node_id in broker_ids]
     if not rack_aware:
-        return [Broker(each.broker_id, each.host, each.port) for each in listed]
+        return [each._replace(rack=None) for each in listed]
     if len({each.rack is None for each in listed}) > 1:
         raise CommandFailed(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "

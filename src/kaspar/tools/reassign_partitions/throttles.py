@@ -8,8 +8,8 @@ moves. KIP-73 has the reasons.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import (
     ConfigChange,
     ConfigOperation,
@@ -18,8 +18,7 @@ from kaspar.client.admin.configs import (
     incremental_alter_configs,
 )
 from kaspar.client.admin.reassignments import Reassignment
-from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import describe_cluster
+from kaspar.client.admin.session import Admin, raise_first
 from kaspar.tools.reassign_partitions.plan import Assignment, Plan, plural
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
@@ -83,7 +82,7 @@ def throttle_log_dirs(admin: Admin, brokers: Collection[int], bytes_per_second: 
 
 def clear_throttles(admin: Admin, plan: Plan) -> None:
     """Remove the throttles of the plan's topics and of all brokers: which brokers had been sources is not known."""
-    brokers = sorted(plan.broker_ids | {each.broker_id for each in describe_cluster(admin)})
+    brokers = sorted(plan.broker_ids | {each.node_id for each in describe_cluster(admin).nodes})
     print(f"Clearing broker-level throttles on broker{plural(len(brokers))} {','.join(map(str, brokers))}")
     _delete(admin, map(_broker, brokers), (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE))
     print(f"Clearing topic-level throttles on topic{plural(len(plan.topics))} {','.join(plan.topics)}")
@@ -100,14 +99,9 @@ def _set(admin: Admin, settings: Mapping[ConfigResource, Mapping[str, str]]) -> 
         resource: [ConfigChange(name, ConfigOperation.SET, value) for name, value in values.items()]
         for resource, values in settings.items()
     }
-    _raise_first(incremental_alter_configs(admin, changes))
+    raise_first(incremental_alter_configs(admin, changes).values())
 
 
 def _delete(admin: Admin, resources: Iterable[ConfigResource], settings: Iterable[str]) -> None:
     deletions = [ConfigChange(name, ConfigOperation.DELETE) for name in settings]
-    _raise_first(incremental_alter_configs(admin, dict.fromkeys(resources, deletions)))
-
-
-def _raise_first(refused: Mapping[ConfigResource, Refused]) -> None:
-    for each in refused.values():
-        raise each
+    raise_first(incremental_alter_configs(admin, dict.fromkeys(resources, deletions)).values())

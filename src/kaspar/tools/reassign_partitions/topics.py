@@ -4,9 +4,10 @@ from collections.abc import Collection, Mapping
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.log_dirs import Replica, describe_replica_log_dirs
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics
+from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.tools.reassign_partitions.plan import Assignment
 
 
@@ -32,7 +33,7 @@ def replicas_of_partitions(
 
 def log_dirs_of(admin: Admin, assignment: Assignment) -> Mapping[Replica, str]:
     """The directories of the replicas on brokers that are up."""
-    brokers = {each.broker_id for each in describe_cluster(admin)}
+    brokers = {each.node_id for each in describe_cluster(admin).nodes}
     replicas = [
         Replica(broker_id, where)
         for where, broker_ids in assignment.items()

@@ -10,16 +10,17 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from kaspar.base.errors import KasparError, Refused
+from kaspar.base.errors import KasparError
 from kaspar.base.ids import NO_OFFSET, TopicPartition
 from kaspar.client import Client
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.session import Admin
-from kaspar.client.admin.topics import TopicDescription, describe_cluster, describe_topics, list_topics
+from kaspar.client.admin.topics import TopicDescription, describe_topics, list_topics
 from kaspar.client.cluster import LATEST_TIMESTAMP
-from kaspar.client.offsets import list_offsets
+from kaspar.client.offsets import offsets_at
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, open_admin, run
 from kaspar.tools.include_list import topic_pattern
-from kaspar.tools.kafka_errors import exception_text
+from kaspar.tools.kafka_errors import report
 from kaspar.tools.replica_verification.comparison import OffsetsDiffer, ReplicaComparison
 from kaspar.tools.replica_verification.reading import ReplicaReader
 
@@ -75,8 +76,7 @@ def command_options() -> KafkaOptions:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = command_options()
     options = parser.parse(argv)
-    if options.broker_list is None:
-        parser.fail('Missing required argument "[broker-list]"')
+    parser.require(options, "broker-list")
     return run(lambda: _verify(options), _report)
 
 
@@ -84,7 +84,7 @@ def _report(problem: KasparError) -> None:
     if isinstance(problem, OffsetsDiffer):
         _say(str(problem))
     else:
-        print(exception_text(problem) if isinstance(problem, Refused) else problem, file=sys.stderr)
+        report(problem)
 
 
 def _say(text: str) -> None:
@@ -121,7 +121,7 @@ def _verify(options: argparse.Namespace) -> None:
 
 
 def _check_brokers(admin: Admin, partitions: Partitions) -> None:
-    up = {each.broker_id for each in describe_cluster(admin)}
+    up = {each.node_id for each in describe_cluster(admin).nodes}
     if missing := sorted({broker_id for replicas in partitions.values() for broker_id in replicas} - up):
         names = ", ".join(map(str, missing))
         raise CommandFailed(f"All brokers that have replicas must be up at the start, and these are not: {names}")
@@ -139,11 +139,9 @@ def _topics(admin: Admin, pattern: re.Pattern[str]) -> list[TopicDescription]:
 
 def _initial_offsets(client: Client, partitions: Partitions, timestamp: int) -> dict[TopicPartition, int]:
     """Where no record is as late as the timestamp, the end of the log."""
-    found = {where: each.offset for where, each in list_offsets(client, dict.fromkeys(partitions, timestamp)).items()}
-    if behind := [where for where, offset in found.items() if offset == NO_OFFSET]:
-        latest = list_offsets(client, dict.fromkeys(behind, LATEST_TIMESTAMP))
-        found.update((where, each.offset) for where, each in latest.items())
-    return found
+    found = offsets_at(client, partitions, timestamp)
+    behind = [where for where, offset in found.items() if offset == NO_OFFSET]
+    return found | offsets_at(client, behind, LATEST_TIMESTAMP)
 
 
 if __name__ == "__main__":

@@ -2,5 +2,5 @@
 
 `command.py` takes the options and goes through the steps: no member is active, the offsets of the input topics are
 reset (resetting.py), the internal topics are deleted. positions.py decides which offsets, and internal_topics.py
-tells internal topics by their names.
+recognizes internal topics by their names.
 """

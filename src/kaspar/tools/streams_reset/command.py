@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.errors import ErrorCode, KasparError
 from kaspar.client.admin.deletion import delete_topics
 from kaspar.client.admin.group_members import describe_group_members, remove_group_members
 from kaspar.client.admin.groups import GroupMember
@@ -79,7 +79,7 @@ def _check(parser: KafkaOptions, options: argparse.Namespace) -> None:
 
 
 def _report(problem: KasparError) -> None:
-    print(f"ERROR: {exception_text(problem) if isinstance(problem, Refused) else problem}", file=sys.stderr)
+    print(f"ERROR: {exception_text(problem)}", file=sys.stderr)
 
 
 def _run(options: argparse.Namespace) -> Collection[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.admin.topics import describe_topics
 from kaspar.client.offsets import commit_offsets
 from kaspar.tools.command_line import read_file
@@ -107,9 +107,7 @@ class OffsetReset:
         """Of the topics that exist, in order."""
         found = []
         for name, topic in describe_topics(self._admin, [each for each in topics if each in self._existing]).items():
-            if isinstance(topic, Refused):
-                raise topic
-            found += [TopicPartition(name, each.partition) for each in topic.partitions]
+            found += [TopicPartition(name, each.partition) for each in accepted(topic).partitions]
         return sorted(found)
 
     def _commit(self, offsets: Offsets) -> None:

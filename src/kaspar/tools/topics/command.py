@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted, raise_first
 from kaspar.tools.command_line import CommandFailed, open_admin, run
 from kaspar.tools.kafka_errors import message_of
 from kaspar.tools.topics.options import check_options, command_options
-from kaspar.tools.topics.selection import expected_topics, matching_topics, raise_first
+from kaspar.tools.topics.selection import expected_topics, matching_topics
 from kaspar.tools.topics.values import new_configs, number, replica_assignment
 
 __all__ = ["command_options", "main"]
@@ -32,8 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(problem: KasparError) -> None:
-    sentence = message_of(problem) if isinstance(problem, Refused) else problem
-    print(f"Error while executing topic command : {sentence}")
+    print(f"Error while executing topic command : {message_of(problem)}")
 
 
 def _run(admin: Admin, options: argparse.Namespace) -> None:
@@ -96,12 +95,9 @@ def _alter(admin: Admin, options: argparse.Namespace) -> None:
     if not assignment:
         raise_first(create_partitions(admin, dict.fromkeys(names, NewPartitions(total))).values())
         return
-    described = describe_topics(admin, names)
-    raise_first(described.values())
     added = {
-        name: NewPartitions(total, assignment[len(topic.partitions) :])
-        for name, topic in described.items()
-        if not isinstance(topic, Refused)
+        name: NewPartitions(total, assignment[len(accepted(topic).partitions) :])
+        for name, topic in describe_topics(admin, names).items()
     }
     raise_first(create_partitions(admin, added).values())
 

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition, uuid_to_text
+from kaspar.client.admin.cluster import describe_cluster
 from kaspar.client.admin.configs import ConfigResource, ConfigSource, ResourceType, describe_configs
 from kaspar.client.admin.reassignments import Reassignment, list_reassignments
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.admin.topics import (
     PARTITIONS_PER_RESPONSE,
     PartitionDescription,
     TopicDescription,
-    describe_cluster,
     describe_topic_ids,
     describe_topics,
     list_topic_ids,
 )
 from kaspar.client.core import UnsupportedByPeer
 from kaspar.tools.command_line import CommandFailed
-from kaspar.tools.topics.selection import expected_topics, raise_first
+from kaspar.tools.topics.selection import expected_topics
 from kaspar.tools.topics.values import number, topic_id
 
 
@@ -48,7 +48,7 @@ class Described:
 
 def describe(admin: Admin, options: argparse.Namespace) -> None:
     described = _collect(admin, _topics(admin, options))
-    live: set[int] = {each.broker_id for each in describe_cluster(admin)}
+    live = {each.node_id for each in describe_cluster(admin).nodes}
     for each in described:
         for line in lines(each, options, live):
             print(line)
@@ -66,8 +66,7 @@ def _topics(admin: Admin, options: argparse.Namespace) -> list[TopicDescription]
         found += describe_topic_ids(admin, [wanted]).values()
     elif not options.if_exists:
         raise CommandFailed(f"TopicId '{uuid_to_text(wanted)}' does not exist as expected")
-    raise_first(found)
-    return [each for each in found if isinstance(each, TopicDescription)]
+    return [accepted(each) for each in found]
 
 
 def _collect(admin: Admin, topics: list[TopicDescription]) -> list[Described]:
@@ -75,9 +74,7 @@ def _collect(admin: Admin, topics: list[TopicDescription]) -> list[Described]:
     reassignments = _reassignments(admin, topics)
     described = []
     for topic in topics:
-        found = configs[ConfigResource(ResourceType.TOPIC, topic.name)]
-        if isinstance(found, Refused):
-            raise found
+        found = accepted(configs[ConfigResource(ResourceType.TOPIC, topic.name)])
         described.append(
             Described(
                 topic,

@@ -1,9 +1,7 @@
 """The topics that kafka-topics is asked for."""
 
 import argparse
-from collections.abc import Iterable
 
-from kaspar.base.errors import Refused
 from kaspar.client.admin.session import Admin
 from kaspar.client.admin.topics import list_topics
 from kaspar.tools.command_line import CommandFailed
@@ -25,10 +23,3 @@ def expected_topics(admin: Admin, options: argparse.Namespace) -> list[str]:
     if not names and options.topic and not options.if_exists:
         raise CommandFailed(f"Topic '{options.topic}' does not exist as expected")
     return names
-
-
-def raise_first(results: Iterable[object]) -> None:
-    """A command that was refused for one topic ends with that; the others are done."""
-    for result in results:
-        if isinstance(result, Refused):
-            raise result

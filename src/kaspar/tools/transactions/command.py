@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from kaspar.base.errors import KasparError, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.producers import ProducerState, describe_producers
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.admin.transactions import (
+    FIRST_COORDINATOR_EPOCH,
     AbortTransactionSpec,
     abort_transaction,
     describe_transactions,
@@ -86,9 +87,7 @@ def _list(admin: Admin, options: argparse.Namespace) -> None:
 
 def _describe(admin: Admin, transactional_id: str) -> None:
     with _failing(f"Failed to describe transaction state of transactional-id `{transactional_id}`"):
-        found = describe_transactions(admin, [transactional_id])[transactional_id]
-        if isinstance(found, Refused):
-            raise found
+        found = accepted(describe_transactions(admin, [transactional_id])[transactional_id])
     start = found.start_time_ms
     columns = {
         "CoordinatorId": found.coordinator_id,
@@ -128,10 +127,7 @@ def _describe_producers(admin: Admin, options: argparse.Namespace) -> None:
 
 
 def _producers(admin: Admin, where: TopicPartition, broker_id: int | None = None) -> tuple[ProducerState, ...]:
-    found = describe_producers(admin, [where], broker_id=broker_id)[where]
-    if isinstance(found, Refused):
-        raise found
-    return found
+    return accepted(describe_producers(admin, [where], broker_id=broker_id)[where])
 
 
 # --- ending transactions ----------------------------------------------------------------------------------------------
@@ -154,7 +150,7 @@ def _to_abort(admin: Admin, options: argparse.Namespace) -> AbortTransactionSpec
             producers = _producers(admin, where)
         for each in producers:
             if each.transaction_start_offset == options.start_offset:
-                return AbortTransactionSpec(where, each.producer_id, each.producer_epoch, each.coordinator_epoch or 0)
+                return AbortTransactionSpec.of(where, each)
         raise CommandFailed(
             f"Could not find any open transactions starting at offset {options.start_offset} on partition {where}"
         )
@@ -166,9 +162,8 @@ def _to_abort(admin: Admin, options: argparse.Namespace) -> AbortTransactionSpec
     for name in ("producer-epoch", "coordinator-epoch"):
         if getattr(options, name.replace("-", "_")) is None:
             raise CommandFailed(f"Missing required argument --{name}")
-    # A producer whose first transaction hangs has no coordinator epoch yet: 0 is not above any leader's.
-    coordinator_epoch = max(0, options.coordinator_epoch)
-    return AbortTransactionSpec(where, options.producer_id, options.producer_epoch, coordinator_epoch)
+    epochs = options.producer_epoch, max(FIRST_COORDINATOR_EPOCH, options.coordinator_epoch)
+    return AbortTransactionSpec(where, options.producer_id, *epochs)
 
 
 def _find_hanging(admin: Admin, options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from kaspar.base.errors import ErrorCode, Refused
 from kaspar.base.ids import TopicPartition
 from kaspar.client.admin.producers import ProducerState, describe_producers
-from kaspar.client.admin.session import Admin
+from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.admin.topics import describe_topics, list_topics
 from kaspar.client.admin.transactions import describe_transactions, list_transactions
 from kaspar.tools.command_line import CommandFailed
@@ -62,11 +62,9 @@ def _partitions(admin: Admin, topics: Sequence[str], broker_id: int | None) -> l
         together = topics[start : start + _AT_ONCE]
         try:
             for name, topic in describe_topics(admin, together).items():
-                if isinstance(topic, Refused):
-                    raise topic
                 found += [
                     TopicPartition(name, each.partition)
-                    for each in topic.partitions
+                    for each in accepted(topic).partitions
                     if broker_id is None or broker_id in each.replicas
                 ]
         except Refused as refused:
@@ -78,9 +76,8 @@ def _open(admin: Admin, partitions: Sequence[TopicPartition], broker_id: int | N
     found = []
     try:
         for where, producers in describe_producers(admin, partitions, broker_id=broker_id).items():
-            if isinstance(producers, Refused):
-                raise producers
-            found += [OpenTransaction(where, each) for each in producers if each.transaction_start_offset is not None]
+            open_ones = (each for each in accepted(producers) if each.transaction_start_offset is not None)
+            found += [OpenTransaction(where, each) for each in open_ones]
     except Refused as refused:
         on = "Optional.empty" if broker_id is None else f"Optional[{broker_id}]"
         raise failure(

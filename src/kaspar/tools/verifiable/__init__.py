@@ -3,5 +3,6 @@
 System tests compare what one has sent with what the other has read.
 
 - `producer`, `consumer`: the commands
+- `running`: what they have in common
 - `events`: the lines, and how the commands are ended
 """

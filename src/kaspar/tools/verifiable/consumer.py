@@ -5,12 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kaspar.base.errors import KasparError
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
-from kaspar.tools.client_properties import load_properties
-from kaspar.tools.command_line import CommandFailed, command_words, run
+from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.librdkafka.clients import ConnectionErrors, error_text, open_consumer
-from kaspar.tools.verifiable.events import TERMINATED, Terminated, emit, report, termination_raises
+from kaspar.tools.verifiable.events import Terminated, emit, report
+from kaspar.tools.verifiable.running import run_command, text_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
@@ -68,36 +67,12 @@ def command_options() -> Argparse4jOptions:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = command_options()
-    words = command_words(argv)
-    if not words:
-        parser.print_help()
-        return 0
-    options = parser.parse_args(words)
-    properties = _properties(parser, options)
-    try:
-        with termination_raises():
-            return run(lambda: _run(options, properties), _report)
-    except Terminated:
-        return TERMINATED
+    return run_command(
+        command_options(), argv, deprecated="--consumer.config", own_properties=_own_properties, action=_run
+    )
 
 
-def _report(problem: KasparError) -> None:
-    report(problem)
-
-
-def _properties(parser: Argparse4jOptions, options: argparse.Namespace) -> dict[str, str]:
-    if options.consumer_config is not None and options.command_config is not None:
-        parser.report("Options --consumer.config and --command-config are mutually exclusive.")
-    if options.consumer_config is not None:
-        print(
-            "Option --consumer.config has been deprecated and will be removed in a future version. "
-            "Use --command-config instead."
-        )
-    try:
-        properties = load_properties(options.command_config or options.consumer_config)
-    except CommandFailed as problem:
-        parser.report(str(problem))
+def _own_properties(options: argparse.Namespace) -> dict[str, str]:
     protocol = options.group_protocol.upper()
     own = {
         "bootstrap.servers": options.bootstrap_server,
@@ -110,7 +85,7 @@ def _properties(parser: Argparse4jOptions, options: argparse.Namespace) -> dict[
         "group.remote.assignor": options.group_remote_assignor if protocol == "CONSUMER" else None,
         "partition.assignment.strategy": options.assignment_strategy if protocol == "CLASSIC" else None,
     }
-    return properties | {name: value for name, value in own.items() if value is not None}
+    return {name: value for name, value in own.items() if value is not None}
 
 
 def _run(options: argparse.Namespace, properties: Mapping[str, str]) -> None:
@@ -186,7 +161,7 @@ class _Consuming:
         if not self._options.verbose:
             return
         for record in records:
-            key, value = _text(record.key()), _text(record.value())
+            key, value = text_of(record.key()), text_of(record.value())
             emit("record_data", key=key, value=value, topic=topic, partition=partition, offset=_offset(record))
 
     def _commit(self, ends: list[tuple[str, int, int]]) -> None:
@@ -231,10 +206,6 @@ def _offset(record: "Message") -> int:
     offset = record.offset()
     assert offset is not None
     return offset
-
-
-def _text(field: str | bytes | None) -> str | None:
-    return field.decode(errors="replace") if isinstance(field, bytes) else field
 
 
 if __name__ == "__main__":

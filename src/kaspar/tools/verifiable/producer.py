@@ -7,12 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kaspar.base.errors import KasparError
 from kaspar.tools.argparse4j import Argparse4jOptions, to_integer
-from kaspar.tools.client_properties import load_properties
-from kaspar.tools.command_line import CommandFailed, command_words, run
 from kaspar.tools.librdkafka.clients import ConnectionErrors, error_text, open_producer
-from kaspar.tools.verifiable.events import TERMINATED, Terminated, emit, report, termination_raises
+from kaspar.tools.verifiable.events import emit
+from kaspar.tools.verifiable.running import run_command, text_of
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -78,38 +76,13 @@ def _acks(text: str) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = command_options()
-    words = command_words(argv)
-    if not words:
-        parser.print_help()
-        return 0
-    options = parser.parse_args(words)
-    properties = _properties(parser, options)
-    try:
-        with termination_raises():
-            return run(lambda: _run(options, properties), _report)
-    except Terminated:
-        return TERMINATED
+    return run_command(
+        command_options(), argv, deprecated="--producer.config", own_properties=_own_properties, action=_run
+    )
 
 
-def _report(problem: KasparError) -> None:
-    report(problem)
-
-
-def _properties(parser: Argparse4jOptions, options: argparse.Namespace) -> dict[str, str]:
-    if options.producer_config is not None and options.command_config is not None:
-        parser.report("Options --producer.config and --command-config are mutually exclusive.")
-    if options.producer_config is not None:
-        print(
-            "Option --producer.config has been deprecated and will be removed in a future version. "
-            "Use --command-config instead."
-        )
-    try:
-        properties = load_properties(options.command_config or options.producer_config)
-    except CommandFailed as problem:
-        parser.report(str(problem))
-    own = {"bootstrap.servers": options.bootstrap_server, "acks": str(options.acks), "retries": "0"}
-    return properties | own
+def _own_properties(options: argparse.Namespace) -> dict[str, str]:
+    return {"bootstrap.servers": options.bootstrap_server, "acks": str(options.acks), "retries": "0"}
 
 
 def _run(options: argparse.Namespace, properties: Mapping[str, str]) -> None:
@@ -179,7 +152,7 @@ class _Sending:
                 return
 
     def _delivered(self, error: "KafkaError | None", message: "Message") -> None:
-        key, value = _text(message.key()), _text(message.value())
+        key, value = text_of(message.key()), text_of(message.value())
         if error is not None:
             self._failed(key, value, error)
             return
@@ -200,10 +173,6 @@ class _Sending:
             name, message = "org.apache.kafka.common.KafkaException", error.str()
         topic = self._options.topic
         emit("producer_send_error", topic=topic, key=key, value=value, exception=f"class {name}", message=message)
-
-
-def _text(field: str | bytes | None) -> str | None:
-    return field.decode(errors="replace") if isinstance(field, bytes) else field
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def test_mistakes(kaspar: Kaspar, words: list[str], code: int, sentence: str) ->
 def test_no_broker(kaspar: Kaspar) -> None:
     done = kaspar.run("consume", "orders", "-b", "127.0.0.1:1")
     assert done.code == 5
-    assert done.errors == "kaspar: no broker answers at 127.0.0.1:1: is it running? try 'kaspar up'\n"
+    assert done.errors == "kaspar: no broker responds at 127.0.0.1:1: is it running? try 'kaspar up'\n"
 
 
 # --- as a process of its own ------------------------------------------------------------------------------------------

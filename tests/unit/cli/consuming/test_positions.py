@@ -11,7 +11,6 @@ from kaspar.cli.consuming.positions import (
     Last,
     Position,
     Start,
-    parse_partitions,
     parse_position,
     parse_until,
 )
@@ -48,11 +47,3 @@ def test_what_is_no_position_is_refused() -> None:
 def test_until_is_the_end_or_a_time() -> None:
     assert parse_until("end", NOW) == End()
     assert parse_until("@1000", NOW) == AtTime(1000)
-
-
-def test_partitions_are_numbers_and_ranges() -> None:
-    assert parse_partitions("3") == (3,)
-    assert parse_partitions("5, 0-2,1") == (0, 1, 2, 5)
-    for text in ("", "a", "1-", "-1", "1,,2"):
-        with pytest.raises(ValueError, match="is not a list of partitions"):
-            parse_partitions(text)

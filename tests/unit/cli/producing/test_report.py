@@ -1,6 +1,6 @@
-"""What is told about produced records."""
+"""What is reported about produced records."""
 
-from kaspar.cli.producing.report import MAX_FAILURES_SHOWN, Report, readable_size
+from kaspar.cli.producing.report import MAX_FAILURES_SHOWN, Report
 
 
 def test_summary_has_counts_rate_and_partitions() -> None:
@@ -30,8 +30,3 @@ def test_many_failures_are_only_counted() -> None:
     assert sentences[0] == "line 0: bad"
     assert sentences[MAX_FAILURES_SHOWN : MAX_FAILURES_SHOWN + 2] == ["further failures are only counted", None]
     assert report.summary(1.0).endswith("; 100 failed")
-
-
-def test_sizes() -> None:
-    sizes = [readable_size(size) for size in (0, 999, 1500, 2_500_000, 7_000_000_000)]
-    assert sizes == ["0 B", "999 B", "1.5 kB", "2.5 MB", "7.0 GB"]
