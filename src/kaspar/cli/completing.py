@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kaspar.base.errors import KasparError
-from kaspar.cli.session import ClusterChoice, Session
+from kaspar.cli.session import Session, chosen_cluster
 
 if TYPE_CHECKING:
     from kaspar.client.admin.session import Admin
@@ -19,7 +19,8 @@ TIMEOUTS = ("request.timeout.ms=1500", "default.api.timeout.ms=1500")
 def _completed_by(names_of: "Callable[[Admin], list[str]]") -> Completion:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         given = context.params
-        choice = ClusterChoice(
+        choice = chosen_cluster(
+            context,
             given.get("servers"),
             given.get("profile"),
             given.get("config_file"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kaspar.base.errors import KasparError
 from kaspar.cli.failures import NoBroker, WrongUsage
@@ -43,6 +44,9 @@ class ClusterChoice:
     profile: str | None = None
     config_file: Path | None = None
     settings: Sequence[str] = ()
+    environment_servers: str | None = None
+    environment_profile: str | None = None
+    """These count only if no option names a cluster: otherwise passwords of one would go to the servers of another."""
     profiles: Profiles = field(default_factory=lambda: Profiles(default_folder()))
 
     def properties(self) -> dict[str, str]:
@@ -53,7 +57,13 @@ class ClusterChoice:
             given[BOOTSTRAP_SERVERS] = self.servers
         if not given.get(BOOTSTRAP_SERVERS, DEFAULT_SERVERS).strip():
             raise WrongUsage("-b HOST:PORT is empty: which cluster?")
-        name = self.profile or (None if BOOTSTRAP_SERVERS in given else self.profiles.current())
+        name = self.profile
+        if name is None and BOOTSTRAP_SERVERS not in given:
+            name = self.environment_profile
+            if self.environment_servers is not None:
+                given[BOOTSTRAP_SERVERS] = self.environment_servers
+            elif name is None:
+                name = self.profiles.current()
         of_profile = {} if name is None else self.profiles.read(name)
         return {BOOTSTRAP_SERVERS: DEFAULT_SERVERS} | of_profile | given
 
@@ -206,6 +216,26 @@ _OUTPUT_OPTIONS: Final = (
 )
 
 
+def chosen_cluster(
+    context: click.Context,
+    servers: str | None,
+    profile: str | None,
+    config_file: Path | None,
+    settings: Sequence[str],
+) -> ClusterChoice:
+    """What the options of a command say, and apart from it what the environment says."""
+    are_servers_set = context.get_parameter_source("servers") is ParameterSource.ENVIRONMENT
+    is_profile_set = context.get_parameter_source("profile") is ParameterSource.ENVIRONMENT
+    return ClusterChoice(
+        None if are_servers_set else servers,
+        None if is_profile_set else profile,
+        config_file,
+        settings,
+        environment_servers=servers if are_servers_set else None,
+        environment_profile=profile if is_profile_set else None,
+    )
+
+
 def common_options(function: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
     """Give the command the options of the cluster and of the output, and their session as its first argument."""
 
@@ -222,7 +252,7 @@ def common_options(function: Callable[Concatenate[Session, P], R]) -> Callable[.
         **options: Any,
     ) -> R:
         output = Output(output_format or Format.TEXT, color=not no_color, headers=not no_headers)
-        choice = ClusterChoice(servers, profile, config_file, settings)
+        choice = chosen_cluster(click.get_current_context(), servers, profile, config_file, settings)
         return function(Session(choice, output), *args, **options)
 
     return _with(with_session, (*_CLUSTER_OPTIONS, *_OUTPUT_OPTIONS))
@@ -240,7 +270,8 @@ def cluster_options(function: Callable[Concatenate[Session, P], R]) -> Callable[
         settings: Sequence[str],
         **options: Any,
     ) -> R:
-        return function(Session(ClusterChoice(servers, profile, config_file, settings)), *args, **options)
+        choice = chosen_cluster(click.get_current_context(), servers, profile, config_file, settings)
+        return function(Session(choice), *args, **options)
 
     return _with(with_session, _CLUSTER_OPTIONS)
 

@@ -4,13 +4,14 @@ import json
 import stat
 from pathlib import Path
 
+import click
 import pytest
 
 from kaspar.base.errors import KasparError
 from kaspar.cli.failures import NOT_FOUND, USAGE
 from kaspar.cli.main import main
 from kaspar.cli.profiles import Profiles, default_folder, is_secret
-from kaspar.cli.session import ClusterChoice
+from kaspar.cli.session import ClusterChoice, Session, cluster_options
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="x\\\\y=#!";'
 
@@ -55,6 +56,35 @@ def test_what_is_said_closer_to_the_command_wins(tmp_path: Path) -> None:
     assert (chosen["bootstrap.servers"], chosen["client.id"]) == ("me:4", "x")
     main(["profile", "use", "--none"])
     assert ClusterChoice().properties() == {"bootstrap.servers": "localhost:9092"}
+
+
+def test_environment_counts_only_if_no_option_names_a_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Otherwise the password of a profile would go to the servers of the environment, or the other way round."""
+    main(["profile", "create", "prod", "-b", "prod:1", "-X", "client.id=prod"])
+    main(["profile", "use", "--none"])
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=file:3\n")
+
+    @click.command()
+    @cluster_options
+    def probe(session: Session) -> None:
+        used.append(session.properties)
+
+    def properties(*arguments: str) -> dict[str, str]:
+        probe.main(list(arguments), standalone_mode=False)
+        return used.pop()
+
+    used: list[dict[str, str]] = []
+    monkeypatch.setenv("KASPAR_BOOTSTRAP_SERVER", "environment:1")
+    assert properties() == {"bootstrap.servers": "environment:1"}
+    assert properties("--profile", "prod") == {"bootstrap.servers": "prod:1", "client.id": "prod"}
+    assert properties("--config", str(file)) == {"bootstrap.servers": "file:3"}
+    assert properties("--profile", "prod", "-b", "other:1") == {"bootstrap.servers": "other:1", "client.id": "prod"}
+    monkeypatch.setenv("KASPAR_PROFILE", "prod")
+    assert properties() == {"bootstrap.servers": "environment:1", "client.id": "prod"}
+    monkeypatch.delenv("KASPAR_BOOTSTRAP_SERVER")
+    assert properties() == {"bootstrap.servers": "prod:1", "client.id": "prod"}
+    assert properties("-b", "other:1") == {"bootstrap.servers": "other:1"}
 
 
 def test_profile_works_in_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profiles_folder: Path) -> None:
