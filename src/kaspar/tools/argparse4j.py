@@ -45,7 +45,7 @@ class Argparse4jOptions(argparse.ArgumentParser):
 
     def _completed(self, command: str) -> str:
         """Subcommands may be abbreviated, as options may be."""
-        matching = [each for each in self._choices() if each.startswith(command)]
+        matching = [each for each in self._subcommands() if each.startswith(command)]
         if command in matching or not matching:
             return command
         if len(matching) > 1:

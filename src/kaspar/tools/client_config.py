@@ -1,4 +1,4 @@
-"""The option --command-config, of every command that talks to a cluster. Importing this loads no client."""
+"""The options of commands that say which cluster, and how to reach it. Importing this loads no client."""
 
 import argparse
 
@@ -9,4 +9,14 @@ def add_command_config(options: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a properties file with settings of the client: request.timeout.ms, default.api.timeout.ms, client.id, "
         "security.protocol, sasl.* and ssl.*",
+    )
+
+
+def add_brokers_or_controllers(options: argparse.ArgumentParser) -> None:
+    """For commands that also talk to the controllers of a cluster by themselves (KIP-919)."""
+    options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
+    options.add_argument(
+        "--bootstrap-controller",
+        metavar="HOST:PORT",
+        help="controllers to connect to, instead of brokers; one of the two is REQUIRED",
     )

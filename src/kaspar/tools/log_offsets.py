@@ -1,12 +1,18 @@
-"""The offsets that commands reset groups to: those of the logs, and those that a group has committed."""
+"""The offsets that commands reset groups to: those of the logs, and those that groups have committed.
 
-from collections.abc import Collection, Mapping
+Each thing is looked up once for all groups: there may be thousands of them.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from kaspar.base.errors import Refused
 from kaspar.base.ids import TopicPartition
-from kaspar.client import Client
+from kaspar.client.admin.group_offsets import list_group_offsets
+from kaspar.client.admin.session import Admin, accepted
+from kaspar.client.admin.topics import TopicDescription, describe_topics
 from kaspar.client.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from kaspar.client.offsets import fetch_committed, offsets_at
+from kaspar.client.offsets import offsets_at
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -25,11 +31,46 @@ class OffsetLookup(Protocol):
         ...
 
 
-class ClusterOffsets:
-    """The offsets of a cluster, as a consumer without transactions sees them."""
+class ClusterLookups:
+    def __init__(self, admin: Admin, group_ids: Sequence[str]) -> None:
+        self._admin = admin
+        self._group_ids = group_ids
+        self._committed: dict[str, Offsets | Refused] = {}
+        self._topics: dict[str, TopicDescription] = {}
+        self._listed: dict[tuple[TopicPartition, int], int] = {}
 
-    def __init__(self, client: Client, group_id: str) -> None:
-        self._client = client
+    def topics(self, names: Collection[str]) -> list[TopicDescription]:
+        """Raises Refused for one that does not exist."""
+        for name, topic in describe_topics(self._admin, {*names} - self._topics.keys()).items():
+            self._topics[name] = accepted(topic)
+        return [self._topics[name] for name in sorted(names)]
+
+    def committed(self, group_id: str) -> Offsets:
+        """The offsets of all groups are fetched when the first ones are needed."""
+        if not self._committed:
+            for each, found in list_group_offsets(self._admin, self._group_ids).items():
+                self._committed[each] = (
+                    found
+                    if isinstance(found, Refused)
+                    else {where: committed.offset for where, committed in found.items()}
+                )
+        return accepted(self._committed[group_id])
+
+    def listed(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
+        missing = [where for where in partitions if (where, timestamp_ms) not in self._listed]
+        if missing:
+            client = self._admin.client
+            client.refresh_metadata(sorted({where.topic for where in missing}))
+            for where, offset in offsets_at(client, missing, timestamp_ms).items():
+                self._listed[where, timestamp_ms] = offset
+        return {where: self._listed[where, timestamp_ms] for where in partitions}
+
+
+class GroupLookup:
+    """The OffsetLookup of one group."""
+
+    def __init__(self, lookups: ClusterLookups, group_id: str) -> None:
+        self._lookups = lookups
         self._group_id = group_id
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
@@ -39,7 +80,7 @@ class ClusterOffsets:
         return self.at(partitions, LATEST_TIMESTAMP)
 
     def at(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Offsets:
-        return offsets_at(self._client, partitions, timestamp_ms)
+        return self._lookups.listed(partitions, timestamp_ms)
 
     def committed(self) -> Offsets:
-        return {where: each.offset for where, each in fetch_committed(self._client, self._group_id).items()}
+        return self._lookups.committed(self._group_id)

@@ -1,4 +1,4 @@
-"""`kaspar user`, `acl` and `quota`, and what a user without permissions is told."""
+"""`kaspar user`, `acl` and `quota`, and what is reported to a user without permissions."""
 
 import io
 from pathlib import Path

@@ -50,7 +50,7 @@ class ReadRecord:
     @property
     def unambiguous_value(self) -> Any:
         """The value for JSON that is read again. What `auto` takes for a string or the null of JSON stays the text that
-        it is, quotes included: otherwise it could not be told from text without quotes, and from a tombstone."""
+        it is, quotes included: otherwise it would look like text without quotes, or like a tombstone."""
         if self._value_type is RecordType.AUTO and self.raw.value is not None and isinstance(self.value, str | None):
             return text_or_bytes(self.raw.value)
         return self.value

@@ -17,7 +17,7 @@ from kaspar.tools.acls.selection import (
     patterns_of,
     selection_of,
 )
-from kaspar.tools.client_config import add_command_config
+from kaspar.tools.client_config import add_brokers_or_controllers, add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
 from kaspar.tools.kafka_errors import exception_text
 from kaspar.tools.principals import parse_principal
@@ -40,12 +40,7 @@ def command_options() -> KafkaOptions:
         example="kafka-acls --bootstrap-server localhost:9092 --add --allow-principal User:alice --producer "
         "--topic orders",
     )
-    options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
-    options.add_argument(
-        "--bootstrap-controller",
-        metavar="HOST:PORT",
-        help="controllers to connect to, instead of brokers; one of the two is REQUIRED",
-    )
+    add_brokers_or_controllers(options)
     add_command_config(options)
     options.add_argument("--list", action="store_true", help="list the ACLs of the named resources, or all")
     options.add_argument("--add", action="store_true", help="add ACLs to the named resources")

@@ -7,8 +7,13 @@ from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.session import Admin
+<<<<<<< HEAD
 from kaspar.tools.client_config import add_command_config
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, open_admin, run
+=======
+from kaspar.tools.client_config import add_brokers_or_controllers, add_command_config
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
+>>>>>>> review-code
 from kaspar.tools.configs.changes import parse_added, parse_deleted, read_added
 from kaspar.tools.configs.entities import (
     BROKER_LOGGERS,
@@ -33,12 +38,7 @@ def command_options() -> KafkaOptions:
         example="kafka-configs --bootstrap-server localhost:9092 --alter --topic orders "
         "--add-config retention.ms=3600000,cleanup.policy=[compact,delete]",
     )
-    options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to")
-    options.add_argument(
-        "--bootstrap-controller",
-        metavar="HOST:PORT",
-        help="controllers to connect to, instead of brokers; one of the two is REQUIRED",
-    )
+    add_brokers_or_controllers(options)
     add_command_config(options)
     options.add_argument("--describe", action="store_true", help="show the settings that were given to the entity")
     options.add_argument("--all", action="store_true", help="with --describe: show defaults and static settings too")

@@ -10,8 +10,8 @@ from kaspar.client.admin.groups import GroupDescription, describe_consumer_group
 from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.cluster import LATEST_TIMESTAMP
 from kaspar.tools.consumer_groups.listing import group_ids_of
-from kaspar.tools.consumer_groups.lookups import ClusterLookups
 from kaspar.tools.consumer_groups.tables import OffsetRow, member_table, offset_table, state_table
+from kaspar.tools.log_offsets import ClusterLookups
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 

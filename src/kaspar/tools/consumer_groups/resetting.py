@@ -11,14 +11,13 @@ from kaspar.client.admin.groups import GroupDescription, GroupType, describe_con
 from kaspar.client.admin.session import Admin
 from kaspar.tools.command_line import CommandFailed, is_given, read_file
 from kaspar.tools.consumer_groups.listing import group_ids_of
-from kaspar.tools.consumer_groups.lookups import ClusterLookups, GroupLookup
 from kaspar.tools.consumer_groups.options import WrongOption, number, scenario_is_missing
 from kaspar.tools.consumer_groups.plan import Plan, format_plan, parse_plan
 from kaspar.tools.consumer_groups.scope import parse_partitions
 from kaspar.tools.consumer_groups.tables import new_offset_table
 from kaspar.tools.consumer_groups.targets import at_time, current, shifted, within_log
 from kaspar.tools.kafka_errors import message_of
-from kaspar.tools.log_offsets import OffsetLookup, Offsets
+from kaspar.tools.log_offsets import ClusterLookups, GroupLookup, OffsetLookup, Offsets
 from kaspar.tools.times import parse_datetime, parse_duration
 
 

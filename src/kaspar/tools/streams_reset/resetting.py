@@ -11,7 +11,7 @@ from kaspar.client.admin.session import Admin, accepted
 from kaspar.client.admin.topics import describe_topics
 from kaspar.client.offsets import commit_offsets
 from kaspar.tools.command_line import read_file
-from kaspar.tools.log_offsets import ClusterOffsets, Offsets
+from kaspar.tools.log_offsets import ClusterLookups, GroupLookup, Offsets
 from kaspar.tools.streams_reset import positions
 from kaspar.tools.streams_reset.positions import Positions
 from kaspar.tools.times import UnreadableTime, parse_datetime, parse_duration
@@ -29,7 +29,7 @@ class OffsetReset:
         self._group_id: str = options.application_id
         self._input: list[str] = options.input_topics
         self._intermediate: list[str] = options.intermediate_topics
-        self._lookup = ClusterOffsets(admin.client, self._group_id)
+        self._lookup = GroupLookup(ClusterLookups(admin, [self._group_id]), self._group_id)
         self._existing = {*existing}
         self.not_found = [topic for topic in (*self._input, *self._intermediate) if topic not in self._existing]
 

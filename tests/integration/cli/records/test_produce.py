@@ -1,4 +1,4 @@
-"""`kaspar produce`: what is read becomes records, failures are told, and how it is ended."""
+"""`kaspar produce`: what is read becomes records, failures are reported, and how it is ended."""
 
 import json
 import signal
