@@ -7,13 +7,8 @@ from typing import Final
 
 from kaspar.base.errors import KasparError, Refused
 from kaspar.client.admin.session import Admin
-<<<<<<< HEAD
-from kaspar.tools.client_config import add_command_config
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, open_admin, run
-=======
 from kaspar.tools.client_config import add_brokers_or_controllers, add_command_config
-from kaspar.tools.command_line import CommandFailed, KafkaOptions, open_admin, run
->>>>>>> review-code
+from kaspar.tools.command_line import CommandFailed, KafkaOptions, command_words, open_admin, run
 from kaspar.tools.configs.changes import parse_added, parse_deleted, read_added
 from kaspar.tools.configs.entities import (
     BROKER_LOGGERS,
