@@ -26,7 +26,7 @@ examples:
   kaspar acl remove --principal alice --topic orders
 
 Operations: all, read, write, create, delete, alter, describe, cluster_action, describe_configs, alter_configs,
-idempotent_write, create_tokens, describe_tokens.
+idempotent_write, create_tokens, describe_tokens, two_phase_commit.
 """
 R = TypeVar("R")
 
