@@ -16,4 +16,4 @@ def prepare_standard_streams() -> None:
 
 
 def is_utf8(stream: TextIO) -> bool:
-    return stream.encoding.lower() in ("utf-8", "utf8")
+    return (stream.encoding or "utf-8").lower() in ("utf-8", "utf8")  # None: a stream in memory, which takes any text
