@@ -75,6 +75,8 @@ class NoBroker(CommandFailed):
 
 def explain(problem: KasparError | OSError | UnicodeError, what: str | None = None) -> Failure:
     """`what` is the thing that it is about, such as "topic orders"."""
+    if isinstance(problem.__cause__, UnicodeEncodeError):  # a name in a request
+        problem = problem.__cause__
     match problem:
         case CommandFailed():
             failure = Failure(str(problem), problem.exit_code)

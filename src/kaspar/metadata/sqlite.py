@@ -316,6 +316,8 @@ def _add_watch(watches: dict[str, list[tuple[int, Watcher]]], path: str, session
 
 def _open_file(path: Path, even_if_moved: bool) -> sqlite3.Connection:
     try:
+        if not path.exists():  # what users log in with is in it; SQLite gives its other files the same mode
+            path.touch(mode=0o600)
         connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
         try:
             _prepare(connection, path, even_if_moved)
@@ -331,6 +333,8 @@ def _open_file(path: Path, even_if_moved: bool) -> sqlite3.Connection:
         raise KasparError(f"{path} cannot be opened: {problem}") from None
     except sqlite3.DatabaseError as problem:
         raise KasparError(f"{path} is not a metadata file, or it is damaged: {problem}") from None
+    except OSError as problem:
+        raise KasparError(f"{path} cannot be created: {problem.strerror}") from None
 
 
 def _prepare(connection: sqlite3.Connection, path: Path, even_if_moved: bool) -> None:

@@ -46,8 +46,9 @@ def test_the_program_goes_on_until_sigterm_and_then_ends_its_batch(
         assert running.wait(TIMEOUT_SECONDS) == 0, running.end_of_log()
 
 
+@pytest.mark.timeout(300)  # two or three starts of Spark
 @pytest.mark.parametrize("loses_folder", [False, True], ids=["folder kept", "folder lost"])
-@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(600)))])
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=(pytest.mark.long, pytest.mark.timeout(900)))])
 def test_results_are_as_if_nothing_had_happened_after_kills_in_mid_batch(
     broker: KasparProcess, topics: Topics, tmp_path: Path, kills: int, loses_folder: bool
 ) -> None:

@@ -37,6 +37,19 @@ def test_what_was_written_is_there_after_a_reopen_and_ephemeral_nodes_are_not(tm
     asyncio.run(main())
 
 
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    def modes() -> set[int]:
+        return {file.stat().st_mode & 0o777 for file in tmp_path.glob(f"{FILE_NAME}*")}
+
+    async def main() -> None:
+        metadata = await SqliteMetadata.open(tmp_path)
+        await metadata.connect().transact([Create("/a", b"1")])
+        assert modes() == {0o600}
+        await metadata.close()
+
+    asyncio.run(main())
+
+
 def test_a_second_opening_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         metadata = await SqliteMetadata.open(tmp_path)
