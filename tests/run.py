@@ -92,6 +92,7 @@ JOBS = (
     Job("compat", 11.0, ("tests/compat",)),
     Job("streams on Spark", 5.0, ("tests/spark/programs", "tests/spark/pipelines")),
     Job("integration", 14.0, ("tests/integration",)),
+    Job("commands", 4.5, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
     Job("chaos", 8.0, ("tests/chaos",)),
     Job("compat/responses", 6.0, ("tests/compat/responses",)),
     Job("compat on a cluster", 1.5, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),

@@ -19,6 +19,7 @@ SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",  # records of the tests may be years old
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
     "super.users": "User:ANONYMOUS",

@@ -14,15 +14,20 @@ from kaspar.quotas.entities import PRODUCER_BYTE_RATE, USER, QuotaEntity
 from tests.compat.commands.places import Place
 from tests.peers.kafka import ApacheKafka
 from tests.peers.observed import wait_until
+from tests.peers.process import BrokerProcess
 
 _NOBODY = QuotaEntity(user="nobody-but-a-mark")
 _numbers = itertools.count(1)
 
 
 def settle(place: Place) -> None:
-    if not isinstance(place.broker, ApacheKafka):
+    settle_broker(place.broker)
+
+
+def settle_broker(broker: BrokerProcess) -> None:
+    if not isinstance(broker, ApacheKafka):
         return
-    with Admin(place.broker.bootstrap) as admin:
+    with Admin(broker.bootstrap) as admin:
         _change_and_wait(admin)
         _change_and_wait(admin)
 

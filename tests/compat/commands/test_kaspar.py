@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kaspar.cli.main import main
+from tests.compat.commands.settling import settle_broker
 from tests.peers.kafka import ApacheKafka
 from tests.peers.kaspar import KasparProcess
 from tests.peers.process import BrokerProcess
@@ -24,6 +25,7 @@ class Side:
         self._broker = broker
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        settle_broker(self._broker)
         output, errors = io.StringIO(), io.StringIO()
         with redirect_stdout(output), redirect_stderr(errors):
             code = main([*arguments, "-b", self._broker.bootstrap])
@@ -53,7 +55,7 @@ def test_topics(side: Side) -> None:
     assert [each["end_offset"] for each in described["partitions"]] == [0, 0]
     assert [(each["name"], each["value"]) for each in described["configs"]] == [("retention.ms", "1000")]
     assert side("topic", "alter", "kaspar-cli-t", "--unset", "retention.ms")[0] == 0
-    assert side("config", "get", "topic/kaspar-cli-t", "retention.ms") == (0, "604800000\n", "")
+    assert side("config", "get", "topic/kaspar-cli-t", "retention.ms") == (0, "-1\n", "")
     assert side("topic", "add-partitions", "kaspar-cli-t", "-n", "1")[1] == "topic kaspar-cli-t: 3 partitions\n"
     assert side("topic", "trim", "kaspar-cli-t", "--before", "end", "-p", "0")[0] == 0
     assert side("log", "sizes", "kaspar-cli-t", "--no-headers")[1].split() == ["kaspar-cli-t", "3", "0B"]
