@@ -5,21 +5,22 @@ a row is in the table with a measurement or with that reason, never with a guess
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from subprocess import TimeoutExpired
+from typing import Any, Protocol, TypeVar
 
 from confluent_kafka import KafkaException
 
 from bench.cases import CaseOf
 from bench.programs import LoadError
-from bench.rows import WithRows, figure
+from bench.rows import Named, WithRows, figure
 from bench.sides import Role
 from tests.peers.process import BrokerStartError
 
 _WORTH_SAYING = 0.05
 _DISTURBED = 0.2
-_FAILURES = (LoadError, BrokerStartError, KafkaException, OSError)
+_FAILURES = (LoadError, BrokerStartError, KafkaException, TimeoutExpired, OSError)
 
 
 class AnyBench(Protocol):
@@ -57,6 +58,50 @@ class Results:
             self.failures[row.name] = reason
             for by_row in self.values.values():
                 by_row.pop(row.name, None)
+
+
+class TitledSide(Protocol):
+    @property
+    def role(self) -> Role: ...
+    @property
+    def title(self) -> str: ...
+
+
+TitledT = TypeVar("TitledT", bound=TitledSide, covariant=True)
+
+
+class CaseWithSides(WithRows, Named, Protocol[TitledT]):
+    """A case that compares two sides of its own."""
+
+    @property
+    def sides(self) -> Sequence[TitledT]: ...
+
+
+ComparedT = TypeVar("ComparedT", bound=CaseWithSides[TitledSide])
+
+
+def run_in_turn(
+    cases: Sequence[ComparedT], rounds: int, measure: Callable[[ComparedT, Any], Mapping[str, float]]
+) -> Results:
+    """Run cases that have sides of their own. `measure` is called with a case and one of its sides."""
+    results = Results()
+    began = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        print(f"[{number}/{len(cases)}] {case.name}  ({(time.monotonic() - began) / 60:.1f} min so far)", flush=True)
+        for round_number in range(1, rounds + 1):
+            for side in case.sides if round_number % 2 else reversed(case.sides):
+                try:
+                    values = measure(case, side)
+                except _FAILURES as error:
+                    results.fail(case, f"{side.title}: {str(error).strip().splitlines()[0]}")
+                    print(f"    FAILED {side.title}: {error}", flush=True)
+                    break
+                shown = "  ".join(f"{figure(values[row.name])} {row.unit}" for row in case.rows)
+                print(f"    round {round_number}  {side.title:30} {shown}", flush=True)
+                results.add(side.role, values)
+            if case.rows[0].name in results.failures:
+                break
+    return results
 
 
 def run_cases(bench: BenchT, sides: Sequence[SideT], cases: Sequence[CaseOf[BenchT, SideT]], rounds: int) -> Results:
