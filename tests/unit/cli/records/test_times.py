@@ -25,10 +25,11 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("text", ["2026-07-01T10:00", "2026-11-17T10:00"])
 def test_local_time_has_the_offset_of_its_day(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
     expected = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo("Europe/Berlin"))
-    assert parse_time(text, datetime(2026, 11, 17, 15, 30, tzinfo=UTC)) == epoch_ms(expected)
+    with monkeypatch.context() as patched:  # ends before that of _here, which restores what was before both
+        patched.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        assert parse_time(text, datetime(2026, 11, 17, 15, 30, tzinfo=UTC)) == epoch_ms(expected)
 
 
 @pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "0001-01-01", "60 weeks ago"])
