@@ -49,8 +49,9 @@ _EXCEPTION = re.compile(r"^(Exception in thread \"main\" )?((java|com|org|joptsi
 _STACK = re.compile(
     r"^(Error [\w ]+: )?(\s+at |\s+\.\.\. \d+ more|\s+Suppressed: |Caused by: |(KafkaTools\$)?ToolExit)"
 )
-_LOGGED = re.compile(  # what the console consumer logs is all it says about errors
-    r"^\[[^\]]+\] (ERROR|WARN) org\.apache\.kafka\.(tools\.(?!consumer\.ConsoleConsumer)|clients\.admin\.)"
+_LOGGED = re.compile(  # what these two log is all they say about errors
+    r"^\[[^\]]+\] (ERROR|WARN) org\.apache\.kafka\."
+    r"(tools\.(?!consumer\.ConsoleConsumer|ReplicaVerificationTool)|clients\.admin\.)"
 )
 _OURS_ONLY = re.compile(r"^(WARN |Try '\S+ --help' for the options\.|No connection to .* yet )")
 _HELP_TABLE = re.compile(r"^Option(?: \(\* = required\))? +Description", re.MULTILINE)

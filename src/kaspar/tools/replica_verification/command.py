@@ -93,7 +93,7 @@ def _say(text: str) -> None:
 
 
 def _verify(options: argparse.Namespace) -> None:
-    pattern = topic_pattern(options.topics_include)
+    pattern = _pattern(options.topics_include)
     with open_admin(options.broker_list, client_id="replica-verification-tool") as admin:
         topics = _topics(admin, pattern)
         partitions = {
@@ -125,6 +125,13 @@ def _check_brokers(admin: Admin, partitions: Partitions) -> None:
     if missing := sorted({broker_id for replicas in partitions.values() for broker_id in replicas} - up):
         names = ", ".join(map(str, missing))
         raise CommandFailed(f"All brokers that have replicas must be up at the start, and these are not: {names}")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return topic_pattern(text)
+    except CommandFailed as problem:  # this command of Kafka's says it without a full stop
+        raise CommandFailed(str(problem).rstrip(".")) from None
 
 
 def _topics(admin: Admin, pattern: re.Pattern[str]) -> list[TopicDescription]:
