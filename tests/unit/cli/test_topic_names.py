@@ -41,4 +41,4 @@ def test_pattern_without_topics_and_pattern_that_is_none() -> None:
 
 def test_near_names_of_an_unknown_topic() -> None:
     assert str(unknown_topic("ordes", EXISTING)).endswith("did you mean 'orders', 'orders.eu' or 'orders-us'?")
-    assert "'kaspar topic create zzz' makes it" in str(unknown_topic("zzz", EXISTING))
+    assert "'kaspar topic create zzz' creates it" in str(unknown_topic("zzz", EXISTING))

@@ -149,7 +149,7 @@ def _committed(kaspar: Kaspar, group: str) -> list[int]:
     ("words", "code", "sentence"),
     [
         (["ordrs-near"], 3, "there is no topic 'ordrs-near': did you mean 'orders-near'"),
-        (["zzzz"], 3, "there is no topic 'zzzz': 'kaspar topic create zzzz' makes it"),
+        (["zzzz"], 3, "there is no topic 'zzzz': 'kaspar topic create zzzz' creates it"),
         (["orders-near", "-p", "7"], 3, "orders-near has partitions 0 to 0, not 7"),
         (["orders-near", "--where", "valu > 1"], 2, "a record has no 'valu': did you mean value?"),
         (["orders-near", "--path", "$."], 2, "'$.' is not a path"),
