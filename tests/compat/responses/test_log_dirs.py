@@ -12,10 +12,11 @@ from tests.compat.responses.masks import masked
 from tests.compat.responses.play import Stage
 from tests.compat.responses.scenario import Scenario
 from tests.compat.responses.scenarios import log_dirs
-from tests.peers.kafka import ApacheKafka, kafka_jars
+from tests.peers.kafka import ApacheKafka
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
 from tests.peers.process import BrokerProcess
+from tests.peers.telemetry_receiver import telemetry_receiver
 
 CASES = [
     pytest.param(scenario, version, id=f"{scenario.slug}-v{version}")
@@ -27,14 +28,14 @@ CASES = [
 @pytest.fixture(scope="module")
 def two_directories(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     same = request.config.getoption("--against") == "kafka"
-    unless_missing(kafka_jars)
+    unless_missing(telemetry_receiver)
 
     def settings(name: str) -> dict[str, str]:
         folder = tmp_path_factory.mktemp(name)
         return {**SETTINGS, "log.dirs": f"{folder / 'one'},{folder / 'two'}"}
 
     def apache_kafka(name: str) -> ApacheKafka:
-        return ApacheKafka(tmp_path_factory.mktemp(name), overrides=settings(name))
+        return ApacheKafka(tmp_path_factory.mktemp(name), overrides=settings(name), plugins=telemetry_receiver())
 
     subject: BrokerProcess = (
         apache_kafka("subject")
