@@ -50,7 +50,9 @@ def unknown_topic(name: str, existing: Sequence[str]) -> NotFound:
     near = difflib.get_close_matches(name, existing, n=3, cutoff=0.6)
     if near:
         return NotFound(f"there is no topic '{name}': did you mean {_either(near)}?")
-    return NotFound(f"there is no topic '{name}': 'kaspar topic create {name}' creates it, 'kaspar topic list' shows all")
+    return NotFound(
+        f"there is no topic '{name}': 'kaspar topic create {name}' creates it, 'kaspar topic list' shows all"
+    )
 
 
 def _either(names: Sequence[str]) -> str:
