@@ -30,16 +30,25 @@ SideT = TypeVar("SideT", bound=report.Described)
 CaseT = TypeVar("CaseT", bound=NamedCase)
 
 
-def new_parser(program: str, description: str, *, rounds: int, example: str) -> argparse.ArgumentParser:
+def compared_parser(
+    program: str, description: str, *, rounds: int, example: str, quick: str
+) -> argparse.ArgumentParser:
+    """The options of every benchmark. `quick` is the part of the load that --quick runs, such as "a quarter"."""
     parser = argparse.ArgumentParser(
         prog=program, description=f"{description} A whole run is written to docs/benchmarks.md."
     )
     parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {rounds}, quick 1)")
     parser.add_argument("--only", metavar="NAME,...", help=f"only these cases; * matches anything: {example}")
-    parser.add_argument("--quick", action="store_true", help="a quarter of the load and one round: for a first look")
+    parser.add_argument("--quick", action="store_true", help=f"{quick} of the load and one round: for a first look")
+    parser.add_argument("--list", action="store_true", help="name the cases and end")
+    return parser
+
+
+def new_parser(program: str, description: str, *, rounds: int, example: str) -> argparse.ArgumentParser:
+    """For benchmarks whose sides can be chosen."""
+    parser = compared_parser(program, description, rounds=rounds, example=example, quick="a quarter")
     parser.add_argument("--target", choices=("both", "kaspar", "kafka"), default="both", help="measure one side alone")
     parser.add_argument("--earlier", metavar="CHECKOUT", type=Path, help="another checkout of Kaspar in Kafka's place")
-    parser.add_argument("--list", action="store_true", help="name the cases and end")
     return parser
 
 

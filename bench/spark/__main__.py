@@ -1,6 +1,5 @@
 """`python -m bench.spark`: the command line, the rounds, and what a run prints and writes."""
 
-import argparse
 import platform
 import shutil
 import sys
@@ -13,7 +12,7 @@ import pyspark
 from pyspark.errors import PySparkException
 
 from bench import programs, report
-from bench.command import TMPFS, run_compared
+from bench.command import TMPFS, compared_parser, run_compared
 from bench.rows import chosen, figure
 from bench.runner import Results
 from bench.spark.cases import Case, all_cases
@@ -23,18 +22,6 @@ from tests.peers.spark_connector import CONNECTOR_VERSION
 _ROUNDS = 3
 _QUICK_SCALE = 0.2
 _FAILURES = (PySparkException, programs.LoadError, OSError, ArithmeticError)
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.spark",
-        description="Our data source beside Spark's own connector. A whole run is written to docs/benchmarks.md.",
-    )
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
-    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: read_100b*")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the load and one round: for a first look")
-    parser.add_argument("--list", action="store_true", help="name the cases and end")
-    return parser.parse_args()
 
 
 def _run_cases(stage: Stage, cases: Sequence[Case], rounds: int) -> Results:
@@ -74,7 +61,13 @@ def _conditions(rounds: int, minutes: float, others: Sequence[float]) -> str:
 
 
 def main() -> int:
-    arguments = _arguments()
+    arguments = compared_parser(
+        "python -m bench.spark",
+        "Our data source beside Spark's own connector.",
+        rounds=_ROUNDS,
+        example="read_100b*",
+        quick="a fifth",
+    ).parse_args()
     cases = chosen(all_cases(), arguments.only)
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
 

@@ -1,6 +1,5 @@
 """`python -m bench.streams`: the command line, the rounds, and what a run prints and writes."""
 
-import argparse
 import platform
 import shutil
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 import pyspark
 
 from bench import report
-from bench.command import TMPFS, run_compared
+from bench.command import TMPFS, compared_parser, run_compared
 from bench.rows import chosen
 from bench.runner import Results, run_in_turn
 from bench.streams.cases import all_cases
@@ -20,19 +19,6 @@ from tests.peers.kafka import KAFKA_VERSION
 
 _ROUNDS = 3
 _QUICK_SCALE = 0.2
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.streams",
-        description="Streams programs beside Kafka Streams, Quix Streams and Faust, on one broker. A whole run is "
-        "written to docs/benchmarks.md.",
-    )
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
-    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: words*")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the load and one round: for a first look")
-    parser.add_argument("--list", action="store_true", help="name the cases and end")
-    return parser.parse_args()
 
 
 def _conditions(rounds: int, minutes: float) -> str:
@@ -46,7 +32,13 @@ def _conditions(rounds: int, minutes: float) -> str:
 
 
 def main() -> int:
-    arguments = _arguments()
+    arguments = compared_parser(
+        "python -m bench.streams",
+        "Streams programs beside Kafka Streams, Quix Streams and Faust, on one broker.",
+        rounds=_ROUNDS,
+        example="words*",
+        quick="a fifth",
+    ).parse_args()
     cases = chosen(all_cases(), arguments.only)
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
     scale = _QUICK_SCALE if arguments.quick else 1.0

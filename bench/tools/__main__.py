@@ -1,6 +1,5 @@
 """`python -m bench.tools`: the command line, the rounds, and what a run prints and writes."""
 
-import argparse
 import platform
 import shutil
 import sys
@@ -9,7 +8,7 @@ import time
 from pathlib import Path
 
 from bench import report
-from bench.command import TMPFS, run_compared
+from bench.command import TMPFS, compared_parser, run_compared
 from bench.rows import chosen
 from bench.runner import Results, run_in_turn
 from bench.sides import kaspar
@@ -22,18 +21,6 @@ _QUICK_SCALE = 0.3
 _TOPICS = 20
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog=_PROGRAM,
-        description="The commands beside Kafka's own, on one broker. A whole run is written to docs/benchmarks.md.",
-    )
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every case (default {_ROUNDS}, quick 1)")
-    parser.add_argument("--only", metavar="NAME,...", help="only these cases; * matches anything: topics*")
-    parser.add_argument("--quick", action="store_true", help="a third of the load and one round: for a first look")
-    parser.add_argument("--list", action="store_true", help="name the cases and end")
-    return parser.parse_args()
-
-
 def _conditions(rounds: int, minutes: float) -> str:
     lines = [
         *report.run_and_machine(_PROGRAM, minutes),
@@ -44,7 +31,13 @@ def _conditions(rounds: int, minutes: float) -> str:
 
 
 def main() -> int:
-    arguments = _arguments()
+    arguments = compared_parser(
+        _PROGRAM,
+        "The commands beside Kafka's own, on one broker.",
+        rounds=_ROUNDS,
+        example="topics*",
+        quick="a third",
+    ).parse_args()
     cases = chosen(all_cases(), arguments.only)
     rounds = arguments.rounds or (1 if arguments.quick else _ROUNDS)
     scale = _QUICK_SCALE if arguments.quick else 1.0
