@@ -20,3 +20,20 @@ def add_brokers_or_controllers(options: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="controllers to connect to, instead of brokers; one of the two is REQUIRED",
     )
+
+
+def add_client_properties(options: argparse.ArgumentParser, client: str) -> None:
+    """Of the console commands. `client` is producer or consumer, after which the deprecated options are called."""
+    options.add_argument("--command-property", action="append", metavar="KEY=VALUE", help=f"a property of the {client}")
+    options.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help=f"a file with properties of the {client}, such as security.protocol, sasl.* and ssl.*; "
+        "--command-property wins",
+    )
+    options.add_argument(
+        f"--{client}-property", action="append", metavar="KEY=VALUE", help="deprecated: --command-property"
+    )
+    options.add_argument(
+        f"--{client}.config", dest=f"{client}_config", metavar="FILE", help="deprecated: --command-config"
+    )

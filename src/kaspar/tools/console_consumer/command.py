@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kaspar.base.errors import KasparError
+from kaspar.tools.client_config import add_client_properties
 from kaspar.tools.client_properties import key_values
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.console_consumer.consuming import (
@@ -72,19 +73,7 @@ def command_options() -> KafkaOptions:
         "--skip-message-on-error", action="store_true", help="go on after a record that cannot be printed"
     )
     _add_formatting(options)
-    options.add_argument("--command-property", action="append", metavar="KEY=VALUE", help="a property of the consumer")
-    options.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="a file with properties of the consumer, such as security.protocol, sasl.* and ssl.*; "
-        "--command-property wins",
-    )
-    options.add_argument(
-        "--consumer-property", action="append", metavar="KEY=VALUE", help="deprecated: --command-property"
-    )
-    options.add_argument(
-        "--consumer.config", dest="consumer_config", metavar="FILE", help="deprecated: --command-config"
-    )
+    add_client_properties(options, "consumer")
     options.add_argument("--enable-systest-events", action="store_true", help="print shutdown_complete at the end")
     return options
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import BinaryIO, Final
 
 from kaspar.base.errors import KasparError
+from kaspar.tools.client_config import add_client_properties
 from kaspar.tools.client_properties import are_addresses, key_values
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
 from kaspar.tools.console_producer.lines import READER_CLASS, LineParser, LineSplitter
@@ -61,19 +62,7 @@ def command_options() -> KafkaOptions:
     )
     options.add_argument("--sync", action="store_true", help="wait until each record is stored before the next is sent")
     _add_tuning(options)
-    options.add_argument("--command-property", action="append", metavar="KEY=VALUE", help="a property of the producer")
-    options.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="a file with properties of the producer, such as security.protocol, sasl.* and ssl.*; "
-        "--command-property wins",
-    )
-    options.add_argument(
-        "--producer-property", action="append", metavar="KEY=VALUE", help="deprecated: --command-property"
-    )
-    options.add_argument(
-        "--producer.config", dest="producer_config", metavar="FILE", help="deprecated: --command-config"
-    )
+    add_client_properties(options, "producer")
     return options
 
 
