@@ -1,0 +1,80 @@
+"""What the three formats have in common: a parsed schema, and what can be asked about it."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Protocol, cast
+
+from kaspar.base.errors import KasparError
+
+
+class SchemaType(Enum):
+    """Confluent's names."""
+
+    AVRO = "AVRO"
+    JSON = "JSON"
+    PROTOBUF = "PROTOBUF"
+
+
+class InvalidSchema(KasparError):
+    """The text is no schema of its format, or refers to something that was not given with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A schema that another one uses: `name` is how its text refers to it (a full name of Avro, a `$ref` of JSON
+    Schema, an import of Protobuf)."""
+
+    name: str
+    subject: str
+    version: int
+
+
+class ParsedSchema(Protocol):
+    """A valid schema. Immutable, so that it can be cached and shared."""
+
+    @property
+    def type(self) -> SchemaType: ...
+
+    @property
+    def canonical(self) -> str:
+        """The text that is stored. Texts that differ in white space and the like have the same one, as Confluent's
+        `ParsedSchema.canonicalString` has it, and so get one id."""
+
+    @property
+    def normalized(self) -> str:
+        """The canonical text after Confluent's `normalize`: what differs in the order of independent parts has the
+        same one."""
+
+    @property
+    def name(self) -> str | None:
+        """The full name of the record or message, or the title: what RecordNameStrategy makes a subject of."""
+
+    def formatted(self, form: str) -> str:
+        """In another form (the API's parameter `format`: for instance `resolved` of Avro and JSON, `serialized` and
+        `ignore_extensions` of Protobuf). An unknown or empty form gives the canonical text, as Confluent's does."""
+
+
+class Format(Protocol):
+    """One of the three formats."""
+
+    def parse(self, text: str, references: Mapping[str, str]) -> ParsedSchema:
+        """`references` has the texts of everything the schema refers to, directly or not, by the names that the texts
+        use; what others depend on comes first. Raises InvalidSchema."""
+
+    def incompatibilities(self, reader: ParsedSchema, writer: ParsedSchema) -> Sequence[str]:
+        """Why a program that knows `reader` cannot read all data written with `writer`, in Confluent's words; empty if
+        it can. Both are of this format."""
+
+
+_MODULES: Final = {
+    SchemaType.AVRO: "kaspar.schemas.avro",
+    SchemaType.JSON: "kaspar.schemas.json_schema",
+    SchemaType.PROTOBUF: "kaspar.schemas.protobuf",
+}
+
+
+def format_of(schema_type: SchemaType) -> Format:
+    """The format's module, which is loaded at its first use: each brings a library of its own."""
+    return cast(Format, importlib.import_module(_MODULES[schema_type]))

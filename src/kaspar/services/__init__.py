@@ -1,0 +1,1 @@
+"""One process that hosts the HTTP services: the registry and the REST proxy."""

@@ -1,0 +1,1 @@
+"""What every HTTP face shares: listeners, TLS, log-in, limits, errors as JSON, and the server itself."""
