@@ -1,5 +1,5 @@
 """Compatibility levels: which earlier versions of a subject a new schema is compared with, in which direction, and the
-messages that Confluent's registry returns when it is refused (SchemaValidatorBuilder, and the registry's own last line).
+messages that Confluent's registry returns when it is refused (SchemaValidatorBuilder, and the registry's last line).
 
 The comparison itself belongs to the format. Its messages have `%s` twice, as Java's formatter does: for the side of the
 reader and for the side of the writer. Which of them is `new` and which `old` depends on the direction, so it is filled

@@ -2,8 +2,8 @@
 words of Confluent's Difference.
 
 Findings are remembered per pair of types, with the path where the pair was first met, as Java does. This also ends
-recursion: a pair that is met again within itself counts as compatible. Each rule is a generator that yields the pairs it
-depends on and receives their findings, so that a long chain of records needs no deep stack.
+recursion: a pair that is met again within itself counts as compatible. Each rule is a generator that yields the pairs
+it depends on and receives their findings, so that a long chain of records needs no deep stack.
 """
 
 from collections.abc import Generator, Sequence

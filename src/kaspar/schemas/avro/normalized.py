@@ -6,6 +6,7 @@ The registry reads this text and stores its canonical form, so only what survive
 
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
+from typing import TypeAlias
 
 from kaspar.schemas.avro.canonical import Piece, write
 from kaspar.schemas.avro.json_text import Float32, Json, quoted, to_json
@@ -28,6 +29,9 @@ class _Nothing(Enum):
     """Java loses a default that is no value of the first branch of a union."""
 
     NOTHING = auto()
+
+
+JsonOrNothing: TypeAlias = "Json | _Nothing"
 
 
 def to_normalized_text(root: AvroType, known_names: Iterable[str] = ()) -> str:
@@ -127,7 +131,7 @@ def _sorted(value: Json) -> Json:
             return value
 
 
-def _default_value(value: Json, of_type: AvroType) -> Json | _Nothing:
+def _default_value(value: Json, of_type: AvroType) -> JsonOrNothing:
     """The default after Java's JacksonUtils.toObject: numbers have the precision of their type, and a union counts as
     its first branch, whatever the value is."""
     while isinstance(of_type, Union):
@@ -149,7 +153,7 @@ def _default_value(value: Json, of_type: AvroType) -> Json | _Nothing:
             return _object_value(value, of_type)
 
 
-def _number_value(value: int | float, kind: str) -> Json | _Nothing:
+def _number_value(value: int | float, kind: str) -> JsonOrNothing:
     is_long = isinstance(value, int) and -(2**63) <= value < 2**63
     match kind:
         case "float" if is_long or isinstance(value, float):
@@ -162,7 +166,7 @@ def _number_value(value: int | float, kind: str) -> Json | _Nothing:
             return _Nothing.NOTHING
 
 
-def _text_value(value: str, kind: str) -> Json | _Nothing:
+def _text_value(value: str, kind: str) -> JsonOrNothing:
     match kind:
         case "string" | "enum":
             return value
@@ -172,7 +176,7 @@ def _text_value(value: str, kind: str) -> Json | _Nothing:
             return _Nothing.NOTHING
 
 
-def _object_value(value: dict[str, Json], of_type: AvroType) -> Json | _Nothing:
+def _object_value(value: dict[str, Json], of_type: AvroType) -> JsonOrNothing:
     match of_type:
         case Map():
             types = dict.fromkeys(value, of_type.values)
@@ -184,5 +188,5 @@ def _object_value(value: dict[str, Json], of_type: AvroType) -> Json | _Nothing:
     return {key: member for key, member in members.items() if not isinstance(member, _Nothing)}
 
 
-def _present(values: Iterable[Json | _Nothing]) -> list[Json]:
+def _present(values: Iterable[JsonOrNothing]) -> list[Json]:
     return [value for value in values if not isinstance(value, _Nothing)]

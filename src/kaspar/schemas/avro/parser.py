@@ -78,15 +78,18 @@ class Parser:
                 return self._by_name(node, namespace)
             case list():
                 return self._union(node, namespace)
-            case {"type": str(kind)}:
-                if kind in PRIMITIVES:
-                    return Primitive(kind, properties=_properties(node, _TYPE_ATTRIBUTES))
-                reader = self._readers.get(kind)
-                return reader(node, namespace) if reader else self._by_name(kind, namespace)
             case dict():
-                raise InvalidSchema(f"No type: {_shown(node)}")
+                return self._by_kind(node, namespace)
             case _:
                 raise InvalidSchema(f"Schema not yet supported: {_shown(node)}")
+
+    def _by_kind(self, node: JsonObject, namespace: str | None) -> AvroType:
+        if (kind := _text(node, "type")) is None:
+            raise InvalidSchema(f"No type: {_shown(node)}")
+        if kind in PRIMITIVES:
+            return Primitive(kind, properties=_properties(node, _TYPE_ATTRIBUTES))
+        reader = self._readers.get(kind)
+        return reader(node, namespace) if reader else self._by_name(kind, namespace)
 
     def _by_name(self, name: str, namespace: str | None) -> AvroType:
         if name in PRIMITIVES:

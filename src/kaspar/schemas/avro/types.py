@@ -98,10 +98,8 @@ class NamedNode(Node):
 
     def alias_names(self) -> list[str]:
         """Full names; one of the empty namespace starts with a dot if this type has a namespace."""
-        in_namespace = self.name.namespace is not None
-        return [
-            f".{alias.simple}" if in_namespace and alias.namespace is None else alias.full for alias in self.aliases
-        ]
+        no_namespace = "." if self.name.namespace is not None else ""
+        return [alias.full if alias.namespace else no_namespace + alias.simple for alias in self.aliases]
 
 
 @dataclass(slots=True, eq=False)
