@@ -1,0 +1,108 @@
+"""Makes the proxy's Kafka clients: librdkafka's for records, the wire client for administration."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Final
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.client.admin.session import Admin
+from kaspar.rest.identities import PROXY, Identity, check_propagation
+from kaspar.rest.settings import RestConfig
+from kaspar.security.client import ClientSecurity, client_security
+from kaspar.security.oauthbearer import OAuthBearerClient
+from kaspar.security.sasl import SaslClient
+from kaspar.tools.librdkafka import Translated, consumer_settings, producer_settings
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer
+
+_log = logging.getLogger(__name__)
+
+_PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "client.id": "kaspar-rest"}
+"""Java's producers have 32 MiB; librdkafka's would take 1 GiB."""
+_CONSUMER_DEFAULTS: Final = {"client.id": "kaspar-rest"}
+_QUEUED_KIB: Final = 8192
+"""Of each consumer instance, of which there are many. librdkafka's default is 64 MiB."""
+
+OnError = Callable[["KafkaError"], None]
+
+
+class KafkaClients:
+    """Raises InvalidSetting with a sentence if the properties cannot be used, so that the start fails rather than the
+    first request."""
+
+    def __init__(self, config: RestConfig) -> None:
+        self._config = config
+        for translated in (self._producer_settings(PROXY), self._consumer_settings(PROXY, {"group.id": "none"})):
+            for sentence in translated.warnings:
+                _log.warning("%s", sentence)
+        client_security(config.admin)
+        self.max_block_s = _milliseconds(config.producer, "max.block.ms", 60_000) / 1000
+        if config.settings.kaspar_propagate_identity:
+            check_propagation(config.admin)
+
+    def new_producer(self, identity: Identity, on_error: OnError) -> "tuple[Producer, int]":
+        """And the largest size of a record that it takes."""
+        from confluent_kafka import Producer
+
+        settings = self._producer_settings(identity).settings
+        largest = settings["message.max.bytes"]
+        assert isinstance(largest, int)
+        return Producer({**settings, **_common(identity, on_error)}), largest
+
+    def new_consumer(self, identity: Identity, properties: Mapping[str, str], on_error: OnError) -> "Consumer":
+        """Raises InvalidSetting."""
+        from confluent_kafka import Consumer
+
+        settings = self._consumer_settings(identity, properties).settings
+        # Offsets are stored when a response takes the records, not when librdkafka hands them over.
+        settings |= {"enable.auto.offset.store": False, "enable.partition.eof": False}
+        settings.setdefault("queued.max.messages.kbytes", _QUEUED_KIB)
+        return Consumer({**settings, **_common(identity, on_error)})
+
+    def new_admin(self, identity: Identity) -> Admin:
+        properties = identity.properties(self._config.admin)
+        security = client_security(properties)
+        if security is not None and identity.token is not None:
+            parts = {each.name: getattr(security, each.name) for each in fields(ClientSecurity)}
+            security = _TokenSecurity(**parts, token=identity.token)
+        return Admin(
+            properties["bootstrap.servers"],
+            client_id=properties.get("client.id", "kaspar-rest"),
+            request_timeout_s=_milliseconds(properties, "request.timeout.ms", 10_000) / 1000,
+            api_timeout_s=_milliseconds(properties, "default.api.timeout.ms", 15_000) / 1000,
+            security=security,
+        )
+
+    def _producer_settings(self, identity: Identity) -> Translated:
+        return producer_settings(_PRODUCER_DEFAULTS | dict(identity.properties(self._config.producer)))
+
+    def _consumer_settings(self, identity: Identity, properties: Mapping[str, str]) -> Translated:
+        everything = _CONSUMER_DEFAULTS | dict(identity.properties(self._config.consumer)) | dict(properties)
+        return consumer_settings(everything)
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenSecurity(ClientSecurity):
+    """Logs in with the token of a caller."""
+
+    token: str = field(default="", repr=False)
+
+    def new_login(self, host: str) -> SaslClient | None:
+        del host
+        return OAuthBearerClient(self.token)
+
+
+def _common(identity: Identity, on_error: OnError) -> dict[str, object]:
+    common: dict[str, object] = {"log_level": 0, "error_cb": on_error}  # what librdkafka logs, it also reports
+    if identity.token is not None:
+        common["oauth_cb"] = identity.token_source()
+    return common
+
+
+def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> int:
+    text = properties.get(name, str(default)).strip()
+    if not text.isdecimal():
+        raise InvalidSetting(f"Invalid value {text} for configuration {name}: Not a number of type LONG")
+    return int(text)

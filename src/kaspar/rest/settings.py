@@ -1,0 +1,214 @@
+"""The settings of the REST proxy, with the names of Confluent's, and the properties of its Kafka clients.
+
+A client's properties are those behind `client.` and, with precedence, behind `producer.`, `consumer.` or `admin.`:
+`client.security.protocol`, `producer.acks`. They are properties of Java's clients.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.config.checks import Check, at_least, between
+from kaspar.config.declaration import Importance, Settings, setting
+from kaspar.config.kinds import BOOLEAN, INT, LIST, LONG, STRING
+from kaspar.config.reasons import NO_PLUGINS
+from kaspar.config.units import MIB
+from kaspar.web.settings import WebSettings, listeners_setting
+
+FETCH_MIN_BYTES: Final = between(-1, 10_000_000)
+_NO_SIMPLE_CONSUMERS: Final = "Offsets and metadata are asked for over connections that requests share."
+_ADMIN_TIMEOUT_MS: Final = 15_000
+
+
+def _threads_problem(threads: int) -> str | None:
+    return None if threads == -1 or threads >= 1 else "Value must be at least 1, or -1"
+
+
+class ProxySettings(Settings):
+    id: str = setting(
+        STRING,
+        "",
+        importance=Importance.HIGH,
+        doc="Becomes part of the names of consumer instances whose creator gives none, so that several proxies can "
+        "be told apart.",
+    )
+    bootstrap_servers: str = setting(
+        STRING, "localhost:9092", importance=Importance.HIGH, doc="Some brokers: `host:port`, separated by commas."
+    )
+    schema_registry_url: tuple[str, ...] = setting(
+        LIST,
+        ("http://localhost:8081",),
+        importance=Importance.HIGH,
+        doc="Where the schema registry is, for records in Avro, JSON Schema and Protobuf.",
+    )
+    host_name: str = setting(
+        STRING, "", doc="The host in the URLs of responses. Empty takes the one that the client asked for."
+    )
+    advertised_listeners: tuple[str, ...] = setting(
+        LIST,
+        (),
+        doc="The addresses in the URLs of responses, such as `https://proxy.example.org:443`: the first with the "
+        "scheme of the request is taken. They precede `host.name`.",
+    )
+    api_v2_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 2 is served.")
+    api_v3_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 3 is served.")
+
+
+class ProducingSettings(Settings):
+    kaspar_producer_waiting_requests: int = setting(
+        INT,
+        100,
+        at_least(0),
+        doc="How many requests may wait for room in the buffer of a producer (`producer.buffer.memory`), each at most "
+        "for `producer.max.block.ms`. Others are refused with the status 429.",
+    )
+    producer_threads: int = setting(
+        INT, 5, not_honoured="Requests share a producer and need no threads.", doc="Threads that produce."
+    )
+
+
+class ConsumingSettings(Settings):
+    consumer_request_timeout_ms: int = setting(
+        INT, 1_000, at_least(0), doc="How long a request for records waits for more of them, at most."
+    )
+    consumer_request_max_bytes: int = setting(
+        LONG,
+        64 * MIB,
+        at_least(0),
+        doc="How many bytes of keys and values a response has, at most; a single record may be larger.",
+    )
+    fetch_min_bytes: int = setting(
+        INT,
+        -1,
+        FETCH_MIN_BYTES,
+        importance=Importance.LOW,
+        doc="A request for records is answered once it has more bytes than that; -1 lets it wait for its timeout.",
+    )
+    consumer_instance_timeout_ms: int = setting(
+        INT, 300_000, at_least(1), importance=Importance.LOW, doc="An instance that is unused for that long is deleted."
+    )
+    consumer_threads: int = setting(
+        INT,
+        50,
+        Check(_threads_problem, "1 or more, or -1"),
+        doc="How many threads operate on consumer instances, at most; -1 is one for each instance. More requests "
+        "than threads take turns.",
+    )
+    consumer_iterator_backoff_ms: int = setting(
+        INT,
+        50,
+        at_least(1),
+        importance=Importance.LOW,
+        doc="How long one turn of a request waits for records, or pauses where all threads are busy.",
+    )
+    consumer_iterator_timeout_ms: int = setting(
+        INT, 1, not_honoured="`consumer.iterator.backoff.ms` is the time of one turn.", doc="How long a read blocks."
+    )
+    kaspar_consumer_instances: int = setting(
+        INT,
+        250,
+        at_least(1),
+        doc="How many consumer instances there may be. One more is refused with the status 429. An instance has some "
+        "threads, connections and up to 8 MiB of fetched records.",
+    )
+
+
+class IdentitySettings(Settings):
+    kaspar_propagate_identity: bool = setting(
+        BOOLEAN,
+        False,
+        importance=Importance.HIGH,
+        doc="Whether requests reach brokers with the caller's own credentials: the name and password of `BASIC` by the "
+        "mechanism of `client.sasl.mechanism`, the token of `BEARER` by OAUTHBEARER. Needs `client.security.protocol` "
+        "of SASL_SSL or SASL_PLAINTEXT.",
+    )
+    kaspar_identity_clients: int = setting(
+        INT,
+        50,
+        at_least(1),
+        doc="For how many callers Kafka clients are kept, if identities are propagated. Those that were not used for "
+        "longest are closed first.",
+    )
+
+
+class FormerSettings(Settings):
+    """What Confluent's proxy has or had, and this one does without."""
+
+    zookeeper_connect: str = setting(STRING, "", not_honoured="Version 1 is not served.", doc="ZooKeeper's address.")
+    simpleconsumer_pool_size_max: int = setting(
+        INT, 25, not_honoured=_NO_SIMPLE_CONSUMERS, doc="The most simple consumers of a broker."
+    )
+    simpleconsumer_pool_timeout_ms: int = setting(
+        INT, 1_000, not_honoured=_NO_SIMPLE_CONSUMERS, doc="How long to wait for a simple consumer."
+    )
+    client_timeout_ms: int = setting(
+        INT, 500, not_honoured="`client.default.api.timeout.ms` limits calls.", doc="The time of a metadata operation."
+    )
+    client_init_timeout_ms: int = setting(
+        INT, 60_000, not_honoured="The proxy starts without its brokers.", doc="How long the start may take."
+    )
+    client_zk_session_timeout_ms: int = setting(
+        INT, 30_000, not_honoured="Version 1 is not served.", doc="The timeout of the session with ZooKeeper."
+    )
+    kafka_rest_resource_extension_class: tuple[str, ...] = setting(
+        LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins."
+    )
+    confluent_resource_name_authority: str = setting(
+        STRING, "", not_honoured="Resource names begin with crn:///.", doc="The authority in the names of resources."
+    )
+
+
+class RestSettings(ProxySettings, ProducingSettings, ConsumingSettings, IdentitySettings, FormerSettings, WebSettings):
+    listeners: tuple[str, ...] = listeners_setting(8082)
+    kaspar_http_max_body_bytes: int = setting(
+        INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+    )
+    passed_on = ("client.", "producer.", "consumer.", "admin.", "schema.registry.")
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.kaspar_propagate_identity and self.authentication_method.upper() == "NONE":
+            raise InvalidSetting("kaspar.propagate.identity=true needs authentication.method=BASIC or BEARER")
+
+
+@dataclass(frozen=True, slots=True)
+class RestConfig:
+    """The settings, and the properties of each kind of client, which may hold secrets."""
+
+    settings: RestSettings
+    producer: Mapping[str, str] = field(repr=False)
+    consumer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
+    registry: Mapping[str, str] = field(repr=False)
+    """`schema.registry.url` and what else the registry's client is told, with the prefix."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Raises InvalidSetting with a sentence."""
+        settings = RestSettings.of(values)
+        servers = {"bootstrap.servers": _without_protocols(settings.bootstrap_servers)}
+        timeouts = {"default.api.timeout.ms": str(_ADMIN_TIMEOUT_MS)}
+        return cls(
+            settings,
+            producer=servers | _properties(values, "client.", "producer."),
+            consumer=servers | _properties(values, "client.", "consumer."),
+            admin=servers | timeouts | _properties(values, "client.", "admin."),
+            registry={"schema.registry.url": ",".join(settings.schema_registry_url)}
+            | {name: value for name, value in values.items() if name.startswith("schema.registry.")},
+        )
+
+
+def _properties(values: Mapping[str, str], *prefixes: str) -> dict[str, str]:
+    """Those behind the prefixes, the last of which takes precedence, without settings of the proxy itself."""
+    return {
+        name.removeprefix(prefix): value
+        for prefix in prefixes
+        for name, value in values.items()
+        if name.startswith(prefix) and name not in RestSettings.declared
+    }
+
+
+def _without_protocols(servers: str) -> str:
+    """Confluent's proxy takes `PLAINTEXT://host:9092`; the protocol is that of `client.security.protocol`."""
+    return ",".join(each.strip().rpartition("://")[2] for each in servers.split(","))

@@ -1,0 +1,80 @@
+"""Which topics there are, for requests that produce: an unknown one is reported at once, not when librdkafka gives up.
+
+As with Java's producers, asking for a topic creates it where brokers allow that (`auto.create.topics.enable`).
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from kaspar.base.clock import Clock
+from kaspar.base.errors import ErrorCode
+from kaspar.client.admin.session import Admin, refusal
+from kaspar.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kaspar.rest.administration import Administration
+from kaspar.rest.errors import TOPIC_NOT_FOUND, RestError, from_refusal
+from kaspar.rest.identities import Identity
+
+KNOWN_FOR_S: Final = 30.0
+CREATION_S: Final = 2.0
+"""A broker that creates the topic has done so by then."""
+_POLL_S: Final = 0.05
+_KNOWN: Final = 10_000
+_PENDING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+
+
+class KnownTopics:
+    """How many partitions topics have, as seen within the last seconds by the identity that asks."""
+
+    def __init__(self, administration: Administration, clock: Clock) -> None:
+        self._administration = administration
+        self._clock = clock
+        self._known: OrderedDict[tuple[Identity, str], tuple[int, float]] = OrderedDict()
+        self._lookups: dict[tuple[Identity, str], asyncio.Task[int]] = {}
+
+    async def partition_count(self, identity: Identity, topic: str) -> int:
+        """Raises RestError."""
+        key = identity, topic
+        if (known := self._known.get(key)) is not None and self._clock.monotonic() < known[1]:
+            return known[0]
+        if (lookup := self._lookups.get(key)) is None:
+            lookup = asyncio.create_task(self._look_up(identity, topic))
+            self._lookups[key] = lookup
+            lookup.add_done_callback(lambda done: self._lookups.pop(key))
+        return await asyncio.shield(lookup)
+
+    def forget(self, topic: str) -> None:
+        """It was deleted, or has other partitions."""
+        for key in [each for each in self._known if each[1] == topic]:
+            del self._known[key]
+
+    async def _look_up(self, identity: Identity, topic: str) -> int:
+        deadline = self._clock.monotonic() + CREATION_S
+        while True:
+            count = await self._administration.call(identity, _count_of(topic))
+            if count is not None:
+                break
+            if self._clock.monotonic() > deadline:
+                raise RestError(TOPIC_NOT_FOUND)
+            await asyncio.sleep(_POLL_S)
+        self._known[identity, topic] = count, self._clock.monotonic() + KNOWN_FOR_S
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
+        return count
+
+
+def _count_of(topic: str) -> Callable[[Admin], int | None]:
+    """The number of its partitions, or None while there is no such topic."""
+
+    def ask(admin: Admin) -> int | None:
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True)
+        response = admin.ask_any("describeTopics", request, MetadataResponse)
+        (found,) = response.topics
+        if found.error_code in _PENDING:
+            return None
+        if (refused := refusal(found.error_code)) is not None:
+            raise from_refusal(refused)
+        return len(found.partitions)
+
+    return ask
