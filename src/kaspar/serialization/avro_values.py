@@ -1,0 +1,81 @@
+"""Values of an Avro schema in Avro's JSON encoding, as Java's JsonEncoder and JsonDecoder have it.
+
+A union is null or an object with the name of its branch, bytes are text of the characters 0 to 255, logical types are
+the numbers, texts and bytes below them. As in Java, every field must be given, by its name or an alias: defaults are
+for readers of older data. Fields that the schema does not have are ignored, and 1.0 is an int.
+
+Beyond Java, "NaN", "Infinity" and "-Infinity", which JsonEncoder writes, are read as well; and a character that is no
+byte is refused, where Java would write a question mark.
+
+A value whose whole schema is `bytes` is not encoded at all: Confluent's KafkaAvroSerializer writes it as it is.
+"""
+
+import io
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kaspar.serialization.avro_from_json import FromJson
+from kaspar.serialization.avro_schemas import load_schema, with_named_branches
+from kaspar.serialization.avro_to_json import ToJson
+from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
+
+
+class AvroValues:
+    """Prepared for one schema: what can be decided by it is decided once."""
+
+    def __init__(self, text: str, references: Mapping[str, str]) -> None:
+        """Raises InvalidSchema."""
+        from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+        self._schema = schema = load_schema(text, references)
+        self._is_bytes = schema.root == "bytes"
+        self._read_schema = parse_schema(with_named_branches(schema))
+        self._write_schema = parse_schema(schema.root)
+        self._to_written = FromJson(schema).of(schema.root)
+        self._from_read = ToJson(schema).of(schema.root)
+        self._write: Callable[..., None] = schemaless_writer
+        self._read: Callable[..., Any] = schemaless_reader
+        if schema.is_recursive:
+            # The compiled reader overflows the stack for values within values without end; this one raises.
+            from fastavro._read_py import schemaless_reader as checked_reader
+
+            self._read = checked_reader
+
+    def to_bytes(self, value: Any) -> bytes:
+        """Raises InvalidValue."""
+        try:
+            converted = self._to_written(value)
+            if self._is_bytes:
+                return bytes(converted)
+            stream = io.BytesIO()
+            self._write(stream, self._write_schema, converted)
+        except RecursionError:
+            raise InvalidValue("The value is nested too deeply.") from None
+        except UnicodeEncodeError:
+            raise InvalidValue("A text has half of a surrogate pair in it, which UTF-8 has not.") from None
+        return stream.getvalue()
+
+    def from_bytes(self, data: bytes) -> Any:
+        """Raises UnreadableBytes."""
+        if self._is_bytes:
+            return bytes(data).decode("latin-1")
+        if self._schema.has_empty_items:
+            raise UnreadableBytes("Arrays of items without bytes are not read: a byte could be any number of them.")
+        try:
+            value = self._read(io.BytesIO(data), self._read_schema, None)
+            return value if self._from_read is None else self._from_read(value)
+        except RecursionError:
+            raise UnreadableBytes("The value is nested too deeply.") from None
+        except Exception as error:  # fastavro raises many kinds: EOFError, IndexError, UnicodeDecodeError
+            raise UnreadableBytes(f"The bytes are not Avro of the schema ({_problem(error)}).") from error
+
+
+def _problem(error: Exception) -> str:
+    match error:
+        case EOFError():
+            return "they end too early"
+        case IndexError():
+            return "a number is longer than it can be, or names no branch or symbol"
+        case UnicodeDecodeError():
+            return "a text is not UTF-8"
+    return reason_of(error)

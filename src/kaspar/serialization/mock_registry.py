@@ -1,0 +1,127 @@
+"""A registry in this process, for unit tests: `mock://name` as its URL, as with Confluent's MockSchemaRegistry.
+
+Clients with the same name share it. It keeps schemas, ids and versions, knows no compatibility, and forgets everything
+with the process or by `drop_mock_registry`.
+"""
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+from uuid import UUID
+
+from kaspar.schemas.schema import InvalidSchema, SchemaType, format_of
+from kaspar.serialization.errors import RegistryError
+
+_registries: dict[str, "MockRegistry"] = {}
+_lock = threading.Lock()
+
+
+def mock_registry(scope: str) -> "MockRegistry":
+    with _lock:
+        return _registries.setdefault(scope, MockRegistry())
+
+
+def drop_mock_registry(scope: str) -> None:
+    with _lock:
+        _registries.pop(scope, None)
+
+
+class MockRegistry:
+    """Responds to the requests of RegistryClient as a registry does over HTTP."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_id: dict[int, dict[str, Any]] = {}
+        self._subjects: dict[str, dict[int, int]] = {}
+        """The id of each version."""
+
+    def close(self) -> None:
+        """It stays, for the other clients."""
+
+    def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
+        del parameters
+        steps = [unquote(step) for step in path.strip("/").split("/")]
+        with self._lock:
+            match method, steps:
+                case "GET", ["subjects"]:
+                    return sorted(self._subjects)
+                case "GET", ["subjects", subject, "versions"]:
+                    return list(self._versions(subject))
+                case "POST", ["subjects", subject, "versions"]:
+                    return self._register(subject, body)
+                case "POST", ["subjects", subject]:
+                    return self._lookup(subject, body)
+                case "GET", ["subjects", subject, "versions", version]:
+                    return self._version(subject, version)
+                case "GET", ["schemas", "ids", number]:
+                    return self._schema(int(number))
+                case "GET", ["schemas", "guids", guid]:
+                    return self._schema_of_guid(guid)
+        raise RegistryError("HTTP 404 Not Found", status=404, error_code=404)
+
+    def _register(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        schema = self._checked(body)
+        schema_id = next((number for number, each in self._by_id.items() if each == schema), len(self._by_id) + 1)
+        self._by_id[schema_id] = schema
+        versions = self._subjects.setdefault(subject, {})
+        if schema_id not in versions.values():
+            versions[len(versions) + 1] = schema_id
+        return {"id": schema_id}
+
+    def _lookup(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        versions, schema = self._versions(subject), self._checked(body)
+        for version, schema_id in versions.items():
+            if self._by_id[schema_id] == schema:
+                return self._described(subject, version, schema_id)
+        raise RegistryError("Schema not found", status=404, error_code=40403)
+
+    def _version(self, subject: str, text: str) -> dict[str, Any]:
+        versions = self._versions(subject)
+        version = max(versions) if text in ("latest", "-1") else int(text)
+        if version not in versions:
+            raise RegistryError(f"Version {version} not found.", status=404, error_code=40402)
+        return self._described(subject, version, versions[version])
+
+    def _versions(self, subject: str) -> dict[int, int]:
+        if subject not in self._subjects:
+            raise RegistryError(f"Subject '{subject}' not found.", status=404, error_code=40401)
+        return self._subjects[subject]
+
+    def _described(self, subject: str, version: int, schema_id: int) -> dict[str, Any]:
+        return {"subject": subject, "version": version, "id": schema_id, **self._schema(schema_id)}
+
+    def _schema(self, schema_id: int) -> dict[str, Any]:
+        if schema_id not in self._by_id:
+            raise RegistryError(f"Schema {schema_id} not found", status=404, error_code=40403)
+        return {**self._by_id[schema_id], "guid": str(_guid(self._by_id[schema_id]))}
+
+    def _schema_of_guid(self, text: str) -> dict[str, Any]:
+        for schema_id, schema in self._by_id.items():
+            if str(_guid(schema)) == text:
+                return {"id": schema_id, **self._schema(schema_id)}
+        raise RegistryError(f"Schema {text} not found", status=404, error_code=40403)
+
+    def _checked(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """As it is stored: texts that differ in white space are one schema."""
+        kind = SchemaType(body.get("schemaType") or "AVRO")
+        referenced: dict[str, str] = {}
+        self._collect(body, referenced)
+        try:
+            text = format_of(kind).parse(body["schema"], referenced).canonical
+        except InvalidSchema as problem:
+            raise RegistryError(f"Invalid schema: {problem}", status=422, error_code=42201) from None
+        more = {name: body[name] for name in ("references", "metadata", "ruleSet") if body.get(name)}
+        return {"schema": text, "schemaType": kind.value, **more}
+
+    def _collect(self, schema: Mapping[str, Any], found: dict[str, str]) -> None:
+        """What a schema refers to, each after what it refers to itself."""
+        for reference in schema.get("references") or ():
+            referenced = self._version(reference["subject"], str(reference["version"]))
+            self._collect(referenced, found)
+            found[reference["name"]] = referenced["schema"]
+
+
+def _guid(schema: Mapping[str, Any]) -> UUID:
+    return UUID(bytes=hashlib.md5(repr(sorted(schema.items())).encode(), usedforsecurity=False).digest())

@@ -1,0 +1,270 @@
+"""A client of the schema registry: what was found is kept, as far as it cannot change.
+
+A schema with its id or version never changes. The latest version of a subject does, so it is asked for again after a
+while; and that an id is unknown is believed for a moment only, since another registry may just not have read it yet.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+
+from kaspar.schemas.schema import Reference, SchemaType
+from kaspar.serialization.bounded_cache import BoundedCache
+from kaspar.serialization.errors import RegistryError
+from kaspar.serialization.registry_config import RegistryConfig
+from kaspar.serialization.registry_http import HttpRequests, Requests
+
+T = TypeVar("T")
+_MAX_REFERENCED: Final = 1000
+_NOT_FOUND: Final = 404
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaText:
+    """A schema as it is sent to the registry."""
+
+    type: SchemaType
+    text: str
+    references: tuple[Reference, ...] = ()
+    metadata: str = ""
+    """In JSON, or empty; so is the rule set."""
+    rule_set: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    schema: SchemaText
+    id: int | None
+    """Not known of a schema that was asked for by its GUID."""
+    guid: UUID | None = None
+    subject: str | None = None
+    """With its version; not known of a schema that was asked for by its id."""
+    version: int | None = None
+    referenced: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The texts of everything it refers to, directly or not, by the names that the texts use. What others depend on
+    comes first."""
+
+
+class RegistryClient:
+    """May be used by several threads. Every method raises RegistryError."""
+
+    def __init__(
+        self,
+        config: RegistryConfig,
+        *,
+        requests: Requests | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Raises InvalidSetting."""
+        self.config = config
+        self._requests = requests or _requests(config)
+        self._by_key = BoundedCache[RegisteredSchema](config.max_schemas, float("inf"), monotonic)
+        self._by_version = BoundedCache[RegisteredSchema](config.max_schemas, float("inf"), monotonic)
+        self._by_text = BoundedCache[RegisteredSchema](config.max_schemas, float("inf"), monotonic)
+        self._latest = BoundedCache[RegisteredSchema](config.max_latest, config.latest_ttl_s, monotonic)
+        self._missing = BoundedCache[RegistryError](config.max_schemas, config.missing_ttl_s, monotonic)
+
+    def close(self) -> None:
+        self._requests.close()
+
+    def schema_by_id(self, schema_id: int, subject: str | None = None) -> RegisteredSchema:
+        """`subject` is needed only for an id of another context than the default one."""
+        parameters = {} if subject is None else {"subject": subject}
+        return self._known(
+            self._by_key,
+            (schema_id, subject),
+            lambda: self._fetched(f"/schemas/ids/{schema_id}", parameters, schema_id),
+        )
+
+    def schema_by_guid(self, guid: UUID) -> RegisteredSchema:
+        return self._known(self._by_key, guid, lambda: self._fetched(f"/schemas/guids/{guid}", {}, None))
+
+    def cached(self, key: int | UUID) -> RegisteredSchema | None:
+        """What `schema_by_id` or `schema_by_guid` would return without a request."""
+        return self._by_key.get(key if isinstance(key, UUID) else (key, None))
+
+    def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> RegisteredSchema:
+        """Gives the schema an id; one that is registered already keeps it."""
+        path, parameters = f"/subjects/{_quoted(subject)}/versions", _flags(normalize=normalize)
+        return self._known(
+            self._by_text,
+            ("register", subject, schema, normalize),
+            lambda: self._of_text(subject, schema, self._requests.request("POST", path, parameters, _body(schema))),
+        )
+
+    def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> RegisteredSchema:
+        """The id and version of a schema that is registered; status 404 if it is not."""
+        path, parameters = f"/subjects/{_quoted(subject)}", _flags(normalize=normalize)
+        return self._known(
+            self._by_text,
+            ("lookup", subject, schema, normalize),
+            lambda: self._of_text(subject, schema, self._requests.request("POST", path, parameters, _body(schema))),
+        )
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        return self._known(
+            self._latest, subject, lambda: self._fetched(f"/subjects/{_quoted(subject)}/versions/latest", {}, None)
+        )
+
+    def version(self, subject: str, version: int) -> RegisteredSchema:
+        """Also one that was deleted, but not permanently: others may refer to it."""
+        return self._known(
+            self._by_version,
+            (subject, version),
+            lambda: self._fetched(f"/subjects/{_quoted(subject)}/versions/{version}", _flags(deleted=True), None),
+        )
+
+    def subjects(self) -> list[str]:
+        found: list[str] = self._requests.request("GET", "/subjects", {})
+        return found
+
+    def with_references(self, schema: SchemaText) -> Mapping[str, str]:
+        """The texts that a schema refers to, as `RegisteredSchema.referenced` has them."""
+        found: dict[str, str] = {}
+        self._collect(schema.references, found, set())
+        return found
+
+    # --- Requests -----------------------------------------------------------------------------------------------------
+
+    def _known(self, cache: BoundedCache[RegisteredSchema], key: Hashable, fetch: Callable[[], T]) -> T:
+        found: Any = cache.get(key)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        if (missing := self._missing.get(key)) is not None:
+            raise RegistryError(str(missing), status=missing.status, error_code=missing.error_code)
+        try:
+            fetched: Any = fetch()
+        except RegistryError as error:
+            if error.status == _NOT_FOUND and cache is self._by_key:
+                self._missing.put(key, error)
+            raise
+        cache.put(key, fetched)
+        return fetched  # type: ignore[no-any-return]
+
+    def _fetched(self, path: str, parameters: Mapping[str, str], schema_id: int | None) -> RegisteredSchema:
+        found = self._requests.request("GET", path, parameters)
+        try:
+            return self._registered(_schema_text(found), found, schema_id)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_schema(path, found) from error
+
+    def _of_text(self, subject: str, schema: SchemaText, found: Any) -> RegisteredSchema:
+        """The registry sends an id, and not always the schema."""
+        try:
+            return self._registered(schema, {"subject": subject, **found}, int(found["id"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_schema(f"subject {subject}", found) from error
+
+    def _registered(self, schema: SchemaText, found: Mapping[str, Any], schema_id: int | None) -> RegisteredSchema:
+        guid = found.get("guid")
+        version = found.get("version")
+        return RegisteredSchema(
+            schema,
+            id=found.get("id") if schema_id is None else schema_id,
+            guid=UUID(guid) if guid else None,
+            subject=found.get("subject"),
+            version=None if version is None else int(version),
+            referenced=self.with_references(schema),
+        )
+
+    def _collect(self, references: tuple[Reference, ...], found: dict[str, str], seen: set[tuple[str, int]]) -> None:
+        for reference in references:
+            where = (reference.subject, reference.version)
+            if where in seen and reference.name in found:
+                continue
+            seen.add(where)
+            if len(seen) > _MAX_REFERENCED:
+                raise RegistryError(
+                    f"A schema refers to more than {_MAX_REFERENCED} others.", status=422, error_code=42201
+                )
+            schema = self._text_of_version(*where)
+            self._collect(tuple(each for each in schema.references if each.name not in found), found, seen)
+            found.setdefault(reference.name, schema.text)
+
+    def _text_of_version(self, subject: str, version: int) -> SchemaText:
+        """Without what it refers to itself: so a cycle, which no registry accepts, is no endless loop."""
+        cached = self._by_version.get((subject, version))
+        if cached is not None:
+            return cached.schema
+        path = f"/subjects/{_quoted(subject)}/versions/{version}"
+        found = self._requests.request("GET", path, _flags(deleted=True))
+        try:
+            return _schema_text(found)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_schema(path, found) from error
+
+
+def _requests(config: RegistryConfig) -> Requests:
+    if config.mock_scope is None:
+        return HttpRequests(config)
+    from kaspar.serialization.mock_registry import mock_registry
+
+    return mock_registry(config.mock_scope)
+
+
+def _schema_text(found: Mapping[str, Any]) -> SchemaText:
+    import json
+
+    references = tuple(
+        Reference(each["name"], each["subject"], int(each["version"])) for each in found.get("references") or ()
+    )
+    metadata, rule_set = found.get("metadata"), found.get("ruleSet")
+    return SchemaText(
+        SchemaType(found.get("schemaType") or "AVRO"),
+        found["schema"],
+        references,
+        json.dumps(metadata) if metadata else "",
+        json.dumps(rule_set) if rule_set else "",
+    )
+
+
+def _body(schema: SchemaText) -> dict[str, Any]:
+    import json
+
+    body: dict[str, Any] = {"schema": schema.text}
+    if schema.type is not SchemaType.AVRO:  # registries before Confluent 5.5 know no types
+        body["schemaType"] = schema.type.value
+    if schema.references:
+        body["references"] = [
+            {"name": each.name, "subject": each.subject, "version": each.version} for each in schema.references
+        ]
+    if schema.metadata:
+        body["metadata"] = json.loads(schema.metadata)
+    if schema.rule_set:
+        body["ruleSet"] = json.loads(schema.rule_set)
+    return body
+
+
+def _flags(**flags: bool) -> dict[str, str]:
+    return {name: "true" for name, value in flags.items() if value}
+
+
+def _quoted(subject: str) -> str:
+    return quote(subject, safe="")
+
+
+def _no_schema(where: str, found: Any) -> RegistryError:
+    return RegistryError(f"The registry sent no schema for {where}: {found!r:.200}", status=502, error_code=50201)
+
+
+# --- One client for each process --------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+
+
+def shared_client(config: RegistryConfig) -> RegistryClient:
+    """The client of this configuration in this process, for objects that come and go, such as Spark's tasks."""
+    with _lock:  # a forked process has connections of its own
+        return _shared(config, os.getpid())
+
+
+@lru_cache(maxsize=32)
+def _shared(config: RegistryConfig, process: int) -> RegistryClient:
+    del process
+    return RegistryClient(config)
