@@ -1,0 +1,69 @@
+"""Changing the config and the mode of a subject, a context (`:.context:`) or the whole registry (None)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kaspar.registry.decisions.decision import Decision, check_writable
+from kaspar.registry.errors import not_permitted, reference_exists, subject_not_found
+from kaspar.registry.interfaces import LogRecord
+from kaspar.registry.records import (
+    ConfigValue,
+    Mode,
+    clear_subject_record,
+    config_record,
+    mode_record,
+    schema_tombstone,
+)
+from kaspar.registry.state import State
+
+
+def config_change(state: State, subject: str | None, changes: Mapping[str, Any]) -> Decision[ConfigValue]:
+    """`changes` has the fields of ConfigValue that the request names; None resets one."""
+    check_writable(state, subject)
+    config = msgspec.structs.replace(state.config(subject) or ConfigValue(), subject=subject, **changes)
+    return Decision((config_record(subject, config),), config)
+
+
+def config_deletion(state: State, subject: str | None) -> Decision[ConfigValue | None]:
+    """The reply is what was deleted. For a subject without a config of its own that is an error."""
+    config = state.config(subject)
+    if config is None and subject is not None:
+        raise subject_not_found(subject)
+    check_writable(state, subject)
+    return Decision((config_record(subject, None),) if config is not None else (), config)
+
+
+def mode_change(state: State, subject: str | None, mode: Mode, *, mutable: bool, force: bool) -> Decision[Mode]:
+    _check_mutable(mutable)
+    records: tuple[LogRecord, ...] = ()
+    if mode == "IMPORT" and state.mode_in_scope(subject) != "IMPORT" and not force:
+        records = _clearing(state, subject)
+    return Decision((*records, mode_record(subject, mode)), mode)
+
+
+def mode_deletion(state: State, subject: str | None, *, mutable: bool) -> Decision[Mode | None]:
+    """The reply is the mode that was deleted. For a subject without a mode of its own that is an error."""
+    mode = state.mode(subject)
+    if mode is None and subject is not None:
+        raise subject_not_found(subject)
+    _check_mutable(mutable)
+    return Decision((mode_record(subject, None),) if mode is not None else (), mode)
+
+
+def _check_mutable(mutable: bool) -> None:
+    if not mutable:
+        raise not_permitted("Mode changes are not allowed")
+
+
+def _clearing(state: State, subject: str | None) -> tuple[LogRecord, ...]:
+    """An import starts with nothing, so that the ids that it brings are free: soft-deleted versions are removed."""
+    if state.has_subject(subject, deleted=False):
+        raise not_permitted("Cannot import since found existing subjects")
+    deleted = [stored for each in state.matching_subjects(subject) for stored in state.versions(each).oldest_first()]
+    for stored in deleted:
+        if state.referrers(stored.subject, stored.version):
+            raise reference_exists(stored.subject, stored.version)
+    tombstones = (schema_tombstone(stored.subject, stored.version) for stored in deleted)
+    return (*tombstones, clear_subject_record(subject))

@@ -1,0 +1,64 @@
+"""One context: its ids, and where each schema is used.
+
+An id belongs to one schema of a context, and a schema of a context has one id, except where an import gave it another.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from kaspar.registry.state.versions import StoredVersion
+
+
+class ContextIndex:
+    __slots__ = ("_by_id", "_id_by_identity", "max_id")
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, dict[str, tuple[StoredVersion, ...]]] = {}
+        """By id and subject. A subject has a schema more than once if it was imported or deleted in between."""
+        self._id_by_identity: dict[bytes, int] = {}
+        self.max_id = 0
+        """The highest id that was ever seen: ids of deleted schemas are not given again."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ContextIndex) and (self._by_id, self._id_by_identity) == (
+            other._by_id,
+            other._id_by_identity,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def any_with_id(self, schema_id: int) -> StoredVersion | None:
+        """One of the versions with this id, deleted ones as well: data that was written with it has to be read."""
+        return next(self.with_id(schema_id), None)
+
+    def with_id(self, schema_id: int) -> Iterator[StoredVersion]:
+        return chain.from_iterable(self._by_id.get(schema_id, {}).values())
+
+    def with_id_in(self, schema_id: int, subject: str) -> StoredVersion | None:
+        """The version of the subject with this id; of several the live and then the highest one."""
+        found = self._by_id.get(schema_id, {}).get(subject, ())
+        return max(found, key=lambda stored: (not stored.deleted, stored.version), default=None)
+
+    def all_with_id_in(self, schema_id: int, subject: str) -> tuple[StoredVersion, ...]:
+        return self._by_id.get(schema_id, {}).get(subject, ())
+
+    def id_of(self, identity: bytes) -> int | None:
+        return self._id_by_identity.get(identity)
+
+    def put(self, stored: StoredVersion) -> None:
+        subjects = self._by_id.setdefault(stored.id, {})
+        subjects[stored.subject] = (*subjects.get(stored.subject, ()), stored)
+        self._id_by_identity[stored.identity] = stored.id
+        self.max_id = max(self.max_id, stored.id)
+
+    def remove(self, stored: StoredVersion) -> None:
+        subjects = self._by_id[stored.id]
+        rest = tuple(each for each in subjects[stored.subject] if each.version != stored.version)
+        if rest:
+            subjects[stored.subject] = rest
+            return
+        del subjects[stored.subject]
+        if not subjects:
+            del self._by_id[stored.id]
+            if self._id_by_identity.get(stored.identity) == stored.id:
+                del self._id_by_identity[stored.identity]

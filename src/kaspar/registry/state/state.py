@@ -1,0 +1,300 @@
+"""The state: replay is its only writer, and everything else reads.
+
+Replay keeps up with a long topic: it parses the JSON of a record and no schema.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from kaspar.base.log import get_log
+from kaspar.registry.entities import SchemaReference
+from kaspar.registry.fingerprint import fingerprint
+from kaspar.registry.names import (
+    ANY_CONTEXT,
+    DEFAULT_CONTEXT,
+    GLOBAL_CONTEXT_PREFIX,
+    context_of,
+    context_prefix,
+    qualified,
+    within,
+)
+from kaspar.registry.records import (
+    ConfigValue,
+    Key,
+    Mode,
+    SchemaValue,
+    decode_clear_subject,
+    decode_config,
+    decode_context,
+    decode_delete_subject,
+    decode_key,
+    decode_mode,
+    decode_schema,
+)
+from kaspar.registry.state.contexts import ContextIndex
+from kaspar.registry.state.versions import StoredVersion, Versions
+
+log = get_log(__name__)
+
+_NO_VERSIONS: Final = Versions()
+_NO_CONTEXT: Final = ContextIndex()
+
+
+class Listing(Enum):
+    """Which versions or subjects a list has."""
+
+    LIVE = 1
+    ALL = 2
+    DELETED = 3
+
+    def has(self, *, deleted: bool) -> bool:
+        return self is Listing.ALL or deleted is (self is Listing.DELETED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    offset: int
+    timestamp_ms: int
+
+
+class State:
+    def __init__(self) -> None:
+        self._subjects: dict[str, Versions] = {}
+        self._sorted_subjects: list[str] = []
+        self._indexes: dict[str, ContextIndex] = {}
+        self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        """Live versions that refer to a version, by its subject and number."""
+        self._configs: dict[str | None, ConfigValue] = {}
+        self._modes: dict[str | None, Mode] = {}
+        self._contexts: list[str] = []
+        self._replay_by_type: dict[str, Callable[[Key, bytes | None, _Position], None]] = {
+            "SCHEMA": self._replay_schema,
+            "CONFIG": self._replay_config,
+            "MODE": self._replay_mode,
+            "DELETE_SUBJECT": self._replay_delete_subject,
+            "CLEAR_SUBJECT": self._replay_clear_subject,
+            "CONTEXT": self._replay_context,
+            "NOOP": lambda key, value, position: None,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("_subjects", "_sorted_subjects", "_indexes", "_referrers", "_configs", "_modes", "_contexts")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # Replay
+
+    def replay(self, key: bytes | None, value: bytes | None, offset: int, timestamp_ms: int) -> None:
+        """Apply one record of `_schemas`, in the order of offsets. Never raises: bytes that are no record of the
+        registry are logged and skipped."""
+        try:
+            decoded = decode_key(key or b"")
+            replay = self._replay_by_type.get(decoded.keytype)
+            if replay is None:
+                log.warning("skipped a record of an unknown kind", offset=offset, kind=decoded.keytype)
+            else:
+                replay(decoded, value, _Position(offset, timestamp_ms))
+        except (msgspec.MsgspecError, ValueError) as problem:
+            log.warning("skipped a record that cannot be read", offset=offset, reason=str(problem))
+
+    def _replay_schema(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if key.subject is None or key.version is None:
+            raise ValueError("the key of a schema has no subject or version")
+        if value is None:
+            self._forget(key.subject, key.version)
+            return
+        schema = decode_schema(value)
+        if (schema.subject, schema.version) != (key.subject, key.version):
+            raise ValueError(f"the key is for {key.subject} {key.version}, the value is not")
+        holder = self._indexes.get(context_of(schema.subject), _NO_CONTEXT).any_with_id(schema.id)
+        if holder is not None and not _same_text(holder.value.schema, schema.schema):
+            log.error("skipped a schema whose id is taken by another", offset=position.offset, id=schema.id)
+            return
+        self._put(schema, position.timestamp_ms, holder)
+
+    def _replay_config(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if value is None:
+            self._configs.pop(key.subject, None)
+        else:
+            # Old records have no subject in their value.
+            self._configs[key.subject] = msgspec.structs.replace(decode_config(value), subject=key.subject)
+
+    def _replay_mode(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if value is None:
+            self._modes.pop(key.subject, None)
+        else:
+            self._modes[key.subject] = decode_mode(value).mode
+
+    def _replay_delete_subject(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if value is None:
+            return
+        deleted = decode_delete_subject(value)
+        for stored in [*self.versions(deleted.subject).oldest_first()]:
+            if stored.version <= deleted.version and not stored.deleted:
+                self._put(msgspec.structs.replace(stored.value, deleted=True), stored.timestamp_ms, stored)
+
+    def _replay_clear_subject(self, key: Key, value: bytes | None, position: _Position) -> None:
+        if value is None:
+            return
+        for subject in self.matching_subjects(decode_clear_subject(value).subject):
+            for stored in [*self.versions(subject).oldest_first()]:
+                if stored.deleted:
+                    self._forget(subject, stored.version)
+
+    def _replay_context(self, key: Key, value: bytes | None, position: _Position) -> None:
+        context = key.context if value is None else decode_context(value).context
+        if context is None:
+            raise ValueError("the key of a context does not name it")
+        if value is None and context in self._contexts:
+            self._contexts.remove(context)
+        elif value is not None and context not in self._contexts:
+            insort(self._contexts, context)
+
+    def _put(self, schema: SchemaValue, timestamp_ms: int, same: StoredVersion | None) -> None:
+        """`same` is a version with the same text, to keep the text once."""
+        if same is not None and same.value.schema == schema.schema:
+            schema = msgspec.structs.replace(schema, schema=same.value.schema)
+        identity = fingerprint(schema.schema, schema.references or (), schema.metadata, schema.rule_set)
+        stored = StoredVersion(schema, identity, timestamp_ms)
+        versions = self._subjects.get(schema.subject)
+        if versions is None:
+            versions = self._subjects[schema.subject] = Versions()
+            insort(self._sorted_subjects, schema.subject)
+        elif (old := versions.get(schema.version)) is not None:
+            self._unindex(old)
+        versions.put(stored)
+        self._indexes.setdefault(context_of(schema.subject), ContextIndex()).put(stored)
+        if not stored.deleted:
+            for target in _targets(stored):
+                self._referrers.setdefault(target, set()).add((stored.subject, stored.version))
+
+    def _forget(self, subject: str, version: int) -> None:
+        versions = self._subjects.get(subject)
+        stored = versions.get(version) if versions is not None else None
+        if versions is None or stored is None:
+            return
+        self._unindex(stored)
+        versions.remove(version)
+        if not versions:
+            del self._subjects[subject]
+            del self._sorted_subjects[bisect_left(self._sorted_subjects, subject)]
+
+    def _unindex(self, stored: StoredVersion) -> None:
+        self._indexes[context_of(stored.subject)].remove(stored)
+        for target in _targets(stored):
+            if referrers := self._referrers.get(target):
+                referrers.discard((stored.subject, stored.version))
+                if not referrers:
+                    del self._referrers[target]
+
+    # Versions and ids
+
+    def versions(self, subject: str) -> Versions:
+        return self._subjects.get(subject, _NO_VERSIONS)
+
+    def index(self, context: str) -> ContextIndex:
+        return self._indexes.get(context, _NO_CONTEXT)
+
+    def same_schema(self, subject: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
+        """The id that the schema has in the subject's context, and the version of the subject that has it, if any."""
+        index = self.index(context_of(subject))
+        schema_id = index.id_of(identity)
+        return None if schema_id is None else (schema_id, index.with_id_in(schema_id, subject))
+
+    def referrers(self, subject: str, version: int) -> set[tuple[str, int]]:
+        """The live versions that refer to this one."""
+        return self._referrers.get((subject, version), set())
+
+    # Subjects and contexts
+
+    def subjects_with_prefix(self, prefix: str) -> Iterator[str]:
+        """Sorted. The prefix may begin with `:*:`, which stands for every context."""
+        if not prefix.startswith(ANY_CONTEXT):
+            return self._subjects_from(prefix)
+        rest = prefix[len(ANY_CONTEXT) :]
+        if not rest:
+            return iter(self._sorted_subjects)
+        found = (
+            subject for context in self.contexts for subject in self._subjects_from(context_prefix(context) + rest)
+        )
+        return iter(sorted(found))
+
+    def _subjects_from(self, prefix: str) -> Iterator[str]:
+        for at in range(bisect_left(self._sorted_subjects, prefix), len(self._sorted_subjects)):
+            subject = self._sorted_subjects[at]
+            if not subject.startswith(prefix):
+                return
+            # An empty prefix means the default context.
+            if prefix or context_of(subject) == DEFAULT_CONTEXT:
+                yield subject
+
+    def matching_subjects(self, subject: str | None) -> list[str]:
+        """The subject itself, all of a context (`:.context:`), or all of the registry (None)."""
+        if subject is None:
+            return list(self._sorted_subjects)
+        if subject and qualified(subject).subject:
+            return [subject] if subject in self._subjects else []
+        return list(self._subjects_from(subject))
+
+    def has_subject(self, subject: str | None, *, deleted: bool) -> bool:
+        return any(deleted or self._subjects[each].has_live for each in self.matching_subjects(subject))
+
+    @property
+    def contexts(self) -> list[str]:
+        """Sorted; the default one first."""
+        return [DEFAULT_CONTEXT, *(context for context in self._contexts if context != DEFAULT_CONTEXT)]
+
+    # Config and mode
+
+    def config(self, subject: str | None) -> ConfigValue | None:
+        """Of the subject, the context or the registry itself; what it inherits is not in it."""
+        return self._configs.get(subject)
+
+    def config_in_scope(self, subject: str | None, default_level: str) -> ConfigValue:
+        """The most specific config, with the level that it inherits if it has none of its own."""
+        found = [config for scope in _scopes(subject) if (config := self._configs.get(scope)) is not None]
+        level = next((config.compatibility_level for config in found if config.compatibility_level), default_level)
+        return msgspec.structs.replace(found[0] if found else ConfigValue(), compatibility_level=level)
+
+    def configs(self) -> Iterator[tuple[str, ConfigValue]]:
+        return ((subject, config) for subject, config in self._configs.items() if subject is not None)
+
+    def mode(self, subject: str | None) -> Mode | None:
+        return self._modes.get(subject)
+
+    def mode_in_scope(self, subject: str | None) -> Mode:
+        """READONLY_OVERRIDE of a wider scope wins over the subject's own mode."""
+        found = [mode for scope in _scopes(subject) if (mode := self._modes.get(scope)) is not None]
+        if "READONLY_OVERRIDE" in found:
+            return "READONLY_OVERRIDE"
+        return found[0] if found else "READWRITE"
+
+
+def _same_text(one: str, other: str) -> bool:
+    """Karapace has written one schema with different white space."""
+    return one == other or "".join(one.split()) == "".join(other.split())
+
+
+def _scopes(subject: str | None) -> list[str | None]:
+    """Whose config and mode apply to a subject, the most specific first. A context does not inherit from the default
+    one; that of `:.__GLOBAL:` applies to all."""
+    if subject is None:
+        return [None, GLOBAL_CONTEXT_PREFIX]
+    context = qualified(subject).context_prefix or None
+    return [*dict.fromkeys([subject, context, GLOBAL_CONTEXT_PREFIX])]
+
+
+def _targets(stored: StoredVersion) -> Iterator[tuple[str, int]]:
+    return (_target(stored.subject, reference) for reference in stored.references)
+
+
+def _target(subject: str, reference: SchemaReference) -> tuple[str, int]:
+    return within(subject, reference.subject), reference.version
