@@ -1,0 +1,133 @@
+"""Values of a Protobuf schema in Protobuf's JSON form, as Confluent's tools have it.
+
+Names are in camel case, and fields without a value are written with their default; both names of a field are read, and
+a field that the message does not have is refused. Which message of the schema it is stands in front of the bytes
+(wire_format.py): the first one is written, unless another was asked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kaspar.schemas.schema import InvalidSchema
+from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
+from kaspar.serialization.wire_format import FIRST_MESSAGE, read_indexes, write_indexes
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import Descriptor, FileDescriptor
+    from google.protobuf.message import Message
+
+_MAX_REASON: Final = 1000
+
+
+class ProtobufValues:
+    """Prepared for one schema."""
+
+    def __init__(self, text: str, references: Mapping[str, str], message: str | None = None) -> None:
+        """`message` is the full name of the one that is written. Raises InvalidSchema."""
+        from google.protobuf import json_format
+
+        self._file = _file(text, references)
+        self._pool = self._file.pool
+        self._classes: dict[tuple[int, ...], type[Message]] = {}
+        self._indexes = FIRST_MESSAGE if message is None else indexes_of(self._file, message)
+        self._prefix = write_indexes(self._indexes)
+        self._parse = json_format.ParseDict
+        self._to_json = json_format.MessageToDict
+
+    def to_bytes(self, value: Any) -> bytes:
+        from google.protobuf.json_format import ParseError
+
+        if not isinstance(value, dict) and not _is_special(self._class(self._indexes).DESCRIPTOR):
+            raise InvalidValue(f"Expected an object, a message, not {type(value).__name__}.")
+        message = self._class(self._indexes)()
+        try:
+            self._parse(value, message, descriptor_pool=self._pool)
+        except ParseError as error:
+            raise InvalidValue(_one_line(error)) from error
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            # What json_format lets through: for instance an array for a well-known type.
+            raise InvalidValue(f"The value is not of {message.DESCRIPTOR.full_name} ({reason_of(error)}).") from error
+        written: bytes = message.SerializeToString(deterministic=True)
+        return self._prefix + written
+
+    def from_bytes(self, data: bytes) -> Any:
+        from google.protobuf.message import DecodeError
+
+        indexes, start = read_indexes(data)
+        message = self._class(indexes)()
+        try:
+            message.ParseFromString(bytes(data[start:]))
+        except DecodeError as error:
+            raise UnreadableBytes(f"The bytes are no {message.DESCRIPTOR.full_name} ({reason_of(error)}).") from error
+        try:
+            return self._to_json(message, always_print_fields_with_no_presence=True, descriptor_pool=self._pool)
+        except (TypeError, ValueError, RecursionError) as error:  # an Any of an unknown type, a time out of range
+            raise UnreadableBytes(
+                f"The {message.DESCRIPTOR.full_name} has no JSON form ({reason_of(error)})."
+            ) from error
+
+    def _class(self, indexes: tuple[int, ...]) -> "type[Message]":
+        found = self._classes.get(indexes)
+        if found is None:
+            from google.protobuf.message_factory import GetMessageClass
+
+            found = self._classes[indexes] = GetMessageClass(message_at(self._file, indexes))
+        return found
+
+
+def message_at(file: "FileDescriptor", indexes: Sequence[int]) -> "Descriptor":
+    """Raises UnreadableBytes."""
+    messages: Sequence[Descriptor] = list(file.message_types_by_name.values())
+    found = None
+    for index in indexes:
+        if index >= len(messages):
+            shown = ", ".join(map(str, indexes))
+            raise UnreadableBytes(f"The schema has no message with the indexes [{shown}].")
+        found = messages[index]
+        messages = found.nested_types
+    assert found is not None, "there is one index at least"
+    return found
+
+
+def indexes_of(file: "FileDescriptor", name: str) -> tuple[int, ...]:
+    """Raises InvalidSchema."""
+    try:
+        message = file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        message = None
+    if message is None or message.file.name != file.name:
+        raise InvalidSchema(f"The schema has no message {name}.")
+    indexes: list[int] = []
+    while message is not None:
+        outer = message.containing_type
+        siblings = file.message_types_by_name.values() if outer is None else outer.nested_types
+        indexes.append([each.name for each in siblings].index(message.name))
+        message = outer
+    return tuple(reversed(indexes))
+
+
+def _one_line(error: Exception) -> str:
+    """json_format's text, which lists the fields in lines of their own and repeats itself for each level."""
+    return " ".join(f"{reason_of(error)}.".split())[:_MAX_REASON]
+
+
+def _is_special(message: "Descriptor") -> bool:
+    """Whether its JSON form may be another than an object: Timestamp, wrappers, Value and the like."""
+    return bool(message.full_name.startswith("google.protobuf."))
+
+
+def _file(text: str, references: Mapping[str, str]) -> "FileDescriptor":
+    """The schema's file, in a pool of its own with everything that it imports. Raises InvalidSchema."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+    from google.protobuf.descriptor_pool import DescriptorPool
+
+    from kaspar.schemas.protobuf.sources import compile_schema
+
+    files = FileDescriptorSet.FromString(compile_schema(text, references)).file
+    pool = DescriptorPool()
+    try:
+        for file in files:
+            pool.Add(file)
+        return pool.FindFileByName(files[-1].name)
+    except (TypeError, KeyError) as error:
+        raise InvalidSchema(f"The Protobuf schema is invalid: {reason_of(error)}.") from error
