@@ -1,0 +1,54 @@
+"""Leadership as the service sees it: the group's election, and the writer that follows it."""
+
+from kaspar.client.async_client import AsyncClient
+from kaspar.registry.election.elector import Elector
+from kaspar.registry.election.identity import Identity
+from kaspar.registry.election.membership import GroupTerms
+from kaspar.registry.interfaces import LogRecord
+from kaspar.registry.log.follower import LogFollower
+from kaspar.registry.log.producer import TransactionalProducer
+from kaspar.registry.log.writer import LogWriter
+
+
+class GroupLeadership:
+    def __init__(
+        self,
+        client: AsyncClient,
+        follower: LogFollower,
+        terms: GroupTerms,
+        identity: Identity,
+        *,
+        topic: str,
+        noop: LogRecord,
+        timeout_s: float,
+    ) -> None:
+        self.elector = Elector(client, terms, identity, self._elected)
+        producer = TransactionalProducer(client, topic, f"{terms.group_id}-{topic}")
+        self.writer = LogWriter(follower, producer, noop, timeout_s=timeout_s, on_fenced=self.elector.rejoin)
+
+    @property
+    def is_leader(self) -> bool:
+        return self.writer.is_leading and self.elector.is_leader
+
+    @property
+    def leader_url(self) -> str | None:
+        leader = self.elector.leader
+        if leader is None or (self.elector.is_elected and not self.writer.is_leading):
+            return None
+        return leader.url
+
+    async def ready(self) -> None:
+        await self.writer.ready()
+
+    def _elected(self) -> None:
+        """Called at every change, so that a leader that lost its place and got it back has stepped down between."""
+        if self.elector.is_elected:
+            if not self.writer.is_leading:
+                self.writer.lead()
+        elif self.writer.is_leading:
+            self.writer.step_down()
+
+    async def stop(self) -> None:
+        """Leaves the group after the last write: the next leader begins at once."""
+        await self.writer.close()
+        await self.elector.stop()

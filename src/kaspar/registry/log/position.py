@@ -1,0 +1,147 @@
+"""How far the log was read, and what a fetch response means for that. Pure.
+
+The state is the replay of one log from its first record. It is void as soon as that log is another one: the topic was
+deleted and recreated, or the log was truncated below the position and continued in another way, or records that are
+part of the state were deleted at its start. Then the state is built again from the log as it is now; a mixture of both
+is never served.
+
+A leader epoch tells two continuations of a log apart (KIP-320): every request carries the epoch of the last batch read,
+and the broker reports where its own log parts from that.
+"""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Final
+from uuid import UUID
+
+from kaspar.base.error_codes import RETRIABLE
+from kaspar.base.errors import ErrorCode, MalformedBytes
+from kaspar.base.ids import NO_EPOCH
+from kaspar.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from kaspar.records.batch import BatchHeader, iter_headers
+from kaspar.records.core.batch_selection import BatchSelector
+from kaspar.records.reader import iter_batch
+from kaspar.records.record import Record
+
+_READ_COMMITTED: Final = 1
+_NO_SUCH_TOPIC: Final = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID}
+)
+
+
+class Finding(Enum):
+    """What a response without usable records is about."""
+
+    NOTHING_NEW = auto()
+    LEADER_MOVED = auto()
+    """Look up the leader, and ask again."""
+    TOPIC_UNKNOWN = auto()
+    """The topic may have been deleted, or recreated: look it up."""
+
+
+class LogReplaced(Exception):
+    """The log is not the one that was read so far. The message says what happened to it."""
+
+
+class FetchRefused(Exception):
+    """The broker refuses to be read, for a reason that needs an operator."""
+
+
+class LogPosition:
+    def __init__(self, topic: str, topic_id: UUID, log_start_offset: int) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.offset = log_start_offset
+        self.leader_epoch: int = NO_EPOCH
+        self.log_start_offset = log_start_offset
+        self._live: dict[bytes, int] = {}
+        """The offset of the record that counts for each key. What lies before all of them is not needed."""
+        self._empty_responses = 0
+
+    def request(self, *, max_wait_ms: int, max_bytes: int) -> FetchRequest:
+        partition = FetchPartition(
+            partition=0,
+            fetch_offset=self.offset,
+            last_fetched_epoch=self.leader_epoch,
+            partition_max_bytes=max_bytes,
+        )
+        return FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=_READ_COMMITTED,
+            topics=(FetchTopic(topic=self.topic, topic_id=self.topic_id, partitions=(partition,)),),
+        )
+
+    def judge(self, found: PartitionData) -> Finding | None:
+        """None: `found` has records for `batches`. Raises LogReplaced and FetchRefused."""
+        code = found.error_code
+        if code in _NO_SUCH_TOPIC:
+            return Finding.TOPIC_UNKNOWN
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise LogReplaced(
+                f"the log of {self.topic} no longer has the offset {self.offset}, up to which it was read"
+            )
+        if code in RETRIABLE:
+            return Finding.LEADER_MOVED
+        if code != ErrorCode.NONE:
+            raise FetchRefused(f"reading {self.topic}: {ErrorCode(code).name}")
+        if found.diverging_epoch.end_offset >= 0:
+            raise LogReplaced(
+                f"the log of {self.topic} was truncated to the offset {found.diverging_epoch.end_offset}; "
+                f"it was read up to {self.offset}"
+            )
+        self._check_start(found.log_start_offset)
+        if found.records:
+            self._empty_responses = 0
+            return None
+        self._maybe_skip_gap(found.last_stable_offset)
+        return Finding.NOTHING_NEW
+
+    def _check_start(self, log_start_offset: int) -> None:
+        """Compaction may move the start, too: no record that counts is lost by that."""
+        if log_start_offset <= self.log_start_offset:
+            return
+        if log_start_offset > min(self._live.values(), default=log_start_offset):
+            raise LogReplaced(f"the records of {self.topic} before the offset {log_start_offset} were deleted")
+        self.log_start_offset = log_start_offset
+
+    def _maybe_skip_gap(self, last_stable_offset: int) -> None:
+        """Compaction may have removed all batches up to the last stable offset. A response reports that offset as it
+        was before its records were read, so there is nothing up to it; the second empty response in a row is proof
+        against a broker that reads the other way round."""
+        if last_stable_offset <= self.offset:
+            self._empty_responses = 0
+            return
+        self._empty_responses += 1
+        if self._empty_responses >= 2:
+            self.offset = last_stable_offset
+
+    def batches(self, found: PartitionData) -> Iterator[tuple[Record, ...]]:
+        """The records of each batch that a consumer sees, in order: no control batches, nothing of aborted
+        transactions. The position moves with every batch. Raises MalformedBytes."""
+        records = memoryview(found.records or b"")
+        last: BatchHeader | None = None
+        for _, header in iter_headers(records, 0, len(records)):
+            last = header
+        if last is None:
+            raise MalformedBytes(f"{self.topic}: the response for offset {self.offset} has no whole batch")
+        selector = BatchSelector()
+        selector.give(records, [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()])
+        while (batch := selector.select(self.offset, last.next_offset)) is not None:
+            visible = tuple(
+                record for record in iter_batch(records, selector.position, batch) if record.offset >= self.offset
+            )
+            self._count(visible)
+            self.offset, self.leader_epoch = batch.next_offset, batch.leader_epoch
+            yield visible
+        self.offset, self.leader_epoch = max(self.offset, last.next_offset), last.leader_epoch
+
+    def _count(self, records: tuple[Record, ...]) -> None:
+        for record in records:
+            if record.key is None:
+                continue
+            if record.value is None:
+                self._live.pop(record.key, None)
+            else:
+                self._live[record.key] = record.offset

@@ -1,0 +1,223 @@
+"""Writing `_schemas` as the leader: fence the predecessor, read what it wrote, then write and read back.
+
+A leader decides on its state, so its state must be complete whenever it decides. Therefore:
+
+- A new leader first initializes the producer, which fences its predecessor, and writes a NOOP record. When that is read
+  back, so is everything before it. Only then is it ready.
+- It is not ready again from the beginning of a write until the outcome of that write is known and is part of the state,
+  however long its caller waits. Where the outcome is unknown, because a response was lost, the log knows it: the
+  producer is renewed, which ends the transaction one way or the other, and the record is seen by the reader or not.
+- What was decided in one term is not written in another: other leaders may have written in between.
+- A leader that is fenced steps down. It never initializes the producer anew by itself, because that would fence the
+  next leader: the group has to elect it again.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from kaspar.base.errors import ErrorCode, KasparError, Refused
+from kaspar.base.log import get_log
+from kaspar.registry.interfaces import LogRecord, NotLeader, RecordTooLarge, StoreFailed, StoreTimeout
+from kaspar.registry.log.follower import LogFollower
+from kaspar.registry.log.position import LogReplaced
+from kaspar.registry.log.producer import Fenced, TransactionalProducer
+
+log = get_log(__name__)
+
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+_BACKOFF_S: Final = 0.1
+_NO_LEADER: Final = "this instance is not the leader"
+
+
+class LogWriter:
+    def __init__(
+        self,
+        follower: LogFollower,
+        producer: TransactionalProducer,
+        noop: LogRecord,
+        *,
+        timeout_s: float,
+        on_fenced: Callable[[], None],
+    ) -> None:
+        """`noop` is a record without meaning. `timeout_s` is how long a caller waits."""
+        self._follower = follower
+        self._producer = producer
+        self._noop = noop
+        self._timeout_s = timeout_s
+        self._on_fenced = on_fenced
+        self._is_leading = False
+        self._term = 0
+        self._decided_in = 0
+        """The term of the last `ready`. Decisions come one at a time, so it is that of the next `append`."""
+        self._settled = asyncio.Event()
+        """Nothing is under way: the state has all that this leader and its predecessors wrote."""
+        self._settled.set()
+        self._work: asyncio.Task[None] | None = None
+
+    # --- leading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_leading(self) -> bool:
+        return self._is_leading
+
+    def lead(self) -> None:
+        """The group has elected this instance."""
+        self._is_leading = True
+        self._term += 1
+        self._settled.clear()
+        self._start(self._establish(self._term, self._work, takes_over=True))
+
+    def step_down(self) -> None:
+        """The group has elected another instance, or this one has left it."""
+        self._is_leading = False
+        self._settled.set()
+
+    async def ready(self) -> None:
+        """Raises NotLeader or StoreTimeout."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._settled.wait()
+        except TimeoutError:
+            raise StoreTimeout("the leader waits for the log: " + self._why()) from None
+        if not self._is_leading:
+            raise NotLeader(_NO_LEADER)
+        self._decided_in = self._term
+
+    async def close(self) -> None:
+        """Cancel what is under way: the broker aborts its transaction when the next leader comes."""
+        self.step_down()
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    async def append(self, records: Sequence[LogRecord]) -> None:
+        """Write what was decided since the last `ready`, and return when it was replayed. Raises NotLeader,
+        StoreTimeout or StoreFailed."""
+        if not self._is_leading:
+            raise NotLeader(_NO_LEADER)
+        if self._decided_in != self._term:
+            raise NotLeader("this instance has lost the leadership and regained it since the decision")
+        if not self._settled.is_set():
+            raise StoreTimeout("the outcome of an earlier write is not known yet: " + self._why())
+        self._settled.clear()
+        work = self._start(self._transact(records, self._term))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await asyncio.shield(work)
+        except TimeoutError:
+            raise StoreTimeout(f"the records were not read back within {self._timeout_s:g} s: {self._why()}") from None
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self._work = asyncio.get_running_loop().create_task(work, name="registry writer")
+        self._work.add_done_callback(_retrieve)
+        return self._work
+
+    async def _transact(self, records: Sequence[LogRecord], term: int) -> None:
+        """However it ends: either nothing is under way any more, or the task that settles it has begun."""
+        try:
+            await self._commit(records, term)
+        except Fenced as fenced:
+            self._deposed(fenced, term)
+            raise NotLeader("another instance has become the leader") from fenced
+        except Exception:
+            if term == self._term:
+                self._start(self._establish(term, None, takes_over=False))
+            raise
+        if term == self._term:
+            self._settled.set()
+
+    async def _establish(self, term: int, before: "asyncio.Task[None] | None", *, takes_over: bool) -> None:
+        """Become ready, as soon as the brokers allow it and what was under way `before` has ended."""
+        if before is not None:
+            await asyncio.wait([before])
+        reported = None
+        while self._is_leading and term == self._term:
+            try:
+                if takes_over:
+                    await self._producer.take_over()
+                    takes_over = False
+                else:
+                    await self._producer.renew()
+                await self._commit([self._noop], term)
+            except Fenced as fenced:
+                self._deposed(fenced, term)
+                return
+            except (OSError, KasparError, LogReplaced) as problem:
+                if str(problem) != reported:
+                    reported = str(problem)
+                    log.warning("the leader is not ready to write", why=problem)
+                await asyncio.sleep(_BACKOFF_S)
+            else:
+                self._established(term)
+                return
+
+    def _established(self, term: int) -> None:
+        if self._is_leading and term == self._term:
+            log.info("the leader is ready to write", term=term)
+            self._settled.set()
+
+    async def _commit(self, records: Sequence[LogRecord], term: int) -> None:
+        """One transaction, read back. Raises Fenced and StoreFailed if nothing was written."""
+        position = self._follower.position
+        if position is None:
+            raise StoreFailed(f"the log cannot be read: {self._why()}")
+        try:
+            last_offset = await self._producer.send(records, position.topic_id)
+        except Refused as refused:
+            kind = RecordTooLarge if refused.code in _TOO_LARGE else StoreFailed
+            raise kind(f"the broker refused the records: {refused}") from refused
+        except OSError as problem:
+            raise StoreFailed(f"the records could not be sent: {problem}") from problem
+        outcome = self._follower.watch(last_offset)
+        try:
+            await self._producer.commit()
+        except (OSError, KasparError) as problem:
+            await self._find_out(outcome, problem, term)
+            return
+        if not await _outcome(outcome):
+            raise StoreFailed("the transaction was aborted")
+
+    async def _find_out(self, outcome: "asyncio.Future[bool]", problem: Exception, term: int) -> None:
+        """The response to the commit was lost, or came from another attempt than the one that was carried out."""
+        while not isinstance(problem, Fenced):
+            try:
+                await self._producer.renew()
+                break
+            except (OSError, KasparError) as next_problem:
+                if isinstance(next_problem, Refused):
+                    log.warning("the outcome of a transaction is unknown", why=next_problem)
+                problem = next_problem
+                await asyncio.sleep(_BACKOFF_S)
+        # A fenced producer's transaction was ended by the one that fenced it.
+        if not await _outcome(outcome):
+            if isinstance(problem, Fenced):
+                raise problem
+            raise StoreFailed(f"the transaction was aborted: {problem}")
+        if isinstance(problem, Fenced):
+            self._deposed(problem, term)
+
+    def _deposed(self, fenced: Fenced, term: int) -> None:
+        if term != self._term or not self._is_leading:
+            return
+        log.warning("another instance writes the schemas: this one is no longer the leader", why=fenced)
+        self.step_down()
+        self._on_fenced()
+
+    def _why(self) -> str:
+        return self._follower.problem or "the broker is slow"
+
+
+async def _outcome(outcome: "asyncio.Future[bool]") -> bool:
+    try:
+        return await outcome
+    except LogReplaced as replaced:
+        raise StoreFailed(f"the log was replaced: {replaced}") from replaced
+
+
+def _retrieve(work: "asyncio.Task[None]") -> None:
+    """Its caller may have given up: asyncio would report the exception as lost."""
+    if not work.cancelled():
+        work.exception()

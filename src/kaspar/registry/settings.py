@@ -1,0 +1,323 @@
+"""The settings of the registry, with the names of Confluent's. What begins with `kafkastore.` and is not declared here
+is a property of its Kafka client: `kafkastore.ssl.truststore.location`, `kafkastore.sasl.jaas.config`."""
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from kaspar.base.errors import InvalidSetting
+from kaspar.base.log import get_log
+from kaspar.config.checks import at_least, one_of_in_any_case
+from kaspar.config.declaration import Importance, Settings, setting
+from kaspar.config.kinds import BOOLEAN, INT, LIST, PASSWORD, STRING
+from kaspar.config.reasons import NO_PLUGINS
+from kaspar.config.units import MIB, MINUTE_MS
+from kaspar.registry.election.identity import Identity
+from kaspar.registry.election.membership import GroupTerms
+from kaspar.registry.log.topic import TopicTerms
+from kaspar.security.client import PROTOCOLS
+from kaspar.web.listeners import parse_listeners
+from kaspar.web.settings import WebSettings, listeners_setting
+
+log = get_log(__name__)
+
+_LEVELS: Final = (
+    "NONE",
+    "BACKWARD",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD",
+    "FORWARD_TRANSITIVE",
+    "FULL",
+    "FULL_TRANSITIVE",
+)
+_STORE: Final = "kafkastore."
+_SERVER: Final = re.compile(r"(?:([A-Za-z_]+)://)?(\[[0-9A-Fa-f:.%]+\]|[^:/\[\],\s]+):([0-9]{1,5})")
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
+_NO_PERSISTENCE: Final = "The schemas are kept in memory and read from the topic at each start."
+_NO_ENCODERS: Final = "Rules are stored and not executed."
+
+
+class StoreSettings(Settings):
+    """The topic, and the cluster that holds it."""
+
+    kafkastore_bootstrap_servers: tuple[str, ...] = setting(
+        LIST,
+        ("localhost:9092",),
+        importance=Importance.HIGH,
+        doc="Some brokers of the cluster that holds the schemas: `host:port` or `PLAINTEXT://host:port`, separated by "
+        "commas. Those with another protocol than `kafkastore.security.protocol` are ignored.",
+    )
+    kafkastore_topic: str = setting(
+        STRING, "_schemas", importance=Importance.HIGH, doc="The topic that holds the schemas: one compacted partition."
+    )
+    kafkastore_topic_replication_factor: int = setting(
+        INT,
+        3,
+        at_least(1),
+        importance=Importance.HIGH,
+        doc="How many replicas the topic gets when it is created, or as many as there are brokers, if these are fewer.",
+    )
+    kafkastore_topic_skip_validation: bool = setting(
+        BOOLEAN, False, doc="Whether the topic is used as it is: neither checked nor created."
+    )
+    kafkastore_timeout_ms: int = setting(
+        INT, 500, at_least(1), doc="How long a request waits for the topic to be written and read back."
+    )
+    kafkastore_init_timeout_ms: int = setting(
+        INT, MINUTE_MS, at_least(1), doc="How long the start may take, including the wait for the brokers."
+    )
+    kafkastore_security_protocol: str = setting(
+        STRING, "PLAINTEXT", one_of_in_any_case(*PROTOCOLS), doc="How the brokers are reached."
+    )
+    kafkastore_write_max_retries: int = setting(
+        INT, 5, not_honoured="A write is fenced, and cannot conflict.", doc="How often a conflicting write is retried."
+    )
+    kafkastore_group_id: str = setting(
+        STRING, "", not_honoured="The topic is read without a group.", doc="The group that reads the topic."
+    )
+    kafkastore_connection_url: str = setting(
+        STRING, "", not_honoured="Brokers are found by kafkastore.bootstrap.servers.", doc="ZooKeeper's address."
+    )
+    kafkastore_checkpoint_dir: str = setting(STRING, "/tmp", not_honoured=_NO_PERSISTENCE, doc="Where offsets go.")
+    kafkastore_checkpoint_version: int = setting(INT, 0, not_honoured=_NO_PERSISTENCE, doc="The format of that file.")
+    kafkastore_update_handlers: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins.")
+
+
+class ElectionSettings(Settings):
+    """The group of the instances that share the topic."""
+
+    schema_registry_group_id: str = setting(
+        STRING,
+        "schema-registry",
+        doc="The group in which the instances elect their leader. Instances that share a topic share the group.",
+    )
+    leader_eligibility: bool = setting(BOOLEAN, True, doc="Whether this instance may become the leader.")
+    master_eligibility: bool | None = setting(
+        BOOLEAN, None, importance=Importance.LOW, doc="The former name of `leader.eligibility`, which it precedes."
+    )
+    leader_election_sticky: bool = setting(
+        BOOLEAN,
+        True,
+        doc="Whether a leader keeps its place when another instance joins. Otherwise the eligible instance with the "
+        "smallest URL leads, and there is no leader during a rebalance. Confluent's default is `false`.",
+    )
+    leader_election_delay: bool = setting(
+        BOOLEAN, False, not_honoured="An instance joins the group after its first replay.", doc="Whether to join late."
+    )
+    leader_connect_timeout_ms: int = setting(
+        INT, MINUTE_MS, at_least(1), doc="How long connecting to the leader may take, for a request that is forwarded."
+    )
+    leader_read_timeout_ms: int = setting(
+        INT, MINUTE_MS, at_least(1), doc="How long the leader may take to respond to a request that is forwarded."
+    )
+    kafkagroup_session_timeout_ms: int = setting(
+        INT, 10_000, at_least(1), doc="After that long without a heartbeat an instance is no longer in the group."
+    )
+    kafkagroup_heartbeat_interval_ms: int = setting(
+        INT, 3_000, at_least(1), doc="How often an instance sends a heartbeat to the group's coordinator."
+    )
+    kafkagroup_rebalance_timeout_ms: int = setting(
+        INT, 5 * MINUTE_MS, at_least(1), doc="How long an instance may take to join an election that has begun."
+    )
+
+
+class InstanceSettings(Settings):
+    """Where the other instances reach this one."""
+
+    host_name: str = setting(
+        STRING,
+        "",
+        importance=Importance.HIGH,
+        doc="The host by which other instances reach this one. Empty takes the address of the listener, or the name of "
+        "the machine if it listens on every address.",
+    )
+    host_port: int | None = setting(
+        INT, None, doc="The port by which other instances reach this one. Without it that of the listener."
+    )
+    inter_instance_protocol: str = setting(
+        STRING,
+        "http",
+        one_of_in_any_case("http", "https"),
+        importance=Importance.LOW,
+        doc="The scheme of the listener that other instances use. With `https` this instance uses its `ssl.` settings "
+        "as a client, too.",
+    )
+    schema_registry_inter_instance_protocol: str = setting(
+        STRING, "", importance=Importance.LOW, doc="The former name of `inter.instance.protocol`, which it precedes."
+    )
+    inter_instance_listener_name: str = setting(
+        STRING,
+        "",
+        importance=Importance.LOW,
+        doc="The name of the listener that other instances use; it precedes `inter.instance.protocol`.",
+    )
+    inter_instance_headers_whitelist: tuple[str, ...] = setting(
+        LIST,
+        (),
+        importance=Importance.LOW,
+        doc="Headers of a request that are forwarded to the leader, besides Content-Type, Accept, Authorization and "
+        "X-Request-ID.",
+    )
+
+
+class SchemaSettings(Settings):
+    """What the registry does with schemas."""
+
+    schema_compatibility_level: str = setting(
+        STRING,
+        "BACKWARD",
+        one_of_in_any_case(*_LEVELS),
+        importance=Importance.HIGH,
+        doc="The compatibility level of the registry, until one is set by a request.",
+    )
+    avro_compatibility_level: str = setting(
+        STRING,
+        "",
+        one_of_in_any_case("", *_LEVELS),
+        importance=Importance.LOW,
+        doc="The former name of `schema.compatibility.level`, which it precedes.",
+    )
+    mode_mutability: bool = setting(BOOLEAN, True, doc="Whether requests may change the mode.")
+    schema_search_default_limit: int = setting(
+        INT, 1_000, at_least(1), importance=Importance.LOW, doc="How many schemas a list has, unless a request says so."
+    )
+    schema_search_max_limit: int = setting(
+        INT, 1_000, at_least(1), importance=Importance.LOW, doc="How many schemas a list has, at most."
+    )
+    schema_cache_size: int = setting(
+        INT, 1_000, at_least(1), importance=Importance.LOW, doc="How many parsed schemas are kept."
+    )
+    schema_cache_expiry_secs: int = setting(
+        INT, 300, not_honoured="Parsed schemas are kept by number.", doc="How long parsed schemas are kept."
+    )
+    schema_canonicalize_on_consume: tuple[str, ...] = setting(
+        LIST, (), not_honoured="Schemas are kept as they were written.", doc="Types that are canonicalized when read."
+    )
+    schema_providers: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins.")
+    kaspar_registry_authorization_file: str = setting(
+        STRING,
+        "",
+        doc="A file of permissions by user, in the format of Karapace's `registry_authfile`. Empty permits everything "
+        "to everyone who may log in.",
+    )
+
+
+class FormerSettings(Settings):
+    """What Confluent's registry has, and this one does without."""
+
+    schema_registry_resource_extension_class: tuple[str, ...] = setting(
+        LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins."
+    )
+    resource_extension_class: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins.")
+    resource_static_locations: tuple[str, ...] = setting(LIST, (), not_honoured=NO_PLUGINS, doc="Java resources.")
+    metadata_encoder_secret: str | None = setting(PASSWORD, None, not_honoured=_NO_ENCODERS, doc="A secret of rules.")
+    metadata_encoder_old_secret: str | None = setting(
+        PASSWORD, None, not_honoured=_NO_ENCODERS, doc="The former secret."
+    )
+    metadata_encoder_topic: str = setting(
+        STRING, "_schema_encoders", not_honoured=_NO_ENCODERS, doc="The topic of encoders."
+    )
+
+
+class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, SchemaSettings, FormerSettings, WebSettings):
+    listeners: tuple[str, ...] = listeners_setting(8081)
+    kaspar_http_max_body_bytes: int = setting(
+        INT, 16 * MIB, at_least(1), doc="How large the body of a request may be. A larger one gets the status 413."
+    )
+    passed_on = (_STORE,)
+
+    def check_together(self) -> None:
+        super().check_together()
+        if self.kafkagroup_heartbeat_interval_ms >= self.kafkagroup_session_timeout_ms:
+            raise InvalidSetting("kafkagroup.heartbeat.interval.ms must be less than kafkagroup.session.timeout.ms")
+        parse_listeners(self.listeners, self.listener_protocol_map)
+
+    @property
+    def compatibility_level(self) -> str:
+        return (self.avro_compatibility_level or self.schema_compatibility_level).upper()
+
+    @property
+    def is_eligible(self) -> bool:
+        return self.leader_eligibility if self.master_eligibility is None else self.master_eligibility
+
+    @property
+    def topic_terms(self) -> TopicTerms:
+        return TopicTerms(
+            self.kafkastore_topic, self.kafkastore_topic_replication_factor, self.kafkastore_topic_skip_validation
+        )
+
+    @property
+    def group_terms(self) -> GroupTerms:
+        return GroupTerms(
+            self.schema_registry_group_id,
+            session_timeout_ms=self.kafkagroup_session_timeout_ms,
+            rebalance_timeout_ms=self.kafkagroup_rebalance_timeout_ms,
+            heartbeat_interval_ms=self.kafkagroup_heartbeat_interval_ms,
+            sticky=self.leader_election_sticky,
+        )
+
+    def identity(self, bound: Sequence[str]) -> Identity:
+        """Of this instance. `bound` are the URLs of its listeners, in their order. Raises InvalidSetting."""
+        scheme, host, port = self._inter_instance_listener(bound)
+        if self.host_name:
+            host = self.host_name
+        elif host in _ANY_ADDRESS:
+            host = socket.getfqdn()
+        return Identity(scheme, host, port if self.host_port is None else self.host_port, self.is_eligible)
+
+    def _inter_instance_listener(self, bound: Sequence[str]) -> tuple[str, str, int]:
+        addresses = parse_listeners(bound)
+        if name := self.inter_instance_listener_name.lower():
+            for text, address in zip(filter(None, self.listeners), addresses, strict=True):
+                if text.partition("://")[0].lower() == name:
+                    return address.scheme, address.host, address.port
+            raise InvalidSetting(f"inter.instance.listener.name={name}: no listener has this name")
+        protocol = (self.schema_registry_inter_instance_protocol or self.inter_instance_protocol).lower()
+        for address in addresses:
+            if address.scheme == protocol:
+                return address.scheme, address.host, address.port
+        raise InvalidSetting(f"inter.instance.protocol={protocol}: no listener has this scheme")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryConfig:
+    """The settings, and the properties of the Kafka client, which may hold secrets."""
+
+    settings: RegistrySettings
+    bootstrap_servers: str
+    """host:port,host:port"""
+    client: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """Raises InvalidSetting with a sentence."""
+        settings = RegistrySettings.of(values)
+        protocol = settings.kafkastore_security_protocol.upper()
+        client = {
+            name.removeprefix(_STORE): value
+            for name, value in values.items()
+            if name.startswith(_STORE) and name not in RegistrySettings.declared
+        }
+        servers = bootstrap_servers(settings.kafkastore_bootstrap_servers, protocol)
+        return cls(settings, servers, client | {"security.protocol": protocol})
+
+
+def bootstrap_servers(servers: Sequence[str], protocol: str) -> str:
+    """Those with this protocol, and those without one, as host:port. Raises InvalidSetting."""
+    chosen = []
+    for text in filter(None, servers):
+        match = _SERVER.fullmatch(text)
+        if match is None:
+            raise InvalidSetting(
+                f"kafkastore.bootstrap.servers contains {text!r}, which is not of the form host:port or "
+                "PLAINTEXT://host:port"
+            )
+        if match[1] is not None and match[1].upper() != protocol:
+            log.warning("a broker is ignored: its protocol is not kafkastore.security.protocol", server=text)
+            continue
+        chosen.append(f"{match[2]}:{match[3]}")
+    if not chosen:
+        raise InvalidSetting(f"kafkastore.bootstrap.servers has no broker for kafkastore.security.protocol={protocol}")
+    return ",".join(chosen)
