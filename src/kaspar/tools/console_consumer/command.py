@@ -3,7 +3,8 @@
 import argparse
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from kaspar.base.errors import KasparError
@@ -35,13 +36,37 @@ _FORMATTER_PROPERTIES: Final = (
 )
 
 
-def command_options() -> KafkaOptions:
-    options = KafkaOptions(
-        "kafka-console-consumer",
-        "Print the records of topics as they come, until Ctrl-C, --max-messages or --timeout-ms.",
-        example="kafka-console-consumer --bootstrap-server localhost:9092 --topic orders --from-beginning "
-        "--formatter-property print.key=true",
-    )
+@dataclass(frozen=True, slots=True)
+class ConsumerCommand:
+    """One of the commands that print records: they differ in how a record is printed."""
+
+    name: str
+    description: str
+    example: str
+    formatter: str
+    formatters_help: str
+    formatter_properties: Mapping[str, str] = field(default_factory=dict)
+    """What they are by default."""
+    formatter_properties_help: str = ""
+    property_is_deprecated: bool = True
+    """Whether --property is, in favour of --formatter-property. Confluent's commands are usually called with it."""
+
+
+KAFKA: Final = ConsumerCommand(
+    "kafka-console-consumer",
+    "Print the records of topics as they come, until Ctrl-C, --max-messages or --timeout-ms.",
+    example="kafka-console-consumer --bootstrap-server localhost:9092 --topic orders --from-beginning "
+    "--formatter-property print.key=true",
+    formatter=DEFAULT_FORMATTER,
+    formatters_help="in org.apache.kafka.tools.consumer: DefaultMessageFormatter, LoggingMessageFormatter, "
+    "NoOpMessageFormatter; OffsetsMessageFormatter and GroupMetadataMessageFormatter for __consumer_offsets, "
+    "TransactionLogMessageFormatter for __transaction_state; or one of Confluent's, as kafka-avro-console-consumer has "
+    "it",
+)
+
+
+def command_options(command: ConsumerCommand = KAFKA) -> KafkaOptions:
+    options = KafkaOptions(command.name, command.description, example=command.example)
     options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to. REQUIRED")
     options.add_argument("--topic", help="the topic to read; this or --include")
     options.add_argument("--include", metavar="REGEX", help="read every topic whose whole name matches this pattern")
@@ -72,26 +97,36 @@ def command_options() -> KafkaOptions:
     options.add_argument(
         "--skip-message-on-error", action="store_true", help="go on after a record that cannot be printed"
     )
-    _add_formatting(options)
+    _add_formatting(options, command)
     add_client_properties(options, "consumer")
     options.add_argument("--enable-systest-events", action="store_true", help="print shutdown_complete at the end")
     return options
 
 
-def _add_formatting(options: KafkaOptions) -> None:
+def _add_formatting(options: KafkaOptions, command: ConsumerCommand) -> None:
     options.add_argument(
         "--formatter",
-        default=DEFAULT_FORMATTER,
+        default=command.formatter,
         metavar="CLASS",
-        help="in org.apache.kafka.tools.consumer: DefaultMessageFormatter, LoggingMessageFormatter, "
-        "NoOpMessageFormatter; OffsetsMessageFormatter and GroupMetadataMessageFormatter for __consumer_offsets, "
-        f"TransactionLogMessageFormatter for __transaction_state. Default: {DEFAULT_FORMATTER}",
+        help=f"{command.formatters_help}. Default: {command.formatter}",
     )
-    options.add_argument("--formatter-property", action="append", metavar="KEY=VALUE", help=_FORMATTER_PROPERTIES)
+    options.add_argument(
+        "--formatter-property",
+        action="append",
+        metavar="KEY=VALUE",
+        help=f"{command.formatter_properties_help}{_FORMATTER_PROPERTIES}",
+    )
     options.add_argument(
         "--formatter-config", metavar="FILE", help="a file with such properties; --formatter-property wins"
     )
-    options.add_argument("--property", action="append", metavar="KEY=VALUE", help="deprecated: --formatter-property")
+    options.add_argument(
+        "--property",
+        action="append",
+        metavar="KEY=VALUE",
+        help="deprecated: --formatter-property"
+        if command.property_is_deprecated
+        else "the same as --formatter-property",
+    )
     options.add_argument(
         "--key-deserializer",
         metavar="CLASS",
@@ -102,21 +137,24 @@ def _add_formatting(options: KafkaOptions) -> None:
     options.add_argument("--value-deserializer", metavar="CLASS", help="how values are read, by the same names")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = command_options()
+def main(argv: Sequence[str] | None = None, command: ConsumerCommand = KAFKA) -> int:
+    parser = command_options(command)
     options = parser.parse(argv)
-    return run(lambda: _run(parser, options), _report)
+    if not command.property_is_deprecated and options.property is not None:
+        options.formatter_property = [*(options.formatter_property or ()), *options.property]
+        options.property = None
+    return run(lambda: _run(parser, options, command.formatter_properties), _report)
 
 
 def _report(problem: KasparError) -> None:
     print(f"ERROR Unknown error when running consumer: \n{problem}", file=sys.stderr)
 
 
-def _run(parser: KafkaOptions, options: argparse.Namespace) -> None:
+def _run(parser: KafkaOptions, options: argparse.Namespace, formatter_defaults: Mapping[str, str]) -> None:
     _check(parser, options)
     properties = consumer_properties(parser, options)
     source = _source(parser, options)
-    write = _formatter(parser, options)
+    write = _formatter(parser, options, formatter_defaults)
     timeout_s = options.timeout_ms / 1000 if options.timeout_ms is not None and options.timeout_ms >= 0 else None
     max_messages = None if options.max_messages in (None, -1) else options.max_messages
     consuming = Consuming(
@@ -222,7 +260,7 @@ def _is_offset(text: str) -> bool:
         return False
 
 
-def _formatter(parser: KafkaOptions, options: argparse.Namespace) -> Formatter:
+def _formatter(parser: KafkaOptions, options: argparse.Namespace, defaults: Mapping[str, str]) -> Formatter:
     if options.property is not None and options.formatter_property is not None:
         parser.fail("Options --property and --formatter-property cannot be specified together.")
     if options.property is not None:
@@ -230,7 +268,7 @@ def _formatter(parser: KafkaOptions, options: argparse.Namespace) -> Formatter:
             "Option --property is deprecated and will be removed in a future version. Use --formatter-property instead."
         )
     try:
-        properties = load_properties(options.formatter_config)
+        properties = {**defaults, **load_properties(options.formatter_config)}
     except CommandFailed as problem:
         parser.fail(str(problem))
     for name, class_name in (("key", options.key_deserializer), ("value", options.value_deserializer)):

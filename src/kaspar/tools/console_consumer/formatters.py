@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaspar.base.errors import KasparError, MalformedBytes
 from kaspar.tools.console_consumer.deserializers import Deserializer, deserializer
+from kaspar.tools.schema_console.formats import is_schema_formatter
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -36,7 +37,11 @@ class FormattingFailed(KasparError):
 
 
 def formatter(class_name: str, properties: Mapping[str, str]) -> Formatter | None:
-    """None for a class that is not one of Kafka's."""
+    """None for a class that is not known. Raises InvalidSetting for properties of a registry."""
+    if is_schema_formatter(class_name):
+        from kaspar.tools.schema_console.formatter import schema_formatter
+
+        return schema_formatter(properties)
     match class_name.removeprefix(_PACKAGE):
         case "DefaultMessageFormatter" | "LoggingMessageFormatter":  # what the latter logs besides is below its level
             return default_formatter(properties)
@@ -60,8 +65,11 @@ def formatter(class_name: str, properties: Mapping[str, str]) -> Formatter | Non
 # --- DefaultMessageFormatter ------------------------------------------------------------------------------------------
 
 
-def default_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Parts in a fixed order with `key.separator` between them, and `line.separator` at the end."""
+def default_formatter(
+    properties: Mapping[str, str], key: Formatter | None = None, value: Formatter | None = None
+) -> Formatter:
+    """Parts in a fixed order with `key.separator` between them, and `line.separator` at the end. `key` and `value`
+    print those of a record, if that is not done by their bytes or a deserializer of Kafka's."""
     parts = {
         "print.timestamp": _timestamp,
         "print.partition": lambda message: b"Partition:%d" % message.partition(),
@@ -70,8 +78,8 @@ def default_formatter(properties: Mapping[str, str]) -> Formatter:
         "print.delivery": lambda message: b"Delivery:NOT_PRESENT",
         "print.epoch": lambda message: b"Epoch:NOT_PRESENT",
         "print.headers": _headers(properties),
-        "print.key": _field(properties, "key", lambda message: message.key()),
-        "print.value": _field(properties, "value", lambda message: message.value()),
+        "print.key": key or _field(properties, "key", lambda message: message.key()),
+        "print.value": value or _field(properties, "value", lambda message: message.value()),
     }
     shown = [parts[name] for name in _PRINTED if _is_true(properties.get(name, str(name == "print.value")))]
     separator, line_end = _octets(properties, "key.separator", "\t"), _octets(properties, "line.separator", "\n")

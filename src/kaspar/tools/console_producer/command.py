@@ -4,14 +4,16 @@ import argparse
 import os
 import select
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.tools.client_config import add_client_properties
 from kaspar.tools.client_properties import are_addresses, key_values
 from kaspar.tools.command_line import CommandFailed, KafkaOptions, integer, load_properties, long_integer, run
-from kaspar.tools.console_producer.lines import READER_CLASS, LineParser, LineSplitter
+from kaspar.tools.console_producer.line_readers import LineReader, line_reader
+from kaspar.tools.console_producer.lines import READER_CLASS, LineSplitter
 from kaspar.tools.console_producer.sending import Sending
 
 _PIECE_BYTES: Final = 1 << 20
@@ -39,19 +41,55 @@ _READER_PROPERTIES: Final = (
 )
 
 
-def command_options() -> KafkaOptions:
-    options = KafkaOptions(
-        "kafka-console-producer",
-        "Send lines of text to a topic, each as a record: from a pipe, or typed at a prompt until Ctrl-D.",
-        example="echo 'k1:hello' | kafka-console-producer --bootstrap-server localhost:9092 --topic greetings "
-        "--reader-property parse.key=true --reader-property key.separator=:",
-    )
+@dataclass(frozen=True, slots=True)
+class ProducerCommand:
+    """One of the commands that send lines: they differ in how a line becomes a record."""
+
+    name: str
+    description: str
+    example: str
+    line_reader: str
+    line_readers_help: str
+    reader_properties: Mapping[str, str] = field(default_factory=dict)
+    """What they are by default."""
+    reader_properties_help: str = ""
+    property_is_deprecated: bool = True
+    """Whether --property is, in favour of --reader-property. Confluent's commands are usually called with it."""
+
+
+KAFKA: Final = ProducerCommand(
+    "kafka-console-producer",
+    "Send lines of text to a topic, each as a record: from a pipe, or typed at a prompt until Ctrl-D.",
+    example="echo 'k1:hello' | kafka-console-producer --bootstrap-server localhost:9092 --topic greetings "
+    "--reader-property parse.key=true --reader-property key.separator=:",
+    line_reader=READER_CLASS,
+    line_readers_help=f"{READER_CLASS}, or one of Confluent's, as kafka-avro-console-producer has it",
+)
+
+
+def command_options(command: ProducerCommand = KAFKA) -> KafkaOptions:
+    options = KafkaOptions(command.name, command.description, example=command.example)
     options.add_argument("--bootstrap-server", metavar="HOST:PORT", help="brokers to connect to. REQUIRED")
     options.add_argument("--topic", help="the topic to send to. REQUIRED")
-    options.add_argument("--reader-property", action="append", metavar="KEY=VALUE", help=_READER_PROPERTIES)
+    options.add_argument(
+        "--reader-property",
+        action="append",
+        metavar="KEY=VALUE",
+        help=f"{command.reader_properties_help}{_READER_PROPERTIES}",
+    )
     options.add_argument("--reader-config", metavar="FILE", help="a file with such properties; --reader-property wins")
-    options.add_argument("--property", action="append", metavar="KEY=VALUE", help="deprecated: --reader-property")
-    options.add_argument("--line-reader", default=READER_CLASS, metavar="CLASS", help=f"only {READER_CLASS} is there")
+    options.add_argument(
+        "--property",
+        action="append",
+        metavar="KEY=VALUE",
+        help="deprecated: --reader-property" if command.property_is_deprecated else "the same as --reader-property",
+    )
+    options.add_argument(
+        "--line-reader",
+        default=command.line_reader,
+        metavar="CLASS",
+        help=f"{command.line_readers_help}. Default: {command.line_reader}",
+    )
     options.add_argument(
         "--compression-codec",
         nargs="?",
@@ -92,11 +130,14 @@ def _add_tuning(options: KafkaOptions) -> None:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = command_options()
+def main(argv: Sequence[str] | None = None, command: ProducerCommand = KAFKA) -> int:
+    parser = command_options(command)
     options = parser.parse(argv)
+    if not command.property_is_deprecated and options.property is not None:
+        options.reader_property = [*(options.reader_property or ()), *options.property]
+        options.property = None
     _check(parser, options)
-    return run(lambda: _run(options), _report)
+    return run(lambda: _run(options, command.reader_properties), _report)
 
 
 def _report(problem: KasparError) -> None:
@@ -148,37 +189,38 @@ def producer_properties(options: argparse.Namespace) -> dict[str, str]:
     return properties
 
 
-def _run(options: argparse.Namespace) -> None:
-    if options.line_reader != READER_CLASS:
+def _run(options: argparse.Namespace, defaults: Mapping[str, str]) -> None:
+    properties = {**defaults, **load_properties(options.reader_config)}
+    properties |= key_values(options.reader_property or options.property or ())
+    reader = line_reader(options.line_reader, options.topic, properties)
+    if reader is None:
         raise CommandFailed(
             f"java.lang.ClassNotFoundException: {options.line_reader}: "
             f"Java classes cannot be loaded, and of Kafka's line readers {READER_CLASS} is here"
         )
-    reader_properties = load_properties(options.reader_config)
-    parser = LineParser(reader_properties | key_values(options.reader_property or options.property or ()))
     sending = Sending(options.topic, producer_properties(options), sync=options.sync)
     try:
-        _send_lines(sys.stdin.buffer, parser, sending)
+        _send_lines(sys.stdin.buffer, reader, sending)
     finally:
         sending.finish()  # after Ctrl-C, too
 
 
-def _send_lines(source: BinaryIO, parser: LineParser, sending: Sending) -> None:
+def _send_lines(source: BinaryIO, reader: LineReader, sending: Sending) -> None:
     prompt = _Prompt(source, sending)
     splitter = LineSplitter()
     count = 0
     while piece := prompt.read():
-        count = _send(splitter.feed(piece), count, parser, sending)
-    _send(list(splitter.finish()), count, parser, sending)
+        count = _send(splitter.feed(piece), count, reader, sending)
+    _send(list(splitter.finish()), count, reader, sending)
 
 
-def _send(lines: list[bytes], count: int, parser: LineParser, sending: Sending) -> int:
+def _send(lines: list[bytes], count: int, reader: LineReader, sending: Sending) -> int:
     """How many lines there have been after these."""
-    if parser.values_only:
+    if reader.values_only:
         sending.send_values(lines)
     else:
         for number, line in enumerate(lines, count + 1):
-            sending.send(parser.parse(line, number))
+            sending.send(reader.parse(line, number))
         sending.poll()
     return count + len(lines)
 

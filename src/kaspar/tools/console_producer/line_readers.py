@@ -1,0 +1,28 @@
+"""How lines become records: Kafka's line reader and Confluent's three, by the names of their classes."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from kaspar.tools.console_producer.lines import READER_CLASS, InputRecord, LineParser
+from kaspar.tools.schema_console.formats import format_of_reader
+
+
+class LineReader(Protocol):
+    @property
+    def values_only(self) -> bool:
+        """Whether a line is a value as it stands, so that it need not be parsed."""
+
+    def parse(self, line: bytes, number: int) -> InputRecord:
+        """Raises CommandFailed. Lines are counted from 1."""
+
+
+def line_reader(class_name: str, topic: str, properties: Mapping[str, str]) -> LineReader | None:
+    """None for a class that is not known. Raises CommandFailed, and InvalidSetting for properties of a registry."""
+    if class_name == READER_CLASS:
+        return LineParser(properties)
+    schema_format = format_of_reader(class_name)
+    if schema_format is None:
+        return None
+    from kaspar.tools.schema_console.reader import SchemaLineReader
+
+    return SchemaLineReader(schema_format, topic, properties)

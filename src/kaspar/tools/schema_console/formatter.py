@@ -1,0 +1,52 @@
+"""Records with schemas printed as JSON, as Confluent's SchemaMessageFormatter does it.
+
+The parts of a line and their order are those of kafka-console-consumer. With `print.schema.ids` the ids of the schemas
+are printed as well, or their GUIDs if the record has those.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kaspar.base.errors import KasparError
+from kaspar.serialization.records import RecordReader
+from kaspar.serialization.registry_client import RegistryClient
+from kaspar.serialization.registry_config import registry_config
+from kaspar.serialization.wire_format import read_frame
+from kaspar.tools.console_consumer.formatters import Formatter, FormattingFailed, default_formatter
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+_encode = msgspec.json.Encoder().encode
+
+
+def schema_formatter(properties: Mapping[str, str]) -> Formatter:
+    """Raises InvalidSetting."""
+    reader = RecordReader(RegistryClient(registry_config(properties)))
+    key = None if "key.deserializer" in properties else _field(reader, properties, "key")
+    return default_formatter(properties, key, _field(reader, properties, "value"))
+
+
+def _field(reader: RecordReader, properties: Mapping[str, str], part: str) -> Formatter:
+    is_key = part == "key"
+    null = properties.get("null.literal", "null").encode()
+    prints_ids = properties.get("print.schema.ids", "").strip().lower() == "true"
+    separator = properties.get("schema.id.separator", "\t").encode()
+
+    def write(message: "Message") -> bytes:
+        data: Any = message.key() if is_key else message.value()
+        headers: Any = message.headers()
+        if data is None:
+            return separator.join((null, null)) if prints_ids else null
+        try:
+            text = _encode(reader.decode(data, headers, is_key=is_key).value)
+        except KasparError as problem:
+            where = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
+            raise FormattingFailed(f"Error deserializing the {part} of the record in {where}: {problem}") from problem
+        if prints_ids:
+            return separator.join((text, str(read_frame(data, headers, is_key=is_key).schema).encode()))
+        return text
+
+    return write

@@ -1,0 +1,29 @@
+"""kafka-protobuf-console-producer: lines of JSON become records in Protobuf."""
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from kaspar.tools.command_line import KafkaOptions
+from kaspar.tools.console_producer import command
+from kaspar.tools.schema_console.commands import producer_command
+from kaspar.tools.schema_console.formats import PROTOBUF
+
+_COMMAND: Final = producer_command(
+    "kafka-protobuf-console-producer",
+    PROTOBUF,
+    'echo \'{"name": "Ada"}\' | kafka-protobuf-console-producer --bootstrap-server localhost:9092 --topic people '
+    "--property value.schema='syntax = \"proto3\"; message Person { string name = 1; }'",
+)
+
+
+def command_options() -> KafkaOptions:
+    return command.command_options(_COMMAND)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.main(argv, _COMMAND)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
