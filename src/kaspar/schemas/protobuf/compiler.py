@@ -1,0 +1,179 @@
+"""protoc, run in a process of its own (`compiler_process`), which is started at first use and ends when idle.
+
+In this process protoc would cost 10 MB for good, and a schema that crashes it or keeps it busy would take the registry
+along. A process for every schema would cost 100 ms of start each; asking the running one takes about 7 ms.
+"""
+
+import atexit
+import base64
+import contextlib
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Final, cast
+
+from kaspar.base.errors import KasparError
+from kaspar.schemas.protobuf.compiler_process import COMPILED, REFUSED
+from kaspar.schemas.protobuf.well_known import include_paths, protoc_folder
+from kaspar.schemas.schema import InvalidSchema
+
+# The child gives up after three seconds of CPU time; this is for one that does not even get those.
+DEADLINE_S: Final = 20.0
+
+_NO_ERROR: Final = re.compile(r": warning: |^WARNING: All log messages|^[IWEF]\d{4} ")
+
+
+class CompilerFailed(KasparError):
+    """protoc cannot be run here: it is not the schema's fault."""
+
+
+class _ProcessEnded(Exception):
+    """The process ended before it responded, for instance because it was idle just when the request was sent."""
+
+
+class Compiler:
+    """One running process at most. Requests of several threads take turns."""
+
+    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
+        self._deadline_s = deadline_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def compile(self, main: str, files: Mapping[str, str], descriptors: bytes) -> bytes:
+        """The serialized FileDescriptorSet of a file and all it imports, `main` last. Blocks; raises InvalidSchema with
+        protoc's message."""
+        given = base64.b64encode(descriptors).decode()
+        body = json.dumps({"main": main, "files": dict(files), "descriptors": given}).encode()
+        with self._lock:
+            status, response = self._ask(len(body).to_bytes(4) + body)
+        if status == COMPILED:
+            return response
+        message = _errors(response.decode(errors="replace")) or "protoc refused the schema without a message"
+        if status == REFUSED:
+            raise InvalidSchema(message)
+        raise InvalidSchema(f"The schema could not be compiled: {message}")
+
+    def close(self) -> None:
+        """Ends the process, if one is running. The next request starts another."""
+        with self._lock:
+            self._end()
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the running process, if there is one."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def _ask(self, request: bytes) -> tuple[bytes, bytes]:
+        for _ in range(2):
+            process = self._running()
+            try:
+                return self._exchange(process, request)
+            except _ProcessEnded:
+                self._end()
+        raise CompilerFailed("the process that runs protoc ends without a response")
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._owner != os.getpid():
+            # A process forked from this one must not talk on the pipes of its parent.
+            self._process = None
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            self._process = _start()
+            self._owner = os.getpid()
+        return self._process
+
+    def _exchange(self, process: subprocess.Popen[bytes], request: bytes) -> tuple[bytes, bytes]:
+        until = time.monotonic() + self._deadline_s
+        pipes = _Pipes(cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout))
+        try:
+            pipes.send(request, until)
+            head = pipes.receive(5, until)
+            return head[:1], pipes.receive(int.from_bytes(head[1:]), until)
+        except TimeoutError:
+            self._end()
+            raise InvalidSchema("The schema could not be compiled: protoc took too long") from None
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None or self._owner != os.getpid():
+            return
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                cast(IO[bytes], pipe).close()
+        # Its children are of its session, so that a stuck protoc ends too.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+class _Pipes:
+    """Both ways to the process, with a deadline. The pipes do not block, so that neither side waits for the other."""
+
+    def __init__(self, requests: IO[bytes], responses: IO[bytes]) -> None:
+        self._requests = requests.fileno()
+        self._responses = responses.fileno()
+
+    def send(self, data: bytes, until: float) -> None:
+        rest = memoryview(data)
+        while rest:
+            _wait(self._requests, selectors.EVENT_WRITE, until)
+            try:
+                rest = rest[os.write(self._requests, rest) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise _ProcessEnded from None
+
+    def receive(self, size: int, until: float) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            _wait(self._responses, selectors.EVENT_READ, until)
+            chunk = os.read(self._responses, size - len(data))
+            if not chunk:
+                raise _ProcessEnded
+            data += chunk
+        return bytes(data)
+
+
+def _wait(pipe: int, event: int, until: float) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, event)
+        if not selector.select(max(0.0, until - time.monotonic())):
+            raise TimeoutError
+
+
+def _start() -> subprocess.Popen[bytes]:
+    script = Path(__file__).with_name("compiler_process.py")
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), str(protoc_folder().parent), *include_paths()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, ModuleNotFoundError) as error:
+        raise CompilerFailed(f"protoc cannot be started: {error}") from error
+    os.set_blocking(cast(IO[bytes], process.stdin).fileno(), False)
+    # Reaps it when it ends by itself.
+    threading.Thread(target=process.wait, name="protoc", daemon=True).start()
+    return process
+
+
+def _errors(output: str) -> str:
+    """protoc's output without its warnings and what its logging library writes about itself."""
+    return "; ".join(line for line in output.splitlines() if line.strip() and not _NO_ERROR.search(line))
+
+
+COMPILER: Final = Compiler()
+atexit.register(COMPILER.close)

@@ -1,0 +1,108 @@
+"""A parsed Protobuf schema: its canonical text, its other forms, and its descriptors.
+
+The canonical text is printed from the compiled descriptor, whatever the schema was registered as. So a .proto text, the
+text that Java's clients print, and the base64 of a descriptor have the same one, and get one id.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from kaspar.schemas.protobuf.printing import Style, json_name, print_file
+from kaspar.schemas.protobuf.sources import MAIN, compile_schema
+from kaspar.schemas.schema import SchemaType
+
+# Registering, looking up and checking a schema each parse it, and protoc is the costly part. Large schemas are not
+# kept, so the cache is bounded at some 16 MB.
+_CACHED_SCHEMAS: Final = 256
+_MAX_CACHED_CHARACTERS: Final = 32 * 1024
+
+_DESCRIPTOR_FILE: Final = "google/protobuf/descriptor.proto"
+
+
+@dataclass(frozen=True, eq=False)
+class ProtobufSchema:
+    """Immutable. `serialized_files` is a FileDescriptorSet: all that the schema imports, and its own file last."""
+
+    serialized_files: bytes
+
+    @property
+    def type(self) -> SchemaType:
+        return SchemaType.PROTOBUF
+
+    @cached_property
+    def canonical(self) -> str:
+        return print_file(self._files_with_custom_options())
+
+    @cached_property
+    def normalized(self) -> str:
+        return print_file(self._files_with_custom_options(), Style.NORMALIZED)
+
+    @cached_property
+    def name(self) -> str | None:
+        """Of the first message, or the first enum if there is none."""
+        file = self.files()[-1]
+        for element in (*file.message_type, *file.enum_type):
+            return f"{file.package}.{element.name}" if file.package else str(element.name)
+        return None
+
+    def formatted(self, form: str) -> str:
+        match form.strip().lower():
+            case "serialized":
+                return base64.b64encode(self._own_file()).decode()
+            case "ignore_extensions":
+                return print_file(self._files_with_custom_options(), Style.WITHOUT_EXTENSIONS)
+            case _:
+                return self.canonical
+
+    def files(self) -> Sequence[Any]:
+        """FileDescriptorProtos, the schema's own last. They are decoded for every call, as they take much more memory
+        than their bytes."""
+        return tuple(descriptor_pb2.FileDescriptorSet.FromString(self.serialized_files).file)
+
+    def _files_with_custom_options(self) -> Sequence[Any]:
+        """The same, as messages of a pool that knows the extensions of options which the files define."""
+        files = self.files()
+        if all(file.name != _DESCRIPTOR_FILE for file in files):
+            return files
+        pool = descriptor_pool.DescriptorPool()
+        for file in files:
+            pool.AddSerializedFile(file.SerializeToString())
+        file_set = message_factory.GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FileDescriptorSet"))
+        return tuple(file_set.FromString(self.serialized_files).file)
+
+    def _own_file(self) -> bytes:
+        file = self.files()[-1]
+        file.name = MAIN
+        _clear_derived_json_names(file.message_type)
+        for extension in file.extension:
+            extension.ClearField("json_name")
+        return bytes(file.SerializeToString(deterministic=True))
+
+
+def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
+    """Parses .proto text or the base64 of a FileDescriptorProto; `references` are by the names of imports, of either
+    form. Blocks while protoc runs. Raises InvalidSchema."""
+    if len(text) + sum(map(len, references.values())) > _MAX_CACHED_CHARACTERS:
+        return ProtobufSchema(compile_schema(text, references))
+    return _parse_cached(text, tuple(references.items()))
+
+
+@lru_cache(_CACHED_SCHEMAS)
+def _parse_cached(text: str, references: tuple[tuple[str, str], ...]) -> ProtobufSchema:
+    return ProtobufSchema(compile_schema(text, dict(references)))
+
+
+def _clear_derived_json_names(messages: Iterable[Any]) -> None:
+    """protoc writes the name of every field in JSON; descriptors of generated code have only those that were given."""
+    for message in messages:
+        for field in message.field:
+            if field.json_name == json_name(field.name):
+                field.ClearField("json_name")
+        for extension in message.extension:
+            extension.ClearField("json_name")
+        _clear_derived_json_names(message.nested_type)
