@@ -13,6 +13,7 @@ from kaspar.schemas.avro.types import (
     Enumeration,
     Field,
     Fixed,
+    ForwardReference,
     Map,
     NamedNode,
     Order,
@@ -71,8 +72,8 @@ class _Writer:
                 yield "]"
             case Record() | Enumeration() | Fixed():
                 yield from self._named(node, namespace)
-            case _:
-                raise AssertionError(f"{node} was not linked")
+            case ForwardReference():  # only in a message of the parser
+                yield quoted(node.full_name)
 
     def _named(self, node: Record | Enumeration | Fixed, namespace: str | None) -> Iterator[Piece]:
         if node.name.full in self._known_names:
@@ -81,6 +82,8 @@ class _Writer:
         self._known_names.add(node.name.full)
         yield _head(node, namespace)
         match node:
+            case Record(known_fields=None):  # only in a message of the parser
+                pass
             case Record():
                 yield ',"fields":['
                 for index, field in enumerate(node.fields):

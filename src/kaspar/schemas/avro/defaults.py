@@ -1,11 +1,15 @@
 """Whether the default of a field is a value of its type, as Java's Schema.isValidDefault has it."""
 
+from typing import Final
+
+from kaspar.schemas.avro.canonical import to_text
 from kaspar.schemas.avro.json_text import MAX_DEPTH, Json, to_json
 from kaspar.schemas.avro.types import Array, AvroType, Field, ForwardReference, Map, Record, Union
 from kaspar.schemas.schema import InvalidSchema
 
-_INT = range(-(2**31), 2**31)
-_LONG = range(-(2**63), 2**63)
+_SHOWN: Final = 200
+_INT: Final = range(-(2**31), 2**31)
+_LONG: Final = range(-(2**63), 2**63)
 
 
 class DefaultChecks:
@@ -18,8 +22,8 @@ class DefaultChecks:
     def check(self, field: Field) -> None:
         """Raise InvalidSchema if the field has a default of another type."""
         if field.has_default and not self._is_valid(field.type, field.default, 0):
-            default = to_json(field.default)
-            raise InvalidSchema(f"Invalid default for field {field.name}: {default[:200]} not a {field.type.kind}")
+            default, expected = to_json(field.default)[:_SHOWN], to_text(field.type)[:_SHOWN]
+            raise InvalidSchema(f"Invalid default for field {field.name}: {default} not a {expected}")
 
     def forget(self) -> None:
         """Names that were only known as forward references have been linked."""

@@ -17,6 +17,7 @@ from kaspar.schemas.avro.types import (
     Enumeration,
     Field,
     Fixed,
+    ForwardReference,
     Map,
     NamedNode,
     Primitive,
@@ -64,8 +65,8 @@ class _Normalizer:
                 yield "]"
             case Record() | Enumeration() | Fixed():
                 yield from self._named(node)
-            case _:
-                raise AssertionError(f"{node} was not linked")
+            case ForwardReference():
+                raise AssertionError(f"{node.full_name} was not linked")
 
     def _named(self, node: Record | Enumeration | Fixed) -> Iterator[Piece]:
         name = quoted(node.name.full)

@@ -4,6 +4,7 @@ One parser reads the texts of the references first, then the schema: the named t
 later ones. Within a text a name may also be used before its definition.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -35,6 +36,8 @@ _TYPE_ATTRIBUTES: Final = frozenset(
 )
 _ENUM_ATTRIBUTES: Final = _TYPE_ATTRIBUTES | {"default"}
 _FIELD_ATTRIBUTES: Final = frozenset(("default", "doc", "name", "order", "type", "aliases"))
+# Hexadecimal numbers, which Java reads as well, are refused.
+_JAVA_NUMBER: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
 _SHOWN_CHARACTERS: Final = 200
 
 JsonObject = dict[str, Json]
@@ -210,8 +213,9 @@ class Parser:
         return parsed
 
     def _define(self, named: Fixed | Enumeration | Record) -> None:
-        for part in (named.name.namespace or "_").split("."):
-            _valid_name(part)
+        for part in named.name.namespace.split(".") if named.name.namespace else ():
+            if wrong := _fault_of_name(part):
+                raise InvalidSchema(f'Namespace part "{part[:_SHOWN_CHARACTERS]}" is invalid: {wrong}')
         if len(self._named) == MAX_NAMED_TYPES:
             raise InvalidSchema(f"The schema and its references have more than {MAX_NAMED_TYPES} named types")
         self._named[named.name.full] = named
@@ -271,20 +275,30 @@ def _name(node: JsonObject, namespace: str | None) -> Name:
 
 
 def _valid_name(name: str | None) -> str:
-    """Letters of any script are allowed, as Java's NameValidator.UTF_VALIDATOR does, but only of the basic plane."""
     if name is None:
         raise InvalidSchema("Null name")
-    if not name:
-        raise InvalidSchema("Empty name")
-    if not (_is_letter(name[0]) or name[0] == "_"):
-        raise InvalidSchema(f"Illegal initial character: {name[:_SHOWN_CHARACTERS]}")
-    if not all(_is_letter(character) or character.isdecimal() or character == "_" for character in name):
-        raise InvalidSchema(f"Illegal character in: {name[:_SHOWN_CHARACTERS]}")
+    if wrong := _fault_of_name(name):
+        raise InvalidSchema(wrong)
     return name
+
+
+def _fault_of_name(name: str) -> str | None:
+    """Java's NameValidator.UTF_VALIDATOR: letters of any script, but only of the basic plane."""
+    if not name:
+        return "Empty name"
+    if not (_is_letter(name[0]) or name[0] == "_"):
+        return f"Illegal initial character: {name[:_SHOWN_CHARACTERS]}"
+    if not all(_is_letter(character) or _is_digit(character) or character == "_" for character in name):
+        return f"Illegal character in: {name[:_SHOWN_CHARACTERS]}"
+    return None
 
 
 def _is_letter(character: str) -> bool:
     return character.isalpha() and character <= "\uffff"
+
+
+def _is_digit(character: str) -> bool:
+    return character.isdecimal() and character <= "\uffff"
 
 
 def _type_aliases(node: JsonObject, name: Name) -> list[Name]:
@@ -318,16 +332,11 @@ def _order(node: JsonObject) -> Order:
 
 
 def _number_in_text(text: str) -> float:
-    """Java parses the text of such a default, for NaN and the infinities. It allows a suffix, too: `1.5f`."""
-    number = text.strip()
-    if number[-1:] in "fFdD" and number[-2:-1].isdigit():
-        number = number[:-1]
-    try:
-        if "_" in number or number.lower().lstrip("+-") in ("inf", "nan", "infinity"):
-            return {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}[number.lstrip("+")]
-        return float(number)
-    except (ValueError, KeyError):
-        raise InvalidSchema(f"The default of a number is no number: {_shown(text)}") from None
+    """Java parses the text of such a default with Double.parseDouble, for NaN and the infinities."""
+    if _JAVA_NUMBER.fullmatch(text.strip()) is None:
+        raise InvalidSchema(f"The default of a number is no number: {_shown(text)}")
+    number = text.strip().rstrip("fFdD")
+    return float(number)
 
 
 def _text(node: JsonObject, attribute: str) -> str | None:
