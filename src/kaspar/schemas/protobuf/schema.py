@@ -7,7 +7,7 @@ text that Java's clients print, and the base64 of a descriptor have the same one
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -15,11 +15,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from kaspar.schemas.protobuf.printing import Style, json_name, print_file
 from kaspar.schemas.protobuf.sources import MAIN, compile_schema
 from kaspar.schemas.schema import SchemaType
-
-# Registering, looking up and checking a schema each parse it, and protoc is the costly part. Large schemas are not
-# kept, so the cache is bounded at some 16 MB.
-_CACHED_SCHEMAS: Final = 256
-_MAX_CACHED_CHARACTERS: Final = 32 * 1024
 
 _DESCRIPTOR_FILE: Final = "google/protobuf/descriptor.proto"
 
@@ -86,15 +81,8 @@ class ProtobufSchema:
 
 def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
     """Parses .proto text or the base64 of a FileDescriptorProto; `references` are by the names of imports, of either
-    form. Blocks while protoc runs. Raises InvalidSchema."""
-    if len(text) + sum(map(len, references.values())) > _MAX_CACHED_CHARACTERS:
-        return ProtobufSchema(compile_schema(text, references))
-    return _parse_cached(text, tuple(references.items()))
-
-
-@lru_cache(_CACHED_SCHEMAS)
-def _parse_cached(text: str, references: tuple[tuple[str, str], ...]) -> ProtobufSchema:
-    return ProtobufSchema(compile_schema(text, dict(references)))
+    form. Blocks while protoc runs, for some milliseconds; nothing else here is costly. Raises InvalidSchema."""
+    return ProtobufSchema(compile_schema(text, references))
 
 
 def _clear_derived_json_names(messages: Iterable[Any]) -> None:
