@@ -47,13 +47,14 @@ class Administration:
         session = self._take(identity)
         try:
             result = function(session)
+        except RestError:
+            self._keep(identity, session)
+            raise
         except Refused as refused:
             self._keep(identity, session)
             raise from_refusal(refused) from None
         except BaseException as problem:
             session.close()
-            if isinstance(problem, RestError):
-                raise
             if isinstance(problem, UnsupportedByPeer):
                 raise RestError(KAFKA_BAD_REQUEST, str(problem)) from None
             if isinstance(problem, OSError):

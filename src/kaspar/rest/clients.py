@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "client.id": "kaspar-rest"}
-"""Java's producers have 32 MiB; librdkafka's would take 1 GiB."""
+_PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "linger.ms": "0", "client.id": "kaspar-rest"}
+"""Java's producers have 32 MiB, librdkafka's would take 1 GiB. A request brings its records together, so to linger
+would only make it slower."""
 _CONSUMER_DEFAULTS: Final = {"client.id": "kaspar-rest"}
 _QUEUED_KIB: Final = 8192
 """Of each consumer instance, of which there are many. librdkafka's default is 64 MiB."""

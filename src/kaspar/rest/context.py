@@ -1,0 +1,30 @@
+"""What the endpoints of both versions use."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from kaspar.rest.administration import Administration
+from kaspar.rest.consuming.instances import ConsumerInstances
+from kaspar.rest.formats.by_schema import SchemaFormats
+from kaspar.rest.http import Links
+from kaspar.rest.identities import Identity, identity_of
+from kaspar.rest.producing import Producers
+from kaspar.rest.settings import RestConfig
+from kaspar.rest.topics import KnownTopics
+from kaspar.web.identity import caller_of
+
+
+@dataclass(frozen=True, slots=True)
+class RestContext:
+    config: RestConfig
+    administration: Administration
+    topics: KnownTopics
+    producers: Producers
+    schemas: SchemaFormats
+    consumers: ConsumerInstances
+    links: Links
+
+    def identity(self, request: Request) -> Identity:
+        """As whom this request reaches brokers. Raises RestError."""
+        return identity_of(caller_of(request.scope), propagate=self.config.settings.kaspar_propagate_identity)

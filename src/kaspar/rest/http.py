@@ -1,0 +1,94 @@
+"""Requests and responses of both versions of the API: bodies, and errors as JSON."""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from kaspar.base.errors import Refused
+from kaspar.rest.errors import BAD_REQUEST, INTERNAL, UNPROCESSABLE, ErrorKind, RestError, from_refusal
+from kaspar.rest.settings import RestSettings
+
+_log = logging.getLogger(__name__)
+
+JSON: Final = "application/json"
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*?)`")
+
+Handler = Callable[[Request], Awaitable[Response]]
+_Body = TypeVar("_Body")
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+def json_response(content: Any, *, media_type: str = JSON, status: int = 200) -> Response:
+    return Response(encode(content), status, media_type=media_type)
+
+
+def no_content() -> Response:
+    return Response(status_code=204)
+
+
+def error_response(kind: ErrorKind, message: str, media_type: str = JSON) -> Response:
+    body = {"error_code": kind.code, "message": message or kind.text}
+    return json_response(body, media_type=media_type, status=kind.status)
+
+
+def with_errors(handler: Handler) -> Handler:
+    """The handler, with what it raises as a response."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except RestError as error:
+            return error_response(error.kind, error.message)
+        except Refused as refused:
+            refusal = from_refusal(refused)
+            return error_response(refusal.kind, refusal.message)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        except Exception:
+            _log.exception("A request failed: %s %s", request.method, request.url.path)
+            return error_response(INTERNAL, INTERNAL.text)
+
+    return handle
+
+
+def decode_body(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
+    """Raises RestError: 400 for what is not JSON or not of the right types, 422 for unknown fields."""
+    try:
+        str(body, "utf-8")  # where JSON is not parsed, it is not checked either
+        return decoder.decode(body)
+    except UnicodeDecodeError:
+        raise RestError(BAD_REQUEST, "The request body is not in UTF-8.") from None
+    except msgspec.ValidationError as problem:
+        if match := _UNKNOWN_FIELD.match(str(problem)):
+            raise RestError(UNPROCESSABLE, f"Unrecognized field: {match['name']}") from None
+        raise RestError(BAD_REQUEST, str(problem)) from None
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise RestError(BAD_REQUEST, str(problem)) from None
+
+
+class Links:
+    """Absolute URLs in responses, as clients can reach the proxy."""
+
+    def __init__(self, settings: RestSettings) -> None:
+        self._host_name = settings.host_name
+        self._advertised: dict[str, str] = {}
+        for listener in settings.advertised_listeners:
+            self._advertised.setdefault(urlsplit(listener).scheme, listener.rstrip("/"))
+
+    def to(self, request: Request, path: str) -> str:
+        """`path` is quoted, and begins with a slash."""
+        scheme = request.url.scheme
+        if scheme in self._advertised:
+            return self._advertised[scheme] + path
+        where = request.url.netloc
+        if self._host_name:
+            port = request.url.port
+            where = self._host_name if port is None else f"{self._host_name}:{port}"
+        return f"{scheme}://{where}{path}"

@@ -1,0 +1,54 @@
+"""The shared producers, one for each identity."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from kaspar.rest.clients import KafkaClients
+from kaspar.rest.errors import UNKNOWN_TOPIC_OR_PARTITION
+from kaspar.rest.identities import Identity
+from kaspar.rest.producing.outcomes import Outcome, OutgoingRecord, Undelivered
+from kaspar.rest.producing.producer import SharedProducer
+from kaspar.rest.topics import KnownTopics
+
+_CLOSING_S: Final = 5.0
+
+
+class Producers:
+    def __init__(self, clients: KafkaClients, topics: KnownTopics, *, identities: int, max_waiting: int) -> None:
+        """Producers are kept for at most `identities` callers. `max_waiting`: how many requests may wait for room in
+        the buffer of one."""
+        self._clients = clients
+        self._topics = topics
+        self._identities = identities
+        self._max_waiting = max_waiting
+        self._producers: OrderedDict[Identity, SharedProducer] = OrderedDict()
+
+    async def produce(self, identity: Identity, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
+        """The outcomes, in the order of the records. Raises RestError if the request is refused as a whole: the topic
+        does not exist (40401), or too many requests wait."""
+        await self._topics.partition_count(identity, topic)
+        outcomes = await self._producer(identity).produce(topic, records)
+        if any(isinstance(each, Undelivered) and each.kind is UNKNOWN_TOPIC_OR_PARTITION for each in outcomes):
+            self._topics.forget(topic)
+        return outcomes
+
+    def _producer(self, identity: Identity) -> SharedProducer:
+        producer = self._producers.get(identity)
+        if producer is not None and producer.is_broken:
+            producer.retire()
+            producer = None
+        if producer is None:
+            producer = SharedProducer(self._clients, identity, max_waiting=self._max_waiting)
+            self._producers[identity] = producer
+        self._producers.move_to_end(identity)
+        if len(self._producers) > self._identities:
+            self._producers.popitem(last=False)[1].retire()
+        return producer
+
+    async def close(self) -> None:
+        """Delivers what was accepted, for a while."""
+        producers = list(self._producers.values())
+        self._producers.clear()
+        await asyncio.gather(*(each.close(_CLOSING_S) for each in producers))

@@ -1,0 +1,148 @@
+"""A producer of librdkafka that many requests share.
+
+A thread polls it; delivery reports become the results of the requests that wait for them. librdkafka's buffer is
+bounded (`buffer.memory`). While it is full, requests wait in the order of their arrival, each for at most
+`max.block.ms`, and so many of them; one more is refused as a whole. So a broker that is away costs bounded memory.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kaspar.rest.errors import KAFKA_RETRIABLE, TOO_MANY_REQUESTS, RestError, classify
+from kaspar.rest.producing.batch import Batch
+from kaspar.rest.producing.outcomes import Outcome, OutgoingRecord, Undelivered
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Producer
+
+    from kaspar.rest.clients import KafkaClients
+    from kaspar.rest.identities import Identity
+
+_log = logging.getLogger(__name__)
+
+_POLL_S: Final = 0.2
+_AT_ONCE: Final = 500
+"""Records that are handed to librdkafka before other requests have their turn."""
+_OVERHEAD: Final = 82
+"""Of a batch with one record, at most: its header, and the lengths in the record."""
+
+
+class SharedProducer:
+    """Used from one event loop."""
+
+    def __init__(self, clients: "KafkaClients", identity: "Identity", *, max_waiting: int) -> None:
+        from confluent_kafka import KafkaException
+
+        self._kafka_exception = KafkaException
+        self._loop = asyncio.get_running_loop()
+        self._max_block_s = clients.max_block_s
+        self._max_waiting = max_waiting
+        self._waiting = 0
+        self._turn = asyncio.Lock()
+        self._room = asyncio.Event()
+        self._is_closing = False
+        self.is_broken = False
+        """After a fatal error no record is accepted any more, and another producer is needed."""
+        self._producer: Producer
+        self._producer, self._largest = clients.new_producer(identity, self._on_error)
+        self._thread = threading.Thread(target=self._poll, name="rest-producer", daemon=True)
+        self._thread.start()
+
+    async def produce(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
+        """The outcomes, in the order of the records, once all of them are known. Records of one partition are
+        written in their order. Raises RestError (429) if too many requests wait already; then nothing was written.
+        """
+        batch = Batch(len(records), self._loop)
+        done = 0
+        while not self._waiting and done < len(records):  # no request that came before is overtaken
+            end = min(done + _AT_ONCE, len(records))
+            done = self._send(batch, topic, records, done, end)
+            if done < end:
+                break
+            if done < len(records):
+                await asyncio.sleep(0)
+        if done < len(records):
+            await self._send_rest(batch, topic, records, done)
+        return await batch.wait()
+
+    def _send(self, batch: Batch, topic: str, records: Sequence[OutgoingRecord], start: int, end: int) -> int:
+        """Returns the index of the first record for which there is no room."""
+        produce = self._producer.produce
+        for index in range(start, end):
+            key, value, partition, timestamp_ms, headers = records[index]
+            try:
+                if headers:
+                    produce(topic, value, key, partition, batch.on_delivery(index), None, timestamp_ms, list(headers))
+                else:
+                    produce(topic, value, key, partition, batch.on_delivery(index), None, timestamp_ms)
+            except BufferError:
+                return index
+            except self._kafka_exception as problem:
+                batch.refuse(index, self._refusal(problem.args[0], records[index]))
+            else:
+                batch.sent()
+        return end
+
+    async def _send_rest(self, batch: Batch, topic: str, records: Sequence[OutgoingRecord], done: int) -> None:
+        """As deliveries make room for them. What finds none in time is refused."""
+        if not done and self._waiting >= self._max_waiting:
+            raise RestError(TOO_MANY_REQUESTS, "Too many requests wait for room in the producer's buffer.")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._max_block_s), self._turn:
+                while True:
+                    self._room.clear()
+                    done = self._send(batch, topic, records, done, len(records))
+                    if done == len(records):
+                        return
+                    await self._room.wait()
+        except TimeoutError:
+            sentence = (
+                "Failed to allocate memory within the configured max blocking time "
+                f"{round(self._max_block_s * 1000)} ms."
+            )
+            for index in range(done, len(records)):
+                batch.refuse(index, Undelivered(KAFKA_RETRIABLE, sentence))
+        finally:
+            self._waiting -= 1
+
+    def _refusal(self, error: "KafkaError", record: OutgoingRecord) -> Undelivered:
+        kind, message = classify(error)
+        if error.code() == error.MSG_SIZE_TOO_LARGE:
+            headers = sum(len(name) + len(value or b"") for name, value in record.headers or ())
+            size = len(record.key or b"") + len(record.value or b"") + headers + _OVERHEAD
+            message = (
+                f"The message is {size} bytes when serialized which is larger than {self._largest}, "
+                "which is the value of the max.request.size configuration."
+            )
+        return Undelivered(kind, message)
+
+    def _on_error(self, error: "KafkaError") -> None:
+        """Called in the thread that polls."""
+        if error.fatal():
+            self.is_broken = True
+            _log.error("A producer cannot go on and is replaced: %s", error.str())
+        else:
+            _log.warning("A producer reports: %s", error.str())
+
+    def _poll(self) -> None:
+        while not (self._is_closing and len(self._producer) == 0):
+            if self._producer.poll(_POLL_S) and self._waiting:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                    self._loop.call_soon_threadsafe(self._room.set)
+
+    def retire(self) -> None:
+        """It ends by itself when the records that it has are delivered, or their time is up."""
+        self._is_closing = True
+
+    async def close(self, timeout_s: float) -> None:
+        """Records that are not delivered by then are given up: their requests end with errors."""
+        self.retire()
+        await asyncio.to_thread(self._thread.join, timeout_s)
+        if self._thread.is_alive():
+            self._producer.purge()
+            await asyncio.to_thread(self._thread.join, timeout_s)

@@ -1,0 +1,136 @@
+"""The REST proxy as a service that a host starts, serves and stops (kaspar.web.hosting)."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from kaspar.base.clock import Clock, SystemClock
+from kaspar.rest.administration import Administration
+from kaspar.rest.clients import KafkaClients
+from kaspar.rest.consuming.instances import ConsumerInstances
+from kaspar.rest.context import RestContext
+from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND, ErrorKind
+from kaspar.rest.formats.by_schema import SchemaFormats
+from kaspar.rest.http import Links, error_response
+from kaspar.rest.producing import Producers
+from kaspar.rest.settings import RestConfig, RestSettings
+from kaspar.rest.topics import KnownTopics
+from kaspar.rest.v2.routes import v2_routes
+from kaspar.serialization.registry_client import RegistryClient
+from kaspar.serialization.registry_config import registry_config
+from kaspar.serialization.subject_names import DEFAULT, strategy
+from kaspar.web.asgi import App, Receive, Scope, Send
+from kaspar.web.errors import ErrorForm, json_error
+
+_REGISTRY_DEFAULTS: Final = {"http.connect.timeout.ms": "5000", "http.read.timeout.ms": "10000", "max.retries": "1"}
+"""A client waits for its response meanwhile."""
+
+
+class RestServer:
+    """`values` are settings as texts, with Confluent's names. Raises InvalidSetting with a sentence."""
+
+    def __init__(self, values: Mapping[str, str], *, clock: Clock | None = None) -> None:
+        self._config = RestConfig.of(values)
+        self._clients = KafkaClients(self._config)
+        self._registry = registry_config({**_REGISTRY_DEFAULTS, **self._config.registry})
+        self._strategies = {
+            kind: strategy(self._config.producer.get(f"{kind}.subject.name.strategy", DEFAULT))
+            for kind in ("key", "value")
+        }
+        self._clock = clock or SystemClock()
+        self._context: RestContext | None = None
+        self._app: App | None = None
+        self.listeners: tuple[str, ...] = self._config.settings.listeners
+
+    @property
+    def name(self) -> str:
+        return "rest"
+
+    @property
+    def settings(self) -> RestSettings:
+        return self._config.settings
+
+    @property
+    def error_form(self) -> ErrorForm:
+        return json_error
+
+    @property
+    def app(self) -> App:
+        assert self._app is not None, "the proxy has not been started"
+        return self._app
+
+    def bound(self, listeners: Sequence[str]) -> None:
+        self.listeners = tuple(listeners)
+
+    async def start(self) -> None:
+        """Needs no broker: requests wait for one."""
+        settings = self._config.settings
+        administration = Administration(self._clients, identities=settings.kaspar_identity_clients)
+        topics = KnownTopics(administration, self._clock)
+        self._context = RestContext(
+            self._config,
+            administration,
+            topics,
+            Producers(
+                self._clients,
+                topics,
+                identities=settings.kaspar_identity_clients,
+                max_waiting=settings.kaspar_producer_waiting_requests,
+            ),
+            SchemaFormats(
+                RegistryClient(self._registry),
+                key_strategy=self._strategies["key"],
+                value_strategy=self._strategies["value"],
+            ),
+            ConsumerInstances(settings, self._clients, administration, self._clock),
+            Links(settings),
+        )
+        await self._context.consumers.start()
+        self._app = make_app(self._context)
+
+    async def stop(self) -> None:
+        context, self._context = self._context, None
+        if context is not None:
+            await asyncio.gather(context.consumers.close(), context.producers.close(), context.schemas.close())
+            await context.administration.close()
+
+
+def make_app(context: RestContext) -> App:
+    routes: list[Route] = []
+    if context.config.settings.api_v2_enable:
+        routes += v2_routes(context)
+    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
+    app.router.redirect_slashes = False
+    return _without_trailing_slash(app)
+
+
+def _without_trailing_slash(app: App) -> App:
+    """`/topics/` is `/topics`, as in Confluent's proxy."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        await app(scope, receive, send)
+
+    return call
+
+
+async def _not_found(request: Request, problem: Exception) -> Response:
+    return _plain(NOT_FOUND, problem)
+
+
+async def _not_allowed(request: Request, problem: Exception) -> Response:
+    return _plain(METHOD_NOT_ALLOWED, problem)
+
+
+def _plain(kind: ErrorKind, problem: Exception) -> Response:
+    response = error_response(kind, kind.text)
+    if isinstance(problem, HTTPException) and problem.headers:
+        response.headers.update(problem.headers)
+    return response

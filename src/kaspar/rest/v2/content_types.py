@@ -1,0 +1,91 @@
+"""The content types of version 2: `application/vnd.kafka.json.v2+json` and the like."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kaspar.rest.errors import CONSUMER_FORMAT_MISMATCH, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE, RestError
+from kaspar.rest.formats import EmbeddedFormat
+from kaspar.rest.http import JSON
+
+KAFKA_V2_JSON: Final = "application/vnd.kafka.v2+json"
+_KAFKA: Final = re.compile(
+    r"application/vnd\.kafka(?:\.(?P<format>binary|json|avro|jsonschema|protobuf))?(?:\.v[12])?\+json"
+)
+_ANY: Final = frozenset({"*/*", "application/*", "*/json"})
+_MANY: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    name: str
+    """What the response says it is; empty leaves it to the server."""
+    format: EmbeddedFormat | None
+    """None where the type names none."""
+
+
+def produced_format(content_type: str | None) -> EmbeddedFormat:
+    """Of the records in a request body. Types that name no format stand for binary. Raises RestError (415)."""
+    name = (content_type or JSON).partition(";")[0].strip().lower()
+    if name in (JSON, "application/octet-stream"):
+        return EmbeddedFormat.BINARY
+    if match := _KAFKA.fullmatch(name):
+        return _format(match) or EmbeddedFormat.BINARY
+    raise RestError(UNSUPPORTED_MEDIA_TYPE)
+
+
+def check_body_type(content_type: str | None) -> None:
+    """Of a body without records. Raises RestError (415)."""
+    produced_format(content_type)
+
+
+def response_type(accept: str | None) -> str:
+    """Of a response without records. Raises RestError (406)."""
+    for media_type in _accepted(accept):
+        return media_type.name or KAFKA_V2_JSON
+    raise RestError(NOT_ACCEPTABLE)
+
+
+def records_type(accept: str | None, embedded: EmbeddedFormat) -> str:
+    """Of a response with records of a consumer instance. Raises RestError (40601 if other formats are accepted)."""
+    own = f"application/vnd.kafka.{embedded.value}.v2+json"
+    mismatch = False
+    for media_type in _accepted(accept):
+        if media_type.format in (None, embedded):
+            return own if media_type.format is None else media_type.name
+        mismatch = True
+    raise RestError(CONSUMER_FORMAT_MISMATCH if mismatch else NOT_ACCEPTABLE)
+
+
+def _accepted(accept: str | None) -> Iterator[MediaType]:
+    """The types that are known, those that the client prefers first."""
+    ranges: list[tuple[float, str]] = []
+    for part in (accept or "*/*").split(",", _MANY)[:_MANY]:
+        name, *parameters = (word.strip().lower() for word in part.split(";"))
+        ranges.append((_quality(parameters), name))
+    for quality, name in sorted(ranges, key=lambda each: -each[0]):
+        if quality <= 0:
+            return
+        if name in _ANY:
+            yield MediaType("", None)
+        elif name == JSON:
+            yield MediaType(JSON, None)
+        elif match := _KAFKA.fullmatch(name):
+            yield MediaType(name, _format(match))
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 1.0
+    return 1.0
+
+
+def _format(match: re.Match[str]) -> EmbeddedFormat | None:
+    name = match["format"]
+    return None if name is None else EmbeddedFormat(name)
