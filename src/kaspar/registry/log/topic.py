@@ -48,7 +48,8 @@ async def ensure_topic(client: AsyncClient, terms: TopicTerms) -> UUID:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"the topic {terms.name} does not exist and is not created: kafkastore.topic.skip.validation is set",
             )
-        await _create(client, terms)
+        if (topic_id := await _create(client, terms)) is not None:
+            return topic_id
         found = await find_topic(client, terms.name)
         if found is None:  # the broker that responded does not know the new topic yet
             raise Refused(ErrorCode.LEADER_NOT_AVAILABLE, f"the topic {terms.name} was created and is not known yet")
@@ -69,7 +70,8 @@ async def find_topic(client: AsyncClient, name: str) -> MetadataResponseTopic | 
     return topic
 
 
-async def _create(client: AsyncClient, terms: TopicTerms) -> None:
+async def _create(client: AsyncClient, terms: TopicTerms) -> UUID | None:
+    """None if another instance was first."""
     brokers = len((await client.refresh_metadata([])).brokers)
     factor = min(brokers, terms.replication_factor)
     if factor < terms.replication_factor:
@@ -90,11 +92,13 @@ async def _create(client: AsyncClient, terms: TopicTerms) -> None:
         CreateTopicsRequest(topics=(topic,), timeout_ms=int(client.timeout_s * 1000)), CreateTopicsResponse
     )
     (created,) = response.topics
-    if created.error_code == ErrorCode.NONE:
-        log.info("created the schema topic", topic=terms.name, replicas=factor)
-    elif created.error_code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another instance was first
+    if created.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+        return None
+    if created.error_code != ErrorCode.NONE:
         code = ErrorCode(created.error_code)
         raise Refused(code, f"creating the topic {terms.name}: {created.error_message or code.name}")
+    log.info("created the schema topic", topic=terms.name, replicas=factor)
+    return created.topic_id
 
 
 async def _check(client: AsyncClient, terms: TopicTerms, topic: MetadataResponseTopic) -> None:
