@@ -27,6 +27,7 @@ from kaspar.schemas.schema import InvalidSchema
 
 # The child gives up after three seconds of CPU time; this is for one that does not even get those.
 DEADLINE_S: Final = 20.0
+IDLE_S: Final = 30.0
 
 _NO_ERROR: Final = re.compile(r": warning: |^WARNING: All log messages|^[IWEF]\d{4} ")
 
@@ -42,8 +43,9 @@ class _ProcessEnded(Exception):
 class Compiler:
     """One running process at most. Requests of several threads take turns."""
 
-    def __init__(self, *, deadline_s: float = DEADLINE_S) -> None:
+    def __init__(self, *, deadline_s: float = DEADLINE_S, idle_s: float = IDLE_S) -> None:
         self._deadline_s = deadline_s
+        self._idle_s = idle_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -88,7 +90,7 @@ class Compiler:
             self._process = None
         if self._process is None or self._process.poll() is not None:
             self._end()
-            self._process = _start()
+            self._process = _start(self._idle_s)
             self._owner = os.getpid()
         return self._process
 
@@ -152,11 +154,11 @@ def _wait(pipe: int, event: int, until: float) -> None:
             raise TimeoutError
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(idle_s: float) -> subprocess.Popen[bytes]:
     script = Path(__file__).with_name("compiler_process.py")
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script), str(protoc_folder().parent), *include_paths()],
+            [sys.executable, "-I", "-S", str(script), str(protoc_folder().parent), str(idle_s), *include_paths()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

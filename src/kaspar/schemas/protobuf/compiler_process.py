@@ -28,20 +28,19 @@ COMPILED: Final = b"C"
 REFUSED: Final = b"R"
 FAILED: Final = b"F"
 
-IDLE_S: Final = 30
 CPU_S: Final = 3
 MEMORY_BYTES: Final = 1 << 30
 OUTPUT_BYTES: Final = 64 << 20
 ERROR_BYTES: Final = 4096
 
 
-def serve(include_paths: list[str]) -> None:
+def serve(idle_s: float, include_paths: list[str]) -> None:
     from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     folder = tempfile.mkdtemp(prefix="kaspar-protoc-")
     try:
-        while select.select([0], [], [], IDLE_S)[0]:
+        while select.select([0], [], [], idle_s)[0]:
             request = _receive()
             if request is None:
                 break
@@ -80,8 +79,10 @@ def _in_child(run_protoc: _Protoc, folder: str, include_paths: list[str], reques
         try:
             _limit()
             status = _compile(run_protoc, folder, include_paths, request)
-        except (OSError, MemoryError) as error:
-            os.write(2, str(error).encode())
+        except OSError as error:
+            os.write(2, f"The schema could not be compiled: {error.strerror}".encode())
+        except MemoryError:
+            os.write(2, b"The schema could not be compiled: protoc ran out of memory")
         finally:
             os._exit(status)
     _, wait_status = os.waitpid(child, 0)
@@ -145,4 +146,4 @@ def _empty(folder: str) -> None:
 
 if __name__ == "__main__":
     sys.path.append(sys.argv[1])
-    serve(sys.argv[2:])
+    serve(float(sys.argv[2]), sys.argv[3:])

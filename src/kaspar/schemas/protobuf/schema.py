@@ -11,10 +11,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 from kaspar.schemas.protobuf.printing import Style, json_name, print_file
 from kaspar.schemas.protobuf.sources import MAIN, compile_schema
-from kaspar.schemas.schema import SchemaType
+from kaspar.schemas.schema import InvalidSchema, SchemaType
 
 _DESCRIPTOR_FILE: Final = "google/protobuf/descriptor.proto"
 
@@ -82,7 +83,13 @@ class ProtobufSchema:
 def parse(text: str, references: Mapping[str, str]) -> ProtobufSchema:
     """Parses .proto text or the base64 of a FileDescriptorProto; `references` are by the names of imports, of either
     form. Blocks while protoc runs, for some milliseconds; nothing else here is costly. Raises InvalidSchema."""
-    return ProtobufSchema(compile_schema(text, references))
+    schema = ProtobufSchema(compile_schema(text, references))
+    try:
+        _ = schema.canonical
+    except DecodeError:
+        # A descriptor has custom options as bytes, which protoc does not look at.
+        raise InvalidSchema("A custom option of the schema is not of its type") from None
+    return schema
 
 
 def _clear_derived_json_names(messages: Iterable[Any]) -> None:

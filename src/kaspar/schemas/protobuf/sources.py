@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -98,7 +99,23 @@ def _descriptor(source: str) -> Any | None:
     except (binascii.Error, DecodeError):
         return None
     # Almost any bytes are a message of unknown fields.
-    return descriptor if len(UnknownFieldSet(descriptor)) == 0 else None
+    if len(UnknownFieldSet(descriptor)) != 0:
+        return None
+    if not _is_unicode(descriptor):
+        raise InvalidSchema("A string of the descriptor is not valid UTF-8")
+    return descriptor
+
+
+def _is_unicode(message: Any) -> bool:
+    """Strings of proto2, the syntax of descriptors, are not checked when they are decoded; one that is not UTF-8 is
+    given as bytes."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else (value,)
+        if field.message_type is not None and not all(map(_is_unicode, values)):
+            return False
+        if field.type == FieldDescriptor.TYPE_STRING and any(isinstance(each, bytes) for each in values):
+            return False
+    return True
 
 
 def _marked(found: re.Match[str]) -> str:
