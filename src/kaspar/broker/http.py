@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.exposition import CONTENT_TYPE
-from kaspar.base.page_security import OPEN, PageSecurity, Scheme
-from kaspar.base.pages import PageServer
 from kaspar.broker.metrics import BrokerMetrics, BrokerState, BrokerView
 from kaspar.config import BrokerConfig
+from kaspar.web.identity import Scheme
+from kaspar.web.pages import OPEN, PageSecurity, PageServer
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.base.exposition import CONTENT_TYPE, Family, Kind, Sample, labels, render
-from kaspar.base.pages import PageServer
 from kaspar.pipelines.pipeline import PipelineProgress
 from kaspar.pipelines.statuses import PipelineStatus, State
+from kaspar.web.pages import PageServer
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

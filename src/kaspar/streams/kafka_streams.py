@@ -123,8 +123,8 @@ class KafkaStreams:
         if self.config.listener is None:
             yield
             return
-        from kaspar.base.pages import PageServer
         from kaspar.streams.running.queryable import make_app
+        from kaspar.web.pages import PageServer
 
         host, port = self.config.listener
         page = PageServer(lambda: make_app(self.pipeline.stores), host=host, port=port)

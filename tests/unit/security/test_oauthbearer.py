@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.broker.security.jwks import UNSECURED_HANDLER, KeySource, TokenValidator
 from kaspar.security.jaas import parse_jaas
+from kaspar.security.jwks import UNSECURED_HANDLER, KeySource, TokenValidator
 from kaspar.security.jwt import (
     MAX_TOKEN_BYTES,
     InvalidToken,

@@ -49,7 +49,7 @@ def _new_server(settings: BrokerSettings, listener: str, mechanism: str, credent
     if mechanism in HASHES:
         return partial(ScramServer, mechanism, partial(credentials.scram, mechanism))
     if mechanism == OAUTHBEARER:
-        from kaspar.broker.security.jwks import TokenValidator
+        from kaspar.security.jwks import TokenValidator
         from kaspar.security.oauthbearer import OAuthBearerServer
 
         return partial(OAuthBearerServer, TokenValidator(settings.listener_values(listener, mechanism)))

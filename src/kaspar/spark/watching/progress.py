@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from kaspar.base.errors import KasparError
-from kaspar.base.pages import PageServer
 from kaspar.spark.watching.figures import BatchReport, QueryFigures, message_in
 from kaspar.spark.watching.lines import LiveLines
 from kaspar.spark.watching.metrics import make_app
+from kaspar.web.pages import PageServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

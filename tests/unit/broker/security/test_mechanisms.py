@@ -8,9 +8,9 @@ import pytest
 
 from kaspar.base.errors import InvalidSetting
 from kaspar.broker.security.credentials import Credentials
-from kaspar.broker.security.jwks import UNSECURED_HANDLER
 from kaspar.broker.security.mechanisms import new_servers
 from kaspar.config import BrokerSettings
+from kaspar.security.jwks import UNSECURED_HANDLER
 from kaspar.security.oauthbearer import OAuthBearerClient, OAuthBearerServer, unsecured_token
 from kaspar.security.plain import PlainServer
 from kaspar.security.scram import ScramServer

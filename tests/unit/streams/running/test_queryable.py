@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kaspar.base.pages import PageServer
 from kaspar.streams import StreamsBuilder, TimeWindows
 from kaspar.streams.running.config import StreamsConfig
 from kaspar.streams.running.local_stores import LocalStore
 from kaspar.streams.running.queryable import make_app
 from kaspar.streams.running.versions import Versions
+from kaspar.web.pages import PageServer
 
 Refusal = Callable[[str], tuple[int, str]]
 

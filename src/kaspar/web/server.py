@@ -1,0 +1,140 @@
+"""Serves an application over HTTP/1.1 on sockets that are bound already. uvicorn's protocols do the HTTP; what goes
+around them is ours, because several servers share one event loop, and one process decides about signals.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from email.utils import formatdate
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from kaspar.base.log import get_log
+from kaspar.web.asgi import App
+from kaspar.web.connection import Connection, Listening, OpenConnections
+from kaspar.web.errors import ErrorForm
+from kaspar.web.files import Reloader
+from kaspar.web.limits import ConnectionLimits
+from kaspar.web.listeners import BACKLOG, Listener
+
+if TYPE_CHECKING:
+    from kaspar.web.tls import PemTls, StoreTls
+
+log = get_log(__name__)
+
+RELOAD_EVERY_S: Final = 5.0
+"""How often files that may have changed are looked at."""
+_CANCEL_WITHIN_S: Final = 5.0
+
+
+class _DatedState(ServerState):
+    """The Date header of responses, made when one is due and not by a timer."""
+
+    def __init__(self) -> None:
+        self._second = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        super().__init__()
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        now = int(time.time())
+        if now != self._second:
+            self._second, self._headers = now, [(b"date", formatdate(now, usegmt=True).encode())]
+        return self._headers
+
+    @default_headers.setter
+    def default_headers(self, headers: list[tuple[bytes, bytes]]) -> None:
+        """What uvicorn starts with."""
+
+
+class WebServer:
+    def __init__(
+        self,
+        app: App,
+        listeners: Sequence[Listener],
+        *,
+        limits: ConnectionLimits,
+        error_form: ErrorForm,
+        tls: "StoreTls | PemTls | None" = None,
+        reloader: Reloader | None = None,
+        name_of_peer: Callable[[bytes], str] | None = None,
+    ) -> None:
+        self._app = app
+        self._listeners = listeners
+        self._limits = limits
+        self._error_form = error_form
+        self._tls = tls
+        self._reloader = reloader
+        self._name_of_peer = name_of_peer
+        self._open = OpenConnections(limits.connections)
+        self._state = _DatedState()
+        self._servers: list[asyncio.AbstractServer] = []
+        self._reloading: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        config = Config(
+            self._app,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            loop="none",
+            http="h11",
+            log_config=None,
+            timeout_keep_alive=self._limits.idle_s,  # type: ignore[arg-type]  # seconds, for call_later
+            h11_max_incomplete_event_size=self._limits.head_bytes,
+        )
+        config.load()
+        connection = connection_class()
+        loop = asyncio.get_running_loop()
+        for listener in self._listeners:
+            new_connection = partial(connection, config, self._state, {}, listening=self._listening(listener))
+            self._servers.append(await loop.create_server(new_connection, sock=listener.socket, backlog=BACKLOG))
+        if self._reloader is not None:
+            self._reloading = loop.create_task(self._reload(self._reloader))
+
+    def _listening(self, listener: Listener) -> Listening:
+        tls = self._tls
+        if not listener.address.is_tls or tls is None:
+            return Listening(self._limits, self._open, self._error_form)
+        return Listening(self._limits, self._open, self._error_form, lambda: tls.context, self._name_of_peer)
+
+    @staticmethod
+    async def _reload(reloader: Reloader) -> None:
+        while True:
+            await asyncio.sleep(RELOAD_EVERY_S)
+            reloader.reload_changed()
+
+    async def stop(self, graceful_s: float) -> None:
+        """Requests under way may take so long to end. Safe to call twice, and before `start`."""
+        if self._reloading is not None:
+            self._reloading.cancel()
+        for server in self._servers:
+            server.close()
+        for listener in self._listeners:
+            listener.socket.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        tasks = set(self._state.tasks)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=graceful_s)
+            for task in late:
+                task.cancel()
+            if late:
+                log.warning("requests were ended: the service stops", requests=len(late))
+                await asyncio.wait(late, timeout=_CANCEL_WITHIN_S)
+        self._open.abort_all("the service stops")
+        await asyncio.sleep(0)  # connections that were aborted are told so in the next turn of the loop
+
+
+def connection_class() -> type[Connection]:
+    try:
+        from kaspar.web.httptools_connection import HttpToolsConnection
+    except ModuleNotFoundError:  # it comes with kaspar[registry]
+        from kaspar.web.h11_connection import H11Connection
+
+        return H11Connection
+    connection: type[Any] = HttpToolsConnection
+    return connection
