@@ -7,7 +7,6 @@ connection.
 """
 
 import asyncio
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -20,8 +19,6 @@ from kaspar.client.core import UnsupportedByPeer
 from kaspar.rest.clients import KafkaClients
 from kaspar.rest.errors import KAFKA, KAFKA_BAD_REQUEST, KAFKA_RETRIABLE, RestError, from_refusal
 from kaspar.rest.identities import Identity
-
-_log = logging.getLogger(__name__)
 
 _THREADS: Final = 16
 _KEPT: Final = 4

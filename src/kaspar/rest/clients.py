@@ -1,11 +1,11 @@
 """Makes the proxy's Kafka clients: librdkafka's for records, the wire client for administration."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import InvalidSetting
+from kaspar.base.log import get_log
 from kaspar.client.admin.session import Admin
 from kaspar.rest.identities import PROXY, Identity, check_propagation
 from kaspar.rest.settings import RestConfig
@@ -17,7 +17,7 @@ from kaspar.tools.librdkafka import Translated, consumer_settings, producer_sett
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
 
-_log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 _PRODUCER_DEFAULTS: Final = {"buffer.memory": "33554432", "linger.ms": "0", "client.id": "kaspar-rest"}
 """Java's producers have 32 MiB, librdkafka's would take 1 GiB. A request brings its records together, so to linger
@@ -37,7 +37,7 @@ class KafkaClients:
         self._config = config
         for translated in (self._producer_settings(PROXY), self._consumer_settings(PROXY, {"group.id": "none"})):
             for sentence in translated.warnings:
-                _log.warning("%s", sentence)
+                log.warning(sentence)
         client_security(config.admin)
         self.max_block_s = _milliseconds(config.producer, "max.block.ms", 60_000) / 1000
         if config.settings.kaspar_propagate_identity:

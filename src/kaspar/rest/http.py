@@ -1,20 +1,18 @@
 """Requests and responses of both versions of the API: bodies, and errors as JSON."""
 
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from kaspar.base.errors import Refused
-from kaspar.rest.errors import BAD_REQUEST, INTERNAL, UNPROCESSABLE, ErrorKind, RestError, from_refusal
+from kaspar.rest.errors import BAD_REQUEST, UNPROCESSABLE, ErrorKind, RestError, from_refusal
 from kaspar.rest.settings import RestSettings
-
-_log = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*?)`")
@@ -38,22 +36,21 @@ def error_response(kind: ErrorKind, message: str, media_type: str = JSON) -> Res
     return json_response(body, media_type=media_type, status=kind.status)
 
 
-def with_errors(handler: Handler) -> Handler:
-    """The handler, with what it raises as a response."""
+def with_errors(handler: Handler, media_type: Callable[[Request], str] = lambda request: JSON) -> Handler:
+    """The handler, with what it refuses as a response of that type. Bugs are the web server's to report."""
 
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
         except RestError as error:
-            return error_response(error.kind, error.message)
+            return error_response(error.kind, error.message, media_type(request))
         except Refused as refused:
             refusal = from_refusal(refused)
-            return error_response(refusal.kind, refusal.message)
+            return error_response(refusal.kind, refusal.message, media_type(request))
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
-        except Exception:
-            _log.exception("A request failed: %s %s", request.method, request.url.path)
-            return error_response(INTERNAL, INTERNAL.text)
+        except HTTPException as problem:  # the body was too large, or came too slowly
+            return error_response(ErrorKind(problem.status_code, problem.status_code), problem.detail)
 
     return handle
 

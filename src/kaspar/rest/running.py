@@ -18,6 +18,7 @@ from kaspar.rest.context import RestContext
 from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND, ErrorKind
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import Links, error_response
+from kaspar.rest.identities import PROXY
 from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig, RestSettings
 from kaspar.rest.topics import KnownTopics
@@ -92,6 +93,8 @@ class RestServer:
             Links(settings),
         )
         await self._context.consumers.start()
+        if not settings.kaspar_propagate_identity:
+            self._context.producers.prepare(PROXY)
         self._app = make_app(self._context)
 
     async def stop(self) -> None:

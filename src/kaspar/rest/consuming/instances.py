@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import threading
 import uuid
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Final
 
 from kaspar.base.clock import Clock
 from kaspar.base.errors import InvalidSetting
+from kaspar.base.log import get_log
 from kaspar.client.admin.topics import list_topics
 from kaspar.rest.administration import Administration
 from kaspar.rest.clients import KafkaClients
@@ -27,7 +27,7 @@ from kaspar.rest.errors import (
 from kaspar.rest.identities import Identity
 from kaspar.rest.settings import RestSettings
 
-_log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 _EXPIRY_S: Final = 1.0
 _PATTERN_S: Final = 10.0
@@ -133,7 +133,7 @@ class ConsumerInstances:
         """Deletes the instances that were not used for `consumer.instance.timeout.ms`."""
         for key, instance in list(self._instances.items()):
             if instance is not None and instance.is_expired:
-                _log.info("The consumer instance %s of group %s has expired.", instance.name, instance.group)
+                log.info("a consumer instance has expired", group=instance.group, instance=instance.name)
                 del self._instances[key]
                 closing = asyncio.create_task(self._close(instance))
                 self._closing.add(closing)
@@ -144,7 +144,9 @@ class ConsumerInstances:
         try:
             await asyncio.wait_for(asyncio.shield(done), _CLOSING_S)
         except TimeoutError:
-            _log.warning("The consumer instance %s takes long to leave its group.", instance.name)
+            log.warning(
+                "a consumer instance takes long to leave its group", group=instance.group, instance=instance.name
+            )
 
     async def close(self) -> None:
         if self._expiring is not None:
@@ -169,7 +171,7 @@ def _in_daemon_thread(function: Callable[[], None]) -> asyncio.Future[None]:
         try:
             function()
         except Exception:
-            _log.exception("A consumer instance could not be closed.")
+            log.exception("a consumer instance could not be closed")
         finally:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(finish)

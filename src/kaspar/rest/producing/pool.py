@@ -34,6 +34,10 @@ class Producers:
             self._topics.forget(topic)
         return outcomes
 
+    def prepare(self, identity: Identity) -> None:
+        """Connects before the first request: an idempotent producer takes half a second to get its id."""
+        self._producer(identity)
+
     def _producer(self, identity: Identity) -> SharedProducer:
         producer = self._producers.get(identity)
         if producer is not None and producer.is_broken:

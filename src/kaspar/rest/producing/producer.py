@@ -7,11 +7,11 @@ bounded (`buffer.memory`). While it is full, requests wait in the order of their
 
 import asyncio
 import contextlib
-import logging
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from kaspar.base.log import get_log
 from kaspar.rest.errors import KAFKA_RETRIABLE, TOO_MANY_REQUESTS, RestError, classify
 from kaspar.rest.producing.batch import Batch
 from kaspar.rest.producing.outcomes import Outcome, OutgoingRecord, Undelivered
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kaspar.rest.clients import KafkaClients
     from kaspar.rest.identities import Identity
 
-_log = logging.getLogger(__name__)
+log = get_log(__name__)
 
 _POLL_S: Final = 0.2
 _AT_ONCE: Final = 500
@@ -125,9 +125,9 @@ class SharedProducer:
         """Called in the thread that polls."""
         if error.fatal():
             self.is_broken = True
-            _log.error("A producer cannot go on and is replaced: %s", error.str())
+            log.error("a producer cannot go on and is replaced", reason=error.str())
         else:
-            _log.warning("A producer reports: %s", error.str())
+            log.warning("a producer has trouble", reason=error.str())
 
     def _poll(self) -> None:
         while not (self._is_closing and len(self._producer) == 0):

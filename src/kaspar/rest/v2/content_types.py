@@ -47,6 +47,11 @@ def response_type(accept: str | None) -> str:
     raise RestError(NOT_ACCEPTABLE)
 
 
+def error_type(accept: str | None) -> str:
+    """Of an error, which is written whether or not its type is accepted."""
+    return next((each.name or KAFKA_V2_JSON for each in _accepted(accept)), KAFKA_V2_JSON)
+
+
 def records_type(accept: str | None, embedded: EmbeddedFormat) -> str:
     """Of a response with records of a consumer instance. Raises RestError (40601 if other formats are accepted)."""
     own = f"application/vnd.kafka.{embedded.value}.v2+json"

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from kaspar.rest.context import RestContext
 from kaspar.rest.http import Handler, json_response, with_errors
 from kaspar.rest.v2.consumers import ConsumerEndpoints
-from kaspar.rest.v2.content_types import response_type
+from kaspar.rest.v2.content_types import error_type, response_type
 from kaspar.rest.v2.produce import ProduceEndpoint
 from kaspar.rest.v2.records import RecordsEndpoint
 from kaspar.rest.v2.topics import TopicEndpoints
@@ -18,7 +18,10 @@ _INSTANCE = "/consumers/{group}/instances/{instance}"
 
 
 def v2_routes(context: RestContext) -> list[Route]:
-    return [Route(path, with_errors(handler), methods=[method]) for method, path, handler in _endpoints(context)]
+    return [
+        Route(path, with_errors(handler, _error_type), methods=[method])
+        for method, path, handler in _endpoints(context)
+    ]
 
 
 def _endpoints(context: RestContext) -> Iterator[tuple[str, str, Handler]]:
@@ -46,6 +49,10 @@ def _endpoints(context: RestContext) -> Iterator[tuple[str, str, Handler]]:
     yield "POST", f"{_INSTANCE}/offsets", consumers.commit
     yield "GET", f"{_INSTANCE}/offsets", consumers.get_committed
     yield "GET", f"{_INSTANCE}/records", RecordsEndpoint(context)
+
+
+def _error_type(request: Request) -> str:
+    return error_type(request.headers.get("accept"))
 
 
 async def _root(request: Request) -> Response:
