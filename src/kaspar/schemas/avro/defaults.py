@@ -3,9 +3,12 @@
 from typing import Final
 
 from kaspar.schemas.avro.canonical import to_text
-from kaspar.schemas.avro.json_text import MAX_DEPTH, Json, to_json
+from kaspar.schemas.avro.json_text import Json, to_json
 from kaspar.schemas.avro.types import Array, AvroType, Field, ForwardReference, Map, Record, Union
 from kaspar.schemas.schema import InvalidSchema
+
+# A default may lead to the defaults of other records, so the depth of the text is no bound.
+MAX_DEPTH: Final = 60
 
 _SHOWN: Final = 200
 _INT: Final = range(-(2**31), 2**31)
@@ -31,7 +34,7 @@ class DefaultChecks:
 
     def _is_valid(self, of_type: AvroType, value: Json, depth: int) -> bool:
         if depth > MAX_DEPTH:
-            raise InvalidSchema(f"Defaults of records are nested deeper than {MAX_DEPTH} levels")
+            raise InvalidSchema(f"A default is nested deeper than {MAX_DEPTH} levels")
         match of_type:
             case Union():
                 return any(self._is_valid(branch, value, depth + 1) for branch in of_type.branches)
