@@ -3,18 +3,28 @@ compatible, and fails for some of it otherwise."""
 
 import io
 import json
+from itertools import product
 
 import fastavro
+import pytest
 from fastavro.types import Schema
 from hypothesis import HealthCheck, assume, event, given, settings
 
 from kaspar.schemas import InvalidSchema
 from kaspar.schemas.avro import AvroSchema, incompatibilities, parse
+from kaspar.schemas.avro.types import PRIMITIVES
 from tests.property.avro_schemas import encodings, evolutions, schemas
 
 EXAMPLES = settings(max_examples=150, deadline=None, database=None, suppress_health_check=[HealthCheck.filter_too_much])
 # fastavro decodes records and enums whatever their names are.
 UNSEEN_BY_FASTAVRO = "NAME_MISMATCH"
+
+
+@pytest.mark.parametrize(("reader_kind", "writer_kind"), product(sorted(PRIMITIVES), repeat=2))
+def test_primitive_types_are_compatible_exactly_if_they_can_be_decoded(reader_kind: str, writer_kind: str) -> None:
+    reader, writer = (parse(f'"{kind}"', {}) for kind in (reader_kind, writer_kind))
+    (datum,) = encodings(writer.root)
+    assert _can_decode(datum, reader, writer) == (not incompatibilities(reader, writer))
 
 
 @EXAMPLES
