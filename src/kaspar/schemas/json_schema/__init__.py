@@ -1,0 +1,16 @@
+"""JSON Schema, drafts 4, 6, 7, 2019-09 and 2020-12: parsing, Confluent's rules of compatibility, and values."""
+
+from collections.abc import Sequence
+
+from kaspar.schemas.json_schema.compatibility import incompatibilities_of
+from kaspar.schemas.json_schema.parsing import JsonSchema, parse
+from kaspar.schemas.schema import ParsedSchema
+
+__all__ = ["JsonSchema", "incompatibilities", "parse"]
+
+
+def incompatibilities(reader: ParsedSchema, writer: ParsedSchema, *, lenient: bool = False) -> Sequence[str]:
+    """`lenient` is the registry's `compatibilityPolicy`; by default it is strict."""
+    assert isinstance(reader, JsonSchema)
+    assert isinstance(writer, JsonSchema)
+    return incompatibilities_of(reader.root, writer.root, lenient=lenient)

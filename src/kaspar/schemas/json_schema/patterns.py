@@ -1,0 +1,65 @@
+"""Regular expressions of schemas, which strangers write: matching takes time in proportion to the text, whatever the
+pattern. RE2 does it; Python's own engine never sees a pattern of a schema.
+
+RE2 has no lookaround, no back references and no repetition above 1,000, all of which Confluent's registry accepts. Such
+a pattern is a good one in a schema, and is compared by its text; but no value can be checked with it.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Final
+
+import re2
+
+from kaspar.base.errors import KasparError
+
+MAX_CHARACTERS: Final = 10_000
+_KNOWN_PATTERNS: Final = 1024
+
+_OPTIONS: Final = re2.Options()
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 4 << 20
+
+# JSON Schema has ECMAScript's patterns, in which a code point is written in another way than in RE2's.
+_CODE_POINT: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+# What RE2 says of a pattern that is none in any syntax. What it says of others may be its own limits.
+_BROKEN: Final = re.compile("missing [])]|unexpected [)]|trailing \\\\|no argument for repetition operator")
+
+
+class UncheckablePattern(KasparError):
+    """The pattern is beyond what can be matched in bounded time."""
+
+
+def problem_with(pattern: str) -> str | None:
+    """Why this is no pattern, or None."""
+    if len(pattern) > MAX_CHARACTERS:
+        return f"the pattern has {len(pattern)} characters, {MAX_CHARACTERS} are allowed"
+    outcome = _compiled(pattern)
+    if isinstance(outcome, str) and _BROKEN.search(outcome) and "(?" not in pattern:
+        return f"{pattern[:100]!r} is not a regular expression: {outcome}"
+    return None
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the pattern is found anywhere in the text. Raises UncheckablePattern."""
+    outcome = _compiled(pattern)
+    if isinstance(outcome, str):
+        raise UncheckablePattern(f"The pattern {pattern[:100]!r} cannot be matched in bounded time: {outcome}")
+    return outcome(text)
+
+
+@functools.lru_cache(_KNOWN_PATTERNS)
+def _compiled(pattern: str) -> Callable[[str], bool] | str:
+    """A function that searches, or why RE2 refuses the pattern."""
+    try:
+        search = re2.compile(_CODE_POINT.sub(_in_re2, pattern), _OPTIONS).search
+    except re2.error as error:
+        (sentence,) = error.args
+        return sentence.decode(errors="replace") if isinstance(sentence, bytes) else str(sentence)
+    return lambda text: search(text) is not None
+
+
+def _in_re2(escape: re.Match[str]) -> str:
+    code_point = escape[1] or escape[2]
+    return f"\\x{{{code_point}}}" if code_point else escape[0]

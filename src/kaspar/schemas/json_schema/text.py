@@ -1,0 +1,140 @@
+"""JSON as Confluent's registry reads and writes it (Jackson, with exact decimals), since the text of a schema decides
+about its id.
+
+Reading is bounded: a text of any length, depth and content gives a value or InvalidSchema. Two equal keys in one
+object, NaN and lone surrogates are refused: other readers of the same text would see another schema.
+"""
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Final, NoReturn, TypeAlias
+
+from kaspar.schemas.schema import InvalidSchema
+
+Json: TypeAlias = "bool | int | Decimal | str | list[Json] | dict[str, Json] | None"
+
+MAX_CHARACTERS: Final = 2_000_000
+MAX_DEPTH: Final = 200
+# Jackson's bound of StreamReadConstraints.
+MAX_DIGITS: Final = 1_000
+
+_SPECIAL_CHARACTER: Final = re.compile(r'[\x00-\x1f"\\]')
+_SHORT_ESCAPES: Final = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def read_json(text: str) -> Json:
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidSchema(f"The schema has {len(text)} characters, {MAX_CHARACTERS} are allowed")
+    try:
+        value: Json = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise InvalidSchema(f"The schema is not JSON: {error}") from None
+    except RecursionError:
+        raise _too_deep() from None
+    _check(value)
+    return value
+
+
+def write_json(value: Json, *, sort_keys: bool = False) -> str:
+    """Compact JSON with the keys as given, or in the order of Java's strings. `value` is no deeper than what
+    `read_json` returns."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _quoted(value)
+        case int():
+            return str(value)
+        case Decimal():
+            return _java_decimal(value)
+        case list():
+            return f"[{','.join([write_json(member, sort_keys=sort_keys) for member in value])}]"
+        case dict():
+            names = sorted(value, key=_utf16) if sort_keys else value
+            members = [f"{_quoted(name)}:{write_json(value[name], sort_keys=sort_keys)}" for name in names]
+            return f"{{{','.join(members)}}}"
+
+
+def _check(value: Json) -> None:
+    """The depth, and that every string is text. Without recursion: `value` may be as deep as the decoder goes."""
+    level: list[Json] = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Json] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += item.values()
+                _check_text("".join(item))
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, str):
+                _check_text(item)
+        if not below:
+            return
+        level = below
+    raise _too_deep()
+
+
+def _check_text(text: str) -> None:
+    if not text.isascii() and (found := _SURROGATE.search(text)):
+        raise InvalidSchema(f"The schema has half of a surrogate pair, \\u{ord(found[0]):04x}")
+
+
+def _too_deep() -> InvalidSchema:
+    return InvalidSchema(f"The schema is nested deeper than {MAX_DEPTH} levels")
+
+
+def _integer(digits: str) -> int:
+    _check_digits(digits)
+    return int(digits)
+
+
+def _decimal(digits: str) -> Decimal:
+    _check_digits(digits)
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        raise InvalidSchema(f"The exponent of the number {digits} is too large") from None
+
+
+def _check_digits(digits: str) -> None:
+    if len(digits) > MAX_DIGITS:
+        raise InvalidSchema(f"The schema has a number of {len(digits)} characters, {MAX_DIGITS} are allowed")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InvalidSchema(f"The schema is not JSON: {name} is not a value")
+
+
+def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in members if names.count(name) > 1)
+        raise InvalidSchema(f"The schema has two members {twice!r} in one object")
+    return members
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_integer, parse_float=_decimal, parse_constant=_no_constant, object_pairs_hook=_members
+)
+
+
+def _quoted(text: str) -> str:
+    return f'"{_SPECIAL_CHARACTER.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be")
+
+
+def _java_decimal(value: Decimal) -> str:
+    """BigDecimal.toString, which follows the same rules as Decimal's, but knows no negative zero."""
+    return str(value if value else value.copy_abs())
