@@ -20,7 +20,7 @@ EXAMPLES = settings(max_examples=150, deadline=None, database=None, suppress_hea
 UNSEEN_BY_FASTAVRO = "NAME_MISMATCH"
 
 
-@pytest.mark.parametrize(("reader_kind", "writer_kind"), product(sorted(PRIMITIVES), repeat=2))
+@pytest.mark.parametrize(("reader_kind", "writer_kind"), list(product(sorted(PRIMITIVES), repeat=2)))
 def test_primitive_types_are_compatible_exactly_if_they_can_be_decoded(reader_kind: str, writer_kind: str) -> None:
     reader, writer = (parse(f'"{kind}"', {}) for kind in (reader_kind, writer_kind))
     (datum,) = encodings(writer.root)
