@@ -17,6 +17,8 @@ from kaspar.config.units import MIB, MINUTE_MS
 from kaspar.registry.election.identity import Identity
 from kaspar.registry.election.membership import GroupTerms
 from kaspar.registry.log.topic import TopicTerms
+from kaspar.registry.options import RegistryOptions, SearchLimits
+from kaspar.schemas.levels import CompatibilityLevel
 from kaspar.security.client import PROTOCOLS
 from kaspar.web.listeners import parse_listeners
 from kaspar.web.settings import WebSettings, listeners_setting
@@ -37,6 +39,10 @@ _SERVER: Final = re.compile(r"(?:([A-Za-z_]+)://)?(\[[0-9A-Fa-f:.%]+\]|[^:/\[\],
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")
 _NO_PERSISTENCE: Final = "The schemas are kept in memory and read from the topic at each start."
 _NO_ENCODERS: Final = "Rules are stored and not executed."
+
+
+def _limit(default: int, doc: str) -> int:
+    return setting(INT, default, at_least(1), importance=Importance.LOW, doc=doc)
 
 
 class StoreSettings(Settings):
@@ -180,14 +186,21 @@ class SchemaSettings(Settings):
         doc="The former name of `schema.compatibility.level`, which it precedes.",
     )
     mode_mutability: bool = setting(BOOLEAN, True, doc="Whether requests may change the mode.")
-    schema_search_default_limit: int = setting(
-        INT, 1_000, at_least(1), importance=Importance.LOW, doc="How many schemas a list has, unless a request says so."
+    schema_validate_fields: bool = setting(
+        BOOLEAN, False, doc="Whether reserved fields are checked, where no config says so."
     )
-    schema_search_max_limit: int = setting(
-        INT, 1_000, at_least(1), importance=Importance.LOW, doc="How many schemas a list has, at most."
+    schema_search_default_limit: int = _limit(1_000, "How many schemas a list has, unless a request says so.")
+    schema_search_max_limit: int = _limit(1_000, "How many schemas a list has, at most.")
+    subject_search_default_limit: int = _limit(20_000, "How many subjects a list has, unless a request says so.")
+    subject_search_max_limit: int = _limit(20_000, "How many subjects a list has, at most.")
+    subject_version_search_default_limit: int = _limit(
+        20_000, "How many versions a list has, unless a request says so."
     )
+    subject_version_search_max_limit: int = _limit(20_000, "How many versions a list has, at most.")
+    context_search_default_limit: int = _limit(20_000, "How many contexts a list has, unless a request says so.")
+    context_search_max_limit: int = _limit(20_000, "How many contexts a list has, at most.")
     schema_cache_size: int = setting(
-        INT, 1_000, at_least(1), importance=Importance.LOW, doc="How many parsed schemas are kept."
+        INT, 1_000, not_honoured="The number of parsed schemas that are kept is fixed.", doc="How many are kept."
     )
     schema_cache_expiry_secs: int = setting(
         INT, 300, not_honoured="Parsed schemas are kept by number.", doc="How long parsed schemas are kept."
@@ -241,6 +254,23 @@ class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, Schema
     @property
     def is_eligible(self) -> bool:
         return self.leader_eligibility if self.master_eligibility is None else self.master_eligibility
+
+    def options(self, cluster_id: str) -> RegistryOptions:
+        """What the service and the API need of them. `cluster_id` is that of the Kafka cluster."""
+        return RegistryOptions(
+            compatibility_level=CompatibilityLevel(self.compatibility_level),
+            mode_mutability=self.mode_mutability,
+            validate_fields=self.schema_validate_fields,
+            schema_search=SearchLimits(self.schema_search_default_limit, self.schema_search_max_limit),
+            subject_search=SearchLimits(self.subject_search_default_limit, self.subject_search_max_limit),
+            version_search=SearchLimits(
+                self.subject_version_search_default_limit, self.subject_version_search_max_limit
+            ),
+            context_search=SearchLimits(self.context_search_default_limit, self.context_search_max_limit),
+            max_body_bytes=self.kaspar_http_max_body_bytes,
+            cluster_id=cluster_id,
+            group_id=self.schema_registry_group_id,
+        )
 
     @property
     def topic_terms(self) -> TopicTerms:

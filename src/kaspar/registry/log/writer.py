@@ -73,6 +73,10 @@ class LogWriter:
         self._is_leading = False
         self._settled.set()
 
+    async def settled(self) -> None:
+        """Return when nothing is under way: at once if this instance does not lead."""
+        await self._settled.wait()
+
     async def ready(self) -> None:
         """Raises NotLeader or StoreTimeout."""
         try:

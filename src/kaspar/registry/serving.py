@@ -1,0 +1,103 @@
+"""Which state requests are served from: none before the first replay, and another one after the log was replaced.
+
+Each log that is read gets a state, a service and an application of its own. Requests reach the application when its
+state has caught up. What an earlier application still does ends with an error, because its log is no longer written.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from kaspar.base.log import get_log
+from kaspar.registry.log.position import LogReplaced
+from kaspar.registry.service import RegistryService
+from kaspar.registry.state import State
+from kaspar.web.asgi import App, Receive, Scope, Send
+from kaspar.web.errors import ErrorBody, send_error
+
+log = get_log(__name__)
+
+CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
+_STORE_ERROR: Final = 50001
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """What serves one log."""
+
+    state: State
+    service: RegistryService
+    app: App
+
+
+NewEdition = Callable[[State, Callable[[], bool]], Edition]
+"""Builds what serves a state, given a function that tells whether its log is still the one that is read."""
+
+
+class ServedLog:
+    """The ASGI application, and the audience of the log (log/follower.py)."""
+
+    def __init__(
+        self, topic: str, new_edition: NewEdition, *, first_election: asyncio.Event, patience_s: float
+    ) -> None:
+        """Writes that come before the first election wait for it, at most `patience_s`."""
+        self._topic = topic
+        self._new_edition = new_edition
+        self._first_election = first_election
+        self._patience_s = patience_s
+        self._edition: Edition | None = None
+        self._is_served = False
+        self._why = "the schemas are being read"
+        self.first_replay = asyncio.Event()
+
+    # --- the log's audience -------------------------------------------------------------------------------------------
+
+    def begin(self, replaced: LogReplaced | None) -> State:
+        if replaced is not None:
+            self._why = f"{replaced}; the schemas are being read again"
+        self._is_served = False
+        self._close_edition()
+        state = State()
+        self._edition = self._new_edition(state, lambda: self._edition is not None and self._edition.state is state)
+        return state
+
+    def caught_up(self) -> None:
+        self._is_served = True
+        self.first_replay.set()
+        log.info("the schemas were read and are served", topic=self._topic)
+
+    def close(self) -> None:
+        self._is_served, self._why = False, "the registry is shutting down"
+        self._close_edition()
+
+    def _close_edition(self) -> None:
+        if self._edition is not None:
+            self._edition.service.close()
+            self._edition = None
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in _READS and not self._first_election.is_set():
+            await self._wait_for_election()
+        edition = self._edition
+        if edition is None or not self._is_served:
+            await send_error(send, _store_error, 500, self._why)
+            return
+        await edition.app(scope, receive, send)
+
+    async def _wait_for_election(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._first_election.wait()
+        except TimeoutError:
+            return  # the application says that there is no leader
+
+
+def _store_error(status: int, message: str) -> ErrorBody:
+    body = {"error_code": _STORE_ERROR, "message": f"Error in the backend data store: {message}"}
+    return ErrorBody(CONTENT_TYPE, msgspec.json.encode(body))
