@@ -7,6 +7,7 @@ replayed. On any other instance a write raises NotLeader, and the API forwards t
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from kaspar.registry.decisions.decision import Decision, is_import
@@ -173,13 +174,11 @@ class RegistryService:
     async def _compare(self, new: NewSchema, parsed: ParsedSchema, earlier: Iterable[StoredVersion]) -> list[str]:
         config = self.config_in_scope(new.subject)
         level = CompatibilityLevel.of(config.compatibility_level or "") or self.options.compatibility_level
-        versions = list(earlier)
-        errors = self._field_errors(new, parsed, config, versions[0] if versions else None)
-        compared = _of_group(versions, new.metadata, config.compatibility_group)
-        if not level.transitive:
-            compared = compared[:1]
-        if level is CompatibilityLevel.NONE:
-            compared = []
+        versions = iter(earlier)
+        latest = next(versions, None)
+        errors = self._field_errors(new, parsed, config, latest)
+        candidates = chain([] if latest is None else [latest], versions)
+        compared = islice(_of_group(candidates, new.metadata, config.compatibility_group), _versions_to_compare(level))
         sources = [(stored.version, self.lookup.stored_source(stored)) for stored in compared]
         return await self._parser.run(
             [source for _, source in sources],
@@ -203,12 +202,21 @@ class RegistryService:
         return self.options.validate_fields if config.validate_fields is None else config.validate_fields
 
 
-def _of_group(versions: list[StoredVersion], metadata: Metadata | None, group: str | None) -> list[StoredVersion]:
+def _versions_to_compare(level: CompatibilityLevel) -> int | None:
+    """None: all."""
+    if level is CompatibilityLevel.NONE:
+        return 0
+    return None if level.transitive else 1
+
+
+def _of_group(
+    versions: Iterable[StoredVersion], metadata: Metadata | None, group: str | None
+) -> Iterable[StoredVersion]:
     """Versions are only compared within a compatibility group: those with the same value of a metadata property."""
     if group is None:
         return versions
     wanted = _property(metadata, group)
-    return [stored for stored in versions if _property(stored.value.metadata, group) == wanted]
+    return (stored for stored in versions if _property(stored.value.metadata, group) == wanted)
 
 
 def _property(metadata: Metadata | None, name: str) -> str | None:

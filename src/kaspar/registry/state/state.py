@@ -41,6 +41,7 @@ from kaspar.registry.state.versions import StoredVersion, Versions
 
 log = get_log(__name__)
 
+_DEFAULT_CONTEXT_PREFIX: Final = f":{DEFAULT_CONTEXT}:"
 _NO_VERSIONS: Final = Versions()
 _NO_CONTEXT: Final = ContextIndex()
 
@@ -218,7 +219,7 @@ class State:
     def subjects_with_prefix(self, prefix: str) -> Iterator[str]:
         """Sorted. The prefix may begin with `:*:`, which stands for every context."""
         if not prefix.startswith(ANY_CONTEXT):
-            return self._subjects_from(prefix)
+            return self._subjects_from(prefix.removeprefix(_DEFAULT_CONTEXT_PREFIX))
         rest = prefix[len(ANY_CONTEXT) :]
         if not rest:
             return iter(self._sorted_subjects)

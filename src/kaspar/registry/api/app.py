@@ -1,0 +1,184 @@
+"""The application: what every request passes, in order.
+
+Route, content types, body, permission, handler; a write that this instance cannot decide is forwarded to the leader.
+Errors become responses here.
+"""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
+
+from kaspar.base.log import get_log
+from kaspar.registry.api.bodies import ErrorResponse
+from kaspar.registry.api.endpoint import Call, Endpoint, NoContent, Raw, WriteTexts
+from kaspar.registry.api.media_types import V1_JSON, check_request_type, response_type
+from kaspar.registry.api.openapi import openapi_json
+from kaspar.registry.api.paths import segments_of, target_of
+from kaspar.registry.api.routing import ALL_ENDPOINTS, Router, path_parameters
+from kaspar.registry.authorization import Authorizer
+from kaspar.registry.errors import (
+    RegistryError,
+    forwarding_failed,
+    http_error,
+    schema_too_large,
+    store_failed,
+    timed_out,
+    unknown_leader,
+)
+from kaspar.registry.interfaces import (
+    FORWARD_HEADER,
+    ForwardedRequest,
+    Forwarder,
+    ForwardingFailed,
+    NotLeader,
+    RecordTooLarge,
+    StoreFailed,
+    StoreTimeout,
+)
+from kaspar.registry.service import RegistryService
+from kaspar.web.identity import caller_of
+
+log = get_log(__name__)
+
+_ENCODER: Final = msgspec.json.Encoder()
+_OPENAPI: Final = ("openapi.json",)
+
+
+def make_app(
+    service: RegistryService, *, forwarder: Forwarder | None = None, authorizer: Authorizer | None = None
+) -> Starlette:
+    """Without a forwarder, writes on an instance that is not the leader are refused. Without an authorizer everybody
+    may do everything."""
+    return Starlette(routes=[Mount("/", RegistryApp(service, forwarder, authorizer))])
+
+
+class RegistryApp:
+    def __init__(self, service: RegistryService, forwarder: Forwarder | None, authorizer: Authorizer | None) -> None:
+        self._service = service
+        self._forwarder = forwarder
+        self._authorizer = authorizer
+        self._router = Router(ALL_ENDPOINTS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        content_type = V1_JSON
+        try:
+            if segments_of(scope) == _OPENAPI:
+                response = Response(openapi_json(ALL_ENDPOINTS), media_type="application/json")
+            else:
+                content_type = response_type(request.headers.get("accept"))
+                response = await self._response(request, content_type)
+        except RegistryError as problem:
+            response = _error_response(problem, content_type)
+        except ClientDisconnect:
+            return
+        except Exception:
+            log.exception("a request failed", method=request.method, path=request.url.path)
+            response = _error_response(
+                RegistryError(HTTPStatus.INTERNAL_SERVER_ERROR.value, "Internal Server Error"), content_type
+            )
+        if request.method == "HEAD":
+            response.body = b""
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request, content_type: str) -> Response:
+        try:
+            target = target_of(segments_of(request.scope), QueryParams(request.scope["query_string"]))
+        except ValueError as problem:
+            raise http_error(HTTPStatus.BAD_REQUEST, str(problem)) from None
+        endpoint = self._router.find(request.method, target.segments)
+        if endpoint.body is not None:
+            check_request_type(request.headers.get("content-type"))
+        call = Call(
+            service=self._service,
+            path=path_parameters(endpoint, target.segments),
+            query=target.query,
+            body=await self._body(request),
+            user=caller_of(request.scope).name,
+            authorizer=self._authorizer,
+        )
+        self._check_access(request, endpoint, call)
+        if endpoint.writes is None:
+            return _success(await endpoint.handler(call), content_type)
+        return await self._write(request, endpoint, endpoint.writes, call, content_type)
+
+    async def _body(self, request: Request) -> bytes:
+        limit = self._service.options.max_body_bytes
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise http_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return bytes(body)
+
+    def _check_access(self, request: Request, endpoint: Endpoint, call: Call) -> None:
+        if self._authorizer is None:
+            return
+        if caller_of(request.scope).is_anonymous:
+            raise http_error(HTTPStatus.UNAUTHORIZED, "Unauthorized")
+        if not endpoint.check_access(call):
+            raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
+
+    async def _write(
+        self, request: Request, endpoint: Endpoint, texts: WriteTexts, call: Call, content_type: str
+    ) -> Response:
+        try:
+            return _success(await endpoint.handler(call), content_type)
+        except NotLeader:
+            return await self._forward(request, texts, call)
+        except StoreTimeout as problem:
+            log.warning("a write timed out", path=request.url.path, reason=str(problem))
+            raise timed_out(texts.timed_out) from None
+        except RecordTooLarge:
+            raise schema_too_large() from None
+        except StoreFailed as problem:
+            log.warning("a write failed", path=request.url.path, reason=str(problem))
+            raise store_failed(texts.failed) from None
+
+    async def _forward(self, request: Request, texts: WriteTexts, call: Call) -> Response:
+        leader_url = self._service.leadership.leader_url
+        is_forwarded = request.headers.get(FORWARD_HEADER, "").lower() == "false"
+        if self._forwarder is None or leader_url is None or is_forwarded or self._service.leadership.is_leader:
+            # Whoever has forwarded the request to this instance tries again when it knows better.
+            raise unknown_leader(texts.no_leader)
+        forwarded = ForwardedRequest(request.method, _raw_target(request), dict(request.headers), call.body)
+        try:
+            answer = await self._forwarder.forward(leader_url, forwarded)
+        except ForwardingFailed as problem:
+            log.warning("a request could not be forwarded", leader=leader_url, reason=str(problem))
+            raise forwarding_failed(texts.not_forwarded) from None
+        try:
+            # The client that has written here reads its write here.
+            await self._service.catch_up()
+        except StoreTimeout:
+            log.warning("a forwarded write was not replayed here in time", leader=leader_url)
+        headers = {name: value for name, value in answer.headers.items() if name.lower() == "content-type"}
+        return Response(answer.body, answer.status, headers)
+
+
+def _raw_target(request: Request) -> str:
+    """The path and query as the client has sent them."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    path, query = raw.split(b"?", 1)[0].decode("latin-1"), request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def _success(result: Any, content_type: str) -> Response:
+    if isinstance(result, NoContent):
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+    body = result.text.encode() if isinstance(result, Raw) else _ENCODER.encode(result)
+    return Response(body, headers={"content-type": content_type})
+
+
+def _error_response(problem: RegistryError, content_type: str) -> Response:
+    headers = {"content-type": content_type}
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        headers["www-authenticate"] = 'Basic realm="schema-registry", charset="UTF-8"'
+    return Response(_ENCODER.encode(ErrorResponse(problem.code, problem.message)), problem.status, headers)

@@ -1,0 +1,228 @@
+"""Bodies of requests and responses. Fields of responses that are empty are left out, as Confluent's are."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from kaspar.registry.decisions.registration import NO_ID, NO_VERSION, NewSchema
+from kaspar.registry.entities import Metadata, RuleSet, SchemaReference
+from kaspar.registry.records import AVRO, ConfigValue
+from kaspar.registry.state import StoredVersion
+
+
+class RegisterRequest(msgspec.Struct, frozen=True, rename="camel"):
+    version: int | None = None
+    id: int | None = None
+    schema_type: str | None = None
+    references: tuple[SchemaReference, ...] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    schema: str | None = None
+    schema_tags_to_add: list[Any] | None = None
+    schema_tags_to_remove: list[Any] | None = None
+
+    def for_subject(self, subject: str) -> NewSchema:
+        return NewSchema(
+            subject=subject,
+            text=self.schema or "",
+            type=self.schema_type or AVRO,
+            references=self.references or (),
+            metadata=self.metadata,
+            rule_set=self.rule_set,
+            version=NO_VERSION if self.version is None else self.version,
+            id=NO_ID if self.id is None else self.id,
+        )
+
+
+class ConfigRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """A field that is missing stays as it is; null resets it."""
+
+    alias: str | UnsetType | None = UNSET
+    normalize: bool | UnsetType | None = UNSET
+    validate_fields: bool | UnsetType | None = UNSET
+    validate_names: bool | UnsetType | None = UNSET
+    compatibility: str | UnsetType | None = UNSET
+    compatibility_policy: str | UnsetType | None = UNSET
+    compatibility_group: str | UnsetType | None = UNSET
+    default_metadata: Metadata | UnsetType | None = UNSET
+    override_metadata: Metadata | UnsetType | None = UNSET
+    default_rule_set: RuleSet | UnsetType | None = UNSET
+    override_rule_set: RuleSet | UnsetType | None = UNSET
+
+
+class ModeRequest(msgspec.Struct, frozen=True):
+    mode: str | None = None
+
+
+class RegisterResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    id: int
+    version: int
+    guid: str
+    schema_type: str | None = None
+    references: tuple[SchemaReference, ...] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    schema: str = msgspec.field(default_factory=str)
+
+    @classmethod
+    def of(cls, stored: StoredVersion) -> "RegisterResponse":
+        value = stored.value
+        return cls(
+            stored.id,
+            stored.version,
+            stored.guid,
+            _type(stored),
+            stored.references or None,
+            value.metadata,
+            value.rule_set,
+            value.schema,
+        )
+
+
+class SchemaResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A version of a subject. Without `schemaType` it is Avro's."""
+
+    subject: str
+    version: int
+    id: int
+    guid: str
+    schema_type: str | None = None
+    references: tuple[SchemaReference, ...] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    schema: str = msgspec.field(default_factory=str)
+    deleted: bool = False
+    aliases: list[str] | None = None
+
+    @classmethod
+    def of(cls, stored: StoredVersion, text: str, aliases: list[str] | None = None) -> "SchemaResponse":
+        value = stored.value
+        return cls(
+            stored.subject,
+            stored.version,
+            stored.id,
+            stored.guid,
+            _type(stored),
+            stored.references or None,
+            value.metadata,
+            value.rule_set,
+            text,
+            stored.deleted,
+            aliases,
+        )
+
+
+class SchemaByIdResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """`subject` and `version` only if the request named a subject."""
+
+    subject: str | None = None
+    version: int | None = None
+    guid: str | None = None
+    schema_type: str | None = None
+    schema: str = msgspec.field(default_factory=str)
+    references: tuple[SchemaReference, ...] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
+    max_id: int | None = None
+
+    @classmethod
+    def of(
+        cls, stored: StoredVersion, text: str, *, with_subject: bool = False, max_id: int | None = None
+    ) -> "SchemaByIdResponse":
+        value = stored.value
+        return cls(
+            stored.subject if with_subject else None,
+            stored.version if with_subject else None,
+            stored.guid,
+            _type(stored),
+            text,
+            stored.references or None,
+            value.metadata,
+            value.rule_set,
+            max_id,
+        )
+
+
+class SubjectVersion(msgspec.Struct, frozen=True):
+    subject: str
+    version: int
+
+
+class ContextId(msgspec.Struct, frozen=True):
+    context: str
+    id: int
+
+
+class CompatibilityResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`messages` only if the request is `verbose`."""
+
+    is_compatible: bool
+    messages: list[str] | None = None
+
+
+class ConfigResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    alias: str | None = None
+    normalize: bool | None = None
+    validate_fields: bool | None = None
+    validate_names: bool | None = None
+    compatibility_level: str | None = None
+    compatibility_policy: str | None = None
+    compatibility_group: str | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
+
+    @classmethod
+    def of(cls, config: ConfigValue) -> "ConfigResponse":
+        return cls(**{name: getattr(config, name) for name in cls.__struct_fields__})
+
+
+class ConfigUpdateResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The config after the change. The level has another name than in ConfigResponse."""
+
+    alias: str | None = None
+    normalize: bool | None = None
+    validate_fields: bool | None = None
+    validate_names: bool | None = None
+    compatibility: str | None = None
+    compatibility_policy: str | None = None
+    compatibility_group: str | None = None
+    default_metadata: Metadata | None = None
+    override_metadata: Metadata | None = None
+    default_rule_set: RuleSet | None = None
+    override_rule_set: RuleSet | None = None
+
+    @classmethod
+    def of(cls, config: ConfigValue) -> "ConfigUpdateResponse":
+        fields = {name: getattr(config, name) for name in cls.__struct_fields__ if name != "compatibility"}
+        return cls(compatibility=config.compatibility_level, **fields)
+
+
+class ModeResponse(msgspec.Struct, frozen=True):
+    mode: str
+
+
+class ClusterScope(msgspec.Struct, frozen=True):
+    path: list[str]
+    clusters: dict[str, str]
+
+
+class ClusterIdResponse(msgspec.Struct, frozen=True):
+    id: str
+    scope: ClusterScope
+
+
+class VersionResponse(msgspec.Struct, frozen=True, rename="camel"):
+    version: str
+    commit_id: str
+
+
+class ErrorResponse(msgspec.Struct, frozen=True):
+    error_code: int
+    message: str
+
+
+def _type(stored: StoredVersion) -> str | None:
+    return None if stored.value.type == AVRO else stored.value.type

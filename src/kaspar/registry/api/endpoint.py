@@ -1,0 +1,199 @@
+"""How an endpoint is declared, and what its handler gets."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from starlette.datastructures import QueryParams
+
+from kaspar.registry.authorization import CONFIG_RESOURCE, Authorizer, Operation, subject_resource
+from kaspar.registry.errors import http_error, invalid_version
+from kaspar.registry.names import normalized
+from kaspar.registry.queries import alias_target
+from kaspar.registry.service import LATEST, RegistryService
+
+T = TypeVar("T")
+
+_MAX_INT: Final = 2**31 - 1
+
+
+class ParameterKind(Enum):
+    """The JSON Schema type of a parameter."""
+
+    TEXT = "string"
+    FLAG = "boolean"
+    NUMBER = "integer"
+    TEXTS = "array"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter."""
+
+    name: str
+    kind: ParameterKind
+    doc: str
+    default: str | int | None = None
+
+
+class Access(Enum):
+    """What a caller needs to be allowed, where permissions are on."""
+
+    NOTHING = "anybody who is authenticated"
+    READ_SUBJECT = "Read on the subject"
+    WRITE_SUBJECT = "Write on the subject"
+    READ_CONFIG = "Read on Config:"
+    WRITE_CONFIG = "Write on Config:"
+    READ_ANY = "Read on a subject that has the schema; others are left out"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTexts:
+    """What a client reads if a write fails for a reason that is not its own."""
+
+    timed_out: str
+    failed: str
+    not_forwarded: str
+    no_leader: str = "Leader not known."
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to an endpoint. Reading a parameter that is malformed raises RegistryError."""
+
+    service: RegistryService
+    path: Mapping[str, str]
+    query: QueryParams
+    body: bytes
+    user: str | None
+    authorizer: Authorizer | None
+
+    @property
+    def subject(self) -> str:
+        """The subject of the path; for an alias the subject that it stands for."""
+        return alias_target(self.service.state, self.plain_subject)
+
+    @property
+    def plain_subject(self) -> str:
+        """The subject of the path, with no regard to aliases."""
+        return normalized(self.path["subject"])
+
+    @property
+    def version(self) -> int:
+        """A number, or LATEST."""
+        text = self.path["version"].strip()
+        if text.lower() == "latest":
+            return LATEST
+        number = _integer(text)
+        if number is None:
+            raise invalid_version(self.path["version"])
+        if number <= 0 and number != LATEST:
+            raise invalid_version(text)
+        return number
+
+    def path_number(self, name: str) -> int:
+        number = _integer(self.path[name])
+        if number is None:
+            raise http_error(HTTPStatus.NOT_FOUND)
+        return number
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.query.get(name, default)
+
+    def texts(self, name: str) -> list[str]:
+        return self.query.getlist(name)
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        text = self.query.get(name)
+        number = default if text is None else _integer(text)
+        if number is None:
+            raise http_error(HTTPStatus.NOT_FOUND)
+        return number
+
+    def decoded(self, kind: type[T]) -> T:
+        if not self.body.strip() or self.body.strip() == b"null":
+            raise http_error(HTTPStatus.UNPROCESSABLE_ENTITY, "The request body must not be null")
+        try:
+            return msgspec.json.decode(self.body, type=kind, strict=False)
+        except msgspec.ValidationError as problem:
+            raise http_error(HTTPStatus.BAD_REQUEST, f"Invalid request body: {problem}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise http_error(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {problem}") from None
+
+    def may_read(self, subject: str) -> bool:
+        return self.authorizer is None or self.authorizer.allows(self.user, Operation.READ, subject_resource(subject))
+
+
+def _integer(text: str) -> int | None:
+    try:
+        number = int(text) if text.isascii() else None
+    except ValueError:
+        return None
+    return number if number is not None and abs(number) <= _MAX_INT else None
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A body that is already text, such as that of a schema alone."""
+
+    text: str
+
+
+class NoContent:
+    """An empty response, with the status 204."""
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Any]]
+"""Returns what is sent as JSON, or Raw or NoContent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    tag: str
+    access: Access
+    response: Any
+    parameters: tuple[Parameter, ...] = ()
+    body: type[msgspec.Struct] | None = None
+    errors: tuple[int, ...] = ()
+    writes: WriteTexts | None = None
+    """Set where the request changes something, and so has to be carried out by the leader."""
+    segments: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", tuple(self.path.strip("/").split("/")) if self.path != "/" else ())
+
+    def check_access(self, call: Call) -> bool:
+        if call.authorizer is None or self.access in (Access.NOTHING, Access.READ_ANY):
+            return True
+        operation = Operation.WRITE if self.access in (Access.WRITE_SUBJECT, Access.WRITE_CONFIG) else Operation.READ
+        if self.access in (Access.READ_CONFIG, Access.WRITE_CONFIG):
+            return call.authorizer.allows(call.user, operation, CONFIG_RESOURCE)
+        return call.authorizer.allows(call.user, operation, subject_resource(call.subject))
+
+
+# Parameters that several endpoints have.
+DELETED: Final = Parameter("deleted", ParameterKind.FLAG, "Also what is soft-deleted")
+DELETED_ONLY: Final = Parameter("deletedOnly", ParameterKind.FLAG, "Only what is soft-deleted")
+NORMALIZE: Final = Parameter("normalize", ParameterKind.FLAG, "Normalize the schema first")
+FORMAT: Final = Parameter(
+    "format",
+    ParameterKind.TEXT,
+    "Another form of the text: `resolved` (Avro, JSON), `serialized`, `ignore_extensions` (Protobuf)",
+)
+PERMANENT: Final = Parameter("permanent", ParameterKind.FLAG, "Delete for good what was soft-deleted before")
+OFFSET: Final = Parameter("offset", ParameterKind.NUMBER, "Where the page begins", 0)
+LIMIT: Final = Parameter("limit", ParameterKind.NUMBER, "How long the page is at most", -1)
+VERBOSE: Final = Parameter("verbose", ParameterKind.FLAG, "Give the reasons of an incompatibility")
+DEFAULT_TO_GLOBAL: Final = Parameter(
+    "defaultToGlobal", ParameterKind.FLAG, "What applies if the subject has none of its own"
+)

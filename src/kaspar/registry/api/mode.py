@@ -1,0 +1,139 @@
+"""/mode: whether the registry, a context or a subject can be written, and how."""
+
+from typing import Final
+
+from kaspar.registry.api.bodies import ModeRequest, ModeResponse
+from kaspar.registry.api.endpoint import (
+    DEFAULT_TO_GLOBAL,
+    Access,
+    Call,
+    Endpoint,
+    Parameter,
+    ParameterKind,
+    WriteTexts,
+)
+from kaspar.registry.errors import invalid_mode, invalid_subject, mode_not_found
+from kaspar.registry.names import is_valid_subject
+from kaspar.registry.records import MODES, Mode
+
+_TAG: Final = "Mode"
+_FORCE: Final = Parameter("force", ParameterKind.FLAG, "Change to IMPORT even if there are schemas")
+
+
+async def _get(call: Call) -> ModeResponse:
+    return ModeResponse(call.service.state.mode_in_scope(None))
+
+
+async def _get_subject(call: Call) -> ModeResponse:
+    subject, state = call.plain_subject, call.service.state
+    mode = state.mode_in_scope(subject) if call.flag("defaultToGlobal") else state.mode(subject)
+    if mode is None:
+        raise mode_not_found(subject)
+    return ModeResponse(mode)
+
+
+def _mode(call: Call) -> Mode:
+    name = (call.decoded(ModeRequest).mode or "").upper()
+    mode = next((mode for mode in MODES if mode == name), None)
+    if mode is None:
+        raise invalid_mode()
+    return mode
+
+
+async def _put(call: Call) -> ModeResponse:
+    return ModeResponse(await call.service.change_mode(None, _mode(call), force=call.flag("force")))
+
+
+async def _put_subject(call: Call) -> ModeResponse:
+    if not is_valid_subject(call.path["subject"]):
+        raise invalid_subject(call.path["subject"])
+    return ModeResponse(await call.service.change_mode(call.plain_subject, _mode(call), force=call.flag("force")))
+
+
+async def _delete(call: Call) -> ModeResponse:
+    before = call.service.state.mode_in_scope(None)
+    await call.service.delete_mode(None)
+    return ModeResponse(before)
+
+
+async def _delete_subject(call: Call) -> ModeResponse:
+    deleted = await call.service.delete_mode(call.plain_subject)
+    assert deleted is not None
+    return ModeResponse(deleted)
+
+
+_UPDATE: Final = WriteTexts(
+    "Failed to update mode",
+    "Failed to update mode",
+    "Error while forwarding update mode request to the leader",
+    "Failed to update mode",
+)
+_DELETE: Final = WriteTexts(
+    "Failed to delete mode",
+    "Failed to delete mode",
+    "Error while forwarding delete mode request to the leader",
+    "Failed to delete mode",
+)
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/mode", _get, "The mode of the registry", _TAG, Access.READ_CONFIG, ModeResponse),
+    Endpoint(
+        "PUT",
+        "/mode",
+        _put,
+        "Change the mode of the registry",
+        _TAG,
+        Access.WRITE_CONFIG,
+        ModeResponse,
+        parameters=(_FORCE,),
+        body=ModeRequest,
+        errors=(42204, 42205),
+        writes=_UPDATE,
+    ),
+    Endpoint(
+        "DELETE",
+        "/mode",
+        _delete,
+        "Reset the mode of the registry",
+        _TAG,
+        Access.WRITE_CONFIG,
+        ModeResponse,
+        errors=(42205,),
+        writes=_DELETE,
+    ),
+    Endpoint(
+        "GET",
+        "/mode/{subject}",
+        _get_subject,
+        "The mode of a subject or context",
+        _TAG,
+        Access.READ_SUBJECT,
+        ModeResponse,
+        parameters=(DEFAULT_TO_GLOBAL,),
+        errors=(40409,),
+    ),
+    Endpoint(
+        "PUT",
+        "/mode/{subject}",
+        _put_subject,
+        "Change the mode of a subject or context",
+        _TAG,
+        Access.WRITE_SUBJECT,
+        ModeResponse,
+        parameters=(_FORCE,),
+        body=ModeRequest,
+        errors=(42204, 42205, 42208),
+        writes=_UPDATE,
+    ),
+    Endpoint(
+        "DELETE",
+        "/mode/{subject}",
+        _delete_subject,
+        "Reset the mode of a subject or context",
+        _TAG,
+        Access.WRITE_SUBJECT,
+        ModeResponse,
+        errors=(40401, 42205),
+        writes=_DELETE,
+    ),
+)

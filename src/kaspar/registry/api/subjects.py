@@ -1,0 +1,283 @@
+"""/subjects: subjects and their versions."""
+
+from itertools import islice
+from typing import Final
+
+from kaspar.registry.api.bodies import RegisterRequest, RegisterResponse, SchemaResponse
+from kaspar.registry.api.endpoint import (
+    DELETED,
+    DELETED_ONLY,
+    FORMAT,
+    LIMIT,
+    NORMALIZE,
+    OFFSET,
+    PERMANENT,
+    Access,
+    Call,
+    Endpoint,
+    Parameter,
+    ParameterKind,
+    Raw,
+    WriteTexts,
+)
+from kaspar.registry.entities import InvalidRules
+from kaspar.registry.errors import (
+    invalid_rule_set,
+    invalid_schema,
+    invalid_subject,
+    schema_not_found,
+    subject_not_found,
+    version_not_found,
+)
+from kaspar.registry.names import ANY_CONTEXT, is_valid_subject
+from kaspar.registry.queries import latest_with_metadata, listed_subjects, listed_versions, referrer_ids
+from kaspar.registry.references import version_in_contexts
+from kaspar.registry.state import Listing, StoredVersion
+
+_TAG: Final = "Subjects"
+
+
+def _listing(call: Call) -> Listing:
+    if call.flag("deletedOnly"):
+        return Listing.DELETED
+    return Listing.ALL if call.flag("deleted") else Listing.LIVE
+
+
+async def _list(call: Call) -> list[str]:
+    found = listed_subjects(call.service.state, call.text("subjectPrefix", ANY_CONTEXT), _listing(call))
+    readable = (subject for subject in found if call.may_read(subject))
+    offset = max(0, call.number("offset", 0))
+    return [*islice(readable, offset, offset + call.service.options.subject_search.page(call.number("limit", -1)))]
+
+
+def _check_exists(call: Call, subject: str, *, deleted: bool) -> None:
+    if not call.service.state.has_subject(subject, deleted=deleted):
+        raise subject_not_found(subject)
+
+
+async def _response(call: Call, stored: StoredVersion) -> SchemaResponse:
+    return SchemaResponse.of(stored, await call.service.formatted(stored, call.text("format")))
+
+
+async def _look_up(call: Call) -> SchemaResponse:
+    subject, deleted = call.subject, call.flag("deleted")
+    new = call.decoded(RegisterRequest).for_subject(subject)
+    stored = await call.service.find_version(new, normalize=call.flag("normalize"), deleted=deleted)
+    if stored is None:
+        _check_exists(call, subject, deleted=deleted)
+        raise schema_not_found()
+    return await _response(call, stored)
+
+
+async def _latest_with_metadata(call: Call) -> SchemaResponse:
+    subject, deleted = call.subject, call.flag("deleted")
+    properties = dict(zip(call.texts("key"), call.texts("value"), strict=False))
+    stored = latest_with_metadata(call.service.state, subject, properties, deleted=deleted)
+    if stored is None:
+        _check_exists(call, subject, deleted=deleted)
+        raise schema_not_found()
+    return await _response(call, stored)
+
+
+async def _delete_subject(call: Call) -> list[int]:
+    return await call.service.delete_subject(call.subject, permanent=call.flag("permanent"))
+
+
+async def _versions(call: Call) -> list[int]:
+    subject, negative = call.subject, call.flag("deletedAsNegative")
+    listing = Listing.ALL if negative else _listing(call)
+    _check_exists(call, subject, deleted=listing is not Listing.LIVE)
+    found = listed_versions(call.service.state, subject, listing)
+    numbers = (-each.version if negative and each.deleted else each.version for each in found)
+    offset = max(0, call.number("offset", 0))
+    return [*islice(numbers, offset, offset + call.service.options.version_search.page(call.number("limit", -1)))]
+
+
+async def _register(call: Call) -> RegisterResponse:
+    request = call.decoded(RegisterRequest)
+    if request.rule_set is not None:
+        try:
+            request.rule_set.check()
+        except InvalidRules as problem:
+            raise invalid_rule_set(str(problem)) from None
+    if not is_valid_subject(call.path["subject"]):
+        raise invalid_subject(call.path["subject"])
+    if request.schema_tags_to_add or request.schema_tags_to_remove:
+        raise invalid_schema("Tags inside of schemas are not supported; use metadata.tags")
+    new = request.for_subject(call.subject)
+    return RegisterResponse.of(await call.service.register(new, normalize=call.flag("normalize")))
+
+
+def _find_version(call: Call, *, deleted: bool) -> StoredVersion:
+    subject, version = call.subject, call.version
+    stored = version_in_contexts(call.service.state, subject, version, deleted=deleted)
+    if stored is None or not call.may_read(stored.subject):
+        _check_exists(call, subject, deleted=deleted)
+        raise version_not_found(version)
+    return stored
+
+
+async def _version(call: Call) -> SchemaResponse:
+    return await _response(call, _find_version(call, deleted=call.flag("deleted")))
+
+
+async def _version_text(call: Call) -> Raw:
+    stored = _find_version(call, deleted=call.flag("deleted"))
+    return Raw(await call.service.formatted(stored, call.text("format")))
+
+
+async def _referenced_by(call: Call) -> list[int]:
+    stored = _find_version(call, deleted=True)
+    return referrer_ids(call.service.state, stored.subject, stored.version)
+
+
+async def _delete_version(call: Call) -> int:
+    return await call.service.delete_version(
+        call.subject, call.version, permanent=call.flag("permanent"), requested=call.path["version"]
+    )
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "GET",
+        "/subjects",
+        _list,
+        "The names of subjects",
+        _TAG,
+        Access.READ_ANY,
+        list[str],
+        parameters=(
+            Parameter("subjectPrefix", ParameterKind.TEXT, "How the name begins; `:*:` is any context", ANY_CONTEXT),
+            DELETED,
+            DELETED_ONLY,
+            OFFSET,
+            LIMIT,
+        ),
+    ),
+    Endpoint(
+        "POST",
+        "/subjects/{subject}",
+        _look_up,
+        "The version of a subject that has a schema",
+        _TAG,
+        Access.READ_SUBJECT,
+        SchemaResponse,
+        parameters=(NORMALIZE, FORMAT, DELETED),
+        body=RegisterRequest,
+        errors=(40401, 40403, 42201),
+    ),
+    Endpoint(
+        "DELETE",
+        "/subjects/{subject}",
+        _delete_subject,
+        "Delete all versions of a subject, first softly and then for good",
+        _TAG,
+        Access.WRITE_SUBJECT,
+        list[int],
+        parameters=(PERMANENT,),
+        errors=(40401, 40404, 40405, 42205, 42206),
+        writes=WriteTexts(
+            "Delete Subject operation timed out",
+            "Delete Subject operation failed while writing to the Kafka store",
+            "Error while forwarding delete subject request to the leader",
+        ),
+    ),
+    Endpoint(
+        "GET",
+        "/subjects/{subject}/metadata",
+        _latest_with_metadata,
+        "The latest version whose metadata has these properties",
+        _TAG,
+        Access.READ_SUBJECT,
+        SchemaResponse,
+        parameters=(
+            Parameter("key", ParameterKind.TEXTS, "Names of properties"),
+            Parameter("value", ParameterKind.TEXTS, "Their values, in the same order"),
+            FORMAT,
+            DELETED,
+        ),
+        errors=(40401, 40403),
+    ),
+    Endpoint(
+        "GET",
+        "/subjects/{subject}/versions",
+        _versions,
+        "The versions of a subject",
+        _TAG,
+        Access.READ_SUBJECT,
+        list[int],
+        parameters=(
+            DELETED,
+            DELETED_ONLY,
+            Parameter("deletedAsNegative", ParameterKind.FLAG, "Also soft-deleted versions, as negative numbers"),
+            OFFSET,
+            LIMIT,
+        ),
+        errors=(40401,),
+    ),
+    Endpoint(
+        "POST",
+        "/subjects/{subject}/versions",
+        _register,
+        "Register a schema as a new version of a subject",
+        _TAG,
+        Access.WRITE_SUBJECT,
+        RegisterResponse,
+        parameters=(NORMALIZE,),
+        body=RegisterRequest,
+        errors=(409, 42201, 42205, 42208, 42209, 42210),
+        writes=WriteTexts(
+            "Register operation timed out",
+            "Register schema operation failed while writing to the Kafka store",
+            "Error while forwarding register schema request to the leader",
+        ),
+    ),
+    Endpoint(
+        "GET",
+        "/subjects/{subject}/versions/{version}",
+        _version,
+        "A version of a subject: a number, or `latest`",
+        _TAG,
+        Access.READ_SUBJECT,
+        SchemaResponse,
+        parameters=(FORMAT, DELETED),
+        errors=(40401, 40402, 42202),
+    ),
+    Endpoint(
+        "DELETE",
+        "/subjects/{subject}/versions/{version}",
+        _delete_version,
+        "Delete a version of a subject, first softly and then for good",
+        _TAG,
+        Access.WRITE_SUBJECT,
+        int,
+        parameters=(PERMANENT,),
+        errors=(40401, 40402, 40406, 40407, 42202, 42205, 42206),
+        writes=WriteTexts(
+            "Delete Schema Version operation timed out",
+            "Delete Schema Version operation failed while writing to the Kafka store",
+            "Error while forwarding delete schema version request to the leader",
+        ),
+    ),
+    Endpoint(
+        "GET",
+        "/subjects/{subject}/versions/{version}/schema",
+        _version_text,
+        "Only the text of a version",
+        _TAG,
+        Access.READ_SUBJECT,
+        Raw,
+        parameters=(FORMAT, DELETED),
+        errors=(40401, 40402, 42202),
+    ),
+    Endpoint(
+        "GET",
+        "/subjects/{subject}/versions/{version}/referencedby",
+        _referenced_by,
+        "The ids of schemas that refer to a version",
+        _TAG,
+        Access.READ_SUBJECT,
+        list[int],
+        errors=(40401, 40402, 42202),
+    ),
+)
