@@ -2,10 +2,11 @@
 name of its branch."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kaspar.serialization.avro_schemas import AvroSchema, Node, branch_name
+from kaspar.schemas.avro.types import Array, AvroType, Enumeration, Fixed, Map, Primitive, Record, Union
+from kaspar.serialization.avro_schemas import FastavroSchema
 from kaspar.serialization.errors import InvalidValue
 
 Convert = Callable[[Any], Any]
@@ -19,34 +20,32 @@ _MISSING: Final = object()
 
 
 class FromJson:
-    def __init__(self, schema: AvroSchema) -> None:
-        self._schema = schema
-        self._records: dict[str, Convert] = {}
+    """The converters of a schema's nodes. `written` is the schema that fastavro writes by."""
 
-    def of(self, node: Node) -> Convert:
+    def __init__(self, written: FastavroSchema) -> None:
+        self._written = written
+        self._records: dict[Record, Convert] = {}
+
+    def of(self, node: AvroType) -> Convert:
         match node:
-            case list():
-                return self._union(node)
-            case str():
-                return _PRIMITIVES.get(node) or self._defined(node)
-            case {"type": "array", "items": items}:
-                return _array(self.of(items))
-            case {"type": "map", "values": values}:
-                return _map(self.of(values))
-        return self._defined(node["name"])
+            case Primitive():
+                return _PRIMITIVES[node.name]
+            case Array():
+                return _array(self.of(node.items))
+            case Map():
+                return _map(self.of(node.values))
+            case Union():
+                return self._union(node.branches)
+            case Enumeration():
+                return _enum(node.name.full, frozenset(node.symbols))
+            case Fixed():
+                return _fixed(node.name.full, node.size)
+            case Record():
+                return self._records.get(node) or self._record(node)
+        raise AssertionError(f"{node.kind} is no type of a parsed schema")
 
-    def _defined(self, name: str) -> Convert:
-        if name in self._records:
-            return self._records[name]
-        match self._schema.definitions[name]:
-            case {"type": "enum", "symbols": symbols}:
-                return _enum(name, frozenset(symbols))
-            case {"type": "fixed", "size": size}:
-                return _fixed(name, size)
-            case definition:
-                return self._record(name, definition["fields"])
-
-    def _record(self, name: str, fields: list[dict[str, Any]]) -> Convert:
+    def _record(self, node: Record) -> Convert:
+        name = node.name.full
         converters: list[tuple[str, tuple[str, ...], Convert]] = []
 
         def convert(value: Any) -> dict[str, Any]:
@@ -65,12 +64,12 @@ class FromJson:
                     raise _within(field, problem) from None
             return converted
 
-        self._records[name] = convert  # before its fields, which may be of this record
-        converters.extend((field["name"], tuple(field["aliases"]), self.of(field["type"])) for field in fields)
+        self._records[node] = convert  # before its fields, which may be of this record
+        converters.extend((field.name, tuple(field.aliases), self.of(field.type)) for field in node.fields)
         return convert
 
-    def _union(self, branches: list[Node]) -> Convert:
-        converters = {branch_name(self._schema, branch): self.of(branch) for branch in branches}
+    def _union(self, branches: Sequence[AvroType]) -> Convert:
+        converters = {branch.union_name: (self._written.branch_name(branch), self.of(branch)) for branch in branches}
         has_null = "null" in converters
         shown = ", ".join(name if name == "null" else f'{{"{name}": ...}}' for name in converters)
 
@@ -80,14 +79,15 @@ class FromJson:
             if type(value) is not dict or len(value) != 1:
                 raise _expected(f"a value of a union, as one of {shown}", value)
             ((name, inner),) = value.items()
-            convert_branch = converters.get(name)
-            if convert_branch is None:
+            branch = converters.get(name)
+            if branch is None:
                 raise InvalidValue(f"Unknown union branch {name}: it is one of {shown}.")
+            written_name, convert_branch = branch
             try:
                 converted = convert_branch(inner)
             except InvalidValue as problem:
                 raise _within(name, problem) from None
-            return None if name == "null" else (name, converted)
+            return None if name == "null" else (written_name, converted)
 
         return convert
 

@@ -2,58 +2,44 @@
 that may be infinite, need a second look."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from kaspar.serialization.avro_schemas import AvroSchema, Node, branch_name
+from kaspar.schemas.avro.types import Array, AvroType, Fixed, Map, Primitive, Record, Union
+from kaspar.serialization.avro_schemas import types_with
 
 Convert = Callable[[Any], Any]
 """For one node of a schema. Dicts are changed in place: nobody else has them yet."""
+
+_INEXACT: Final = frozenset(("bytes", "fixed", "float", "double"))
 
 
 class ToJson:
     """The converters of a schema's nodes; None is for a node in which everything is JSON already."""
 
-    def __init__(self, schema: AvroSchema) -> None:
-        self._schema = schema
-        self._records: dict[str, Convert] = {}
+    def __init__(self, root: AvroType) -> None:
+        self._inexact = types_with(root, _INEXACT)
+        self._records: dict[Record, Convert] = {}
 
-    def of(self, node: Node) -> Convert | None:
-        if not self._has_inexact(node, set()):
+    def of(self, node: AvroType) -> Convert | None:
+        if node not in self._inexact:
             return None
-        resolved = self._schema.resolved(node)
-        match resolved:
-            case list():
-                return self._union(resolved)
-            case "bytes" | {"type": "fixed"}:
+        match node:
+            case Primitive():
+                return _text_of_bytes if node.name == "bytes" else _number
+            case Fixed():
                 return _text_of_bytes
-            case str():
-                return _number
-            case {"type": "array", "items": items}:
-                return _each_item(self.of(items))
-            case {"type": "map", "values": values}:
-                return _each_value(self.of(values))
-        return self._record(resolved["name"], resolved["fields"])
+            case Array():
+                return _each_item(self.of(node.items))
+            case Map():
+                return _each_value(self.of(node.values))
+            case Union():
+                return self._union(node.branches)
+            case Record():
+                return self._records.get(node) or self._record(node)
+        raise AssertionError(f"{node.kind} has nothing to convert")
 
-    def _has_inexact(self, node: Node, seen: set[str]) -> bool:
-        resolved = self._schema.resolved(node)
-        match resolved:
-            case list():
-                return any(self._has_inexact(branch, seen) for branch in resolved)
-            case str():
-                return resolved in ("bytes", "float", "double")
-            case {"items": inner} | {"values": inner}:
-                return self._has_inexact(inner, seen)
-            case {"name": name, "fields": fields}:
-                if name in seen:
-                    return False
-                seen.add(name)
-                return any(self._has_inexact(field["type"], seen) for field in fields)
-        return bool(resolved["type"] == "fixed")
-
-    def _record(self, name: str, fields: list[dict[str, Any]]) -> Convert:
-        if name in self._records:
-            return self._records[name]
+    def _record(self, node: Record) -> Convert:
         converters: list[tuple[str, Convert]] = []
 
         def convert(value: dict[str, Any]) -> dict[str, Any]:
@@ -61,13 +47,13 @@ class ToJson:
                 value[field] = convert_field(value[field])
             return value
 
-        self._records[name] = convert
-        found = [(field["name"], self.of(field["type"])) for field in fields]
+        self._records[node] = convert  # before its fields, which may be of this record
+        found = [(field.name, self.of(field.type)) for field in node.fields]
         converters.extend((field, convert_field) for field, convert_field in found if convert_field is not None)
         return convert
 
-    def _union(self, branches: list[Node]) -> Convert:
-        found = [(branch_name(self._schema, branch), self.of(branch)) for branch in branches]
+    def _union(self, branches: Sequence[AvroType]) -> Convert:
+        found = [(branch.union_name, self.of(branch)) for branch in branches]
         converters = {name: convert for name, convert in found if convert is not None}
 
         def convert(value: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kaspar.serialization.avro_from_json import FromJson
-from kaspar.serialization.avro_schemas import load_schema, with_named_branches
+from kaspar.serialization.avro_schemas import FastavroSchema, has_empty_items, is_recursive, load_schema
 from kaspar.serialization.avro_to_json import ToJson
 from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
 
@@ -27,15 +27,17 @@ class AvroValues:
         """Raises InvalidSchema."""
         from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-        self._schema = schema = load_schema(text, references)
-        self._is_bytes = schema.root == "bytes"
-        self._read_schema = parse_schema(with_named_branches(schema))
-        self._write_schema = parse_schema(schema.root)
-        self._to_written = FromJson(schema).of(schema.root)
-        self._from_read = ToJson(schema).of(schema.root)
+        root = load_schema(text, references)
+        self._is_bytes = root.kind == "bytes"
+        self._has_empty_items = has_empty_items(root)
+        written = FastavroSchema(root, branches_are_named=False)
+        self._write_schema = parse_schema(written.root)
+        self._read_schema = parse_schema(FastavroSchema(root, branches_are_named=True).root)
+        self._to_written = FromJson(written).of(root)
+        self._from_read = ToJson(root).of(root)
         self._write: Callable[..., None] = schemaless_writer
         self._read: Callable[..., Any] = schemaless_reader
-        if schema.is_recursive:
+        if is_recursive(root):
             # The compiled reader overflows the stack for values within values without end; this one raises.
             from fastavro._read_py import schemaless_reader as checked_reader
 
@@ -59,7 +61,7 @@ class AvroValues:
         """Raises UnreadableBytes."""
         if self._is_bytes:
             return bytes(data).decode("latin-1")
-        if self._schema.has_empty_items:
+        if self._has_empty_items:
             raise UnreadableBytes("Arrays of items without bytes are not read: a byte could be any number of them.")
         try:
             value = self._read(io.BytesIO(data), self._read_schema, None)
