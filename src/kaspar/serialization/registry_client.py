@@ -4,6 +4,7 @@ A schema with its id or version never changes. The latest version of a subject d
 while; and that an id is unknown is believed for a moment only, since another registry may just not have read it yet.
 """
 
+import json
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from kaspar.serialization.registry_http import HttpRequests, Requests
 
 T = TypeVar("T")
 _MAX_REFERENCED: Final = 1000
+_MAX_DEPTH: Final = 100
 _NOT_FOUND: Final = 404
 
 
@@ -127,7 +129,7 @@ class RegistryClient:
     def with_references(self, schema: SchemaText) -> Mapping[str, str]:
         """The texts that a schema refers to, as `RegisteredSchema.referenced` has them."""
         found: dict[str, str] = {}
-        self._collect(schema.references, found, set())
+        self._collect(schema.references, found, {}, 0)
         return found
 
     # --- Requests -----------------------------------------------------------------------------------------------------
@@ -151,14 +153,14 @@ class RegistryClient:
         found = self._requests.request("GET", path, parameters)
         try:
             return self._registered(_schema_text(found), found, schema_id)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_schema(path, found) from error
 
     def _of_text(self, subject: str, schema: SchemaText, found: Any) -> RegisteredSchema:
         """The registry sends an id, and not always the schema."""
         try:
             return self._registered(schema, {"subject": subject, **found}, int(found["id"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_schema(f"subject {subject}", found) from error
 
     def _registered(self, schema: SchemaText, found: Mapping[str, Any], schema_id: int | None) -> RegisteredSchema:
@@ -173,22 +175,26 @@ class RegistryClient:
             referenced=self.with_references(schema),
         )
 
-    def _collect(self, references: tuple[Reference, ...], found: dict[str, str], seen: set[tuple[str, int]]) -> None:
+    def _collect(
+        self,
+        references: tuple[Reference, ...],
+        found: dict[str, str],
+        texts: dict[tuple[str, int], SchemaText],
+        depth: int,
+    ) -> None:
+        """`texts` has what was asked for already: so a circle, which no registry accepts, is no endless loop."""
         for reference in references:
             where = (reference.subject, reference.version)
-            if where in seen and reference.name in found:
-                continue
-            seen.add(where)
-            if len(seen) > _MAX_REFERENCED:
-                raise RegistryError(
-                    f"A schema refers to more than {_MAX_REFERENCED} others.", status=422, error_code=42201
-                )
-            schema = self._text_of_version(*where)
-            self._collect(tuple(each for each in schema.references if each.name not in found), found, seen)
-            found.setdefault(reference.name, schema.text)
+            if where not in texts:
+                if len(texts) >= _MAX_REFERENCED or depth >= _MAX_DEPTH:
+                    sentence = f"A schema refers to more than {_MAX_REFERENCED} others, or {_MAX_DEPTH} in a row."
+                    raise RegistryError(sentence, status=422, error_code=42201)
+                texts[where] = self._text_of_version(*where)
+                self._collect(texts[where].references, found, texts, depth + 1)
+            found.setdefault(reference.name, texts[where].text)
 
     def _text_of_version(self, subject: str, version: int) -> SchemaText:
-        """Without what it refers to itself: so a cycle, which no registry accepts, is no endless loop."""
+        """Without what it refers to itself."""
         cached = self._by_version.get((subject, version))
         if cached is not None:
             return cached.schema
@@ -196,7 +202,7 @@ class RegistryClient:
         found = self._requests.request("GET", path, _flags(deleted=True))
         try:
             return _schema_text(found)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _no_schema(path, found) from error
 
 
@@ -209,8 +215,6 @@ def _requests(config: RegistryConfig) -> Requests:
 
 
 def _schema_text(found: Mapping[str, Any]) -> SchemaText:
-    import json
-
     references = tuple(
         Reference(each["name"], each["subject"], int(each["version"])) for each in found.get("references") or ()
     )
@@ -225,8 +229,6 @@ def _schema_text(found: Mapping[str, Any]) -> SchemaText:
 
 
 def _body(schema: SchemaText) -> dict[str, Any]:
-    import json
-
     body: dict[str, Any] = {"schema": schema.text}
     if schema.type is not SchemaType.AVRO:  # registries before Confluent 5.5 know no types
         body["schemaType"] = schema.type.value
