@@ -11,9 +11,11 @@ import json
 import os
 import re
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -48,6 +50,7 @@ class Compiler:
         self._idle_s = idle_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._folder = ""
         self._owner = 0
 
     def compile(self, main: str, files: Mapping[str, str], descriptors: bytes) -> bytes:
@@ -90,7 +93,8 @@ class Compiler:
             self._process = None
         if self._process is None or self._process.poll() is not None:
             self._end()
-            self._process = _start(self._idle_s)
+            self._folder = tempfile.mkdtemp(prefix="kaspar-protoc-")
+            self._process = _start(self._folder, self._idle_s)
             self._owner = os.getpid()
         return self._process
 
@@ -112,10 +116,11 @@ class Compiler:
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 cast(IO[bytes], pipe).close()
-        # Its children are of its session, so that a stuck protoc ends too.
+        # It is a process group of its own, so that a protoc that is stuck ends too.
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class _Pipes:
@@ -154,17 +159,19 @@ def _wait(pipe: int, event: int, until: float) -> None:
             raise TimeoutError
 
 
-def _start(idle_s: float) -> subprocess.Popen[bytes]:
+def _start(folder: str, idle_s: float) -> subprocess.Popen[bytes]:
     script = Path(__file__).with_name("compiler_process.py")
     try:
+        arguments = [str(protoc_folder().parent), folder, str(idle_s), *include_paths()]
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(script), str(protoc_folder().parent), str(idle_s), *include_paths()],
+            [sys.executable, "-I", "-S", str(script), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
     except (OSError, ModuleNotFoundError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
         raise CompilerFailed(f"protoc cannot be started: {error}") from error
     os.set_blocking(cast(IO[bytes], process.stdin).fileno(), False)
     # Reaps it when it ends by itself.

@@ -18,7 +18,6 @@ import select
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -34,11 +33,10 @@ OUTPUT_BYTES: Final = 64 << 20
 ERROR_BYTES: Final = 4096
 
 
-def serve(idle_s: float, include_paths: list[str]) -> None:
+def serve(folder: str, idle_s: float, include_paths: list[str]) -> None:
+    """Uses an empty folder, which it removes in the end."""
     from grpc_tools import _protoc_compiler  # type: ignore[import-untyped]
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    folder = tempfile.mkdtemp(prefix="kaspar-protoc-")
     try:
         while select.select([0], [], [], idle_s)[0]:
             request = _receive()
@@ -98,11 +96,12 @@ def _in_child(run_protoc: _Protoc, folder: str, include_paths: list[str], reques
 
 def _limit() -> None:
     limits = (
-        (resource.RLIMIT_CPU, CPU_S),
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, OUTPUT_BYTES),
         (resource.RLIMIT_CORE, 0),
     )
+    # At the hard limit of CPU time the signal would be SIGKILL, which does not say why.
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
     for kind, limit in limits:
         with contextlib.suppress(
             ValueError, OSError
@@ -146,4 +145,4 @@ def _empty(folder: str) -> None:
 
 if __name__ == "__main__":
     sys.path.append(sys.argv[1])
-    serve(float(sys.argv[2]), sys.argv[3:])
+    serve(sys.argv[2], float(sys.argv[3]), sys.argv[4:])

@@ -5,7 +5,8 @@ no order of its own and writes full names; and without extensions. The text comp
 from, but for the order of fields: a oneof comes after the other fields.
 
 The order of nested messages is kept, as message indexes count them. A map field and a group define a nested message
-where they stand, so nested messages that were defined before such a field are printed before it.
+where they stand, so nested messages that were defined before such a field are printed before it. (Only a group in a
+oneof, or in an extension, moves behind other messages.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
