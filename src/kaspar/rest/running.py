@@ -4,18 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from kaspar.base.clock import Clock, SystemClock
 from kaspar.rest.administration import Administration
 from kaspar.rest.clients import KafkaClients
 from kaspar.rest.consuming.instances import ConsumerInstances
 from kaspar.rest.context import RestContext
-from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND, ErrorKind
+from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import Links, error_response
 from kaspar.rest.identities import PROXY
@@ -108,32 +105,24 @@ def make_app(context: RestContext) -> App:
     routes: list[Route] = []
     if context.config.settings.api_v2_enable:
         routes += v2_routes(context)
-    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
-    app.router.redirect_slashes = False
-    return _without_trailing_slash(app)
+    return _Application(Router(routes, redirect_slashes=False))
 
 
-def _without_trailing_slash(app: App) -> App:
-    """`/topics/` is `/topics`, as in Confluent's proxy."""
+class _Application:
+    """Finds the endpoint of a request. Bugs of endpoints pass through it: the web server reports them."""
 
-    async def call(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
-            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
-        await app(scope, receive, send)
+    def __init__(self, router: Router) -> None:
+        self._router = router
 
-    return call
-
-
-async def _not_found(request: Request, problem: Exception) -> Response:
-    return _plain(NOT_FOUND, problem)
-
-
-async def _not_allowed(request: Request, problem: Exception) -> Response:
-    return _plain(METHOD_NOT_ALLOWED, problem)
-
-
-def _plain(kind: ErrorKind, problem: Exception) -> Response:
-    response = error_response(kind, kind.text)
-    if isinstance(problem, HTTPException) and problem.headers:
-        response.headers.update(problem.headers)
-    return response
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        if len(path) > 1 and path.endswith("/"):  # `/topics/` is `/topics`, as in Confluent's proxy
+            path = path.rstrip("/") or "/"
+        scope = {**scope, "path": path, "app": self}  # with an application, the router raises what it does not find
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as problem:
+            kind = METHOD_NOT_ALLOWED if problem.status_code == METHOD_NOT_ALLOWED.status else NOT_FOUND
+            response = error_response(kind, kind.text)
+            response.headers.update(problem.headers or {})
+            await response(scope, receive, send)

@@ -17,7 +17,7 @@ from kaspar.rest.errors import TOPIC_NOT_FOUND, RestError, from_refusal
 from kaspar.rest.identities import Identity
 
 KNOWN_FOR_S: Final = 30.0
-CREATION_S: Final = 2.0
+CREATION_S: Final = 1.0
 """A broker that creates the topic has done so by then."""
 _POLL_S: Final = 0.05
 _KNOWN: Final = 10_000

@@ -89,7 +89,7 @@ class ConsumerInstances:
     def get(self, identity: Identity, group: str, name: str) -> ConsumerInstance:
         """For a request of its owner: to others it does not exist. Raises RestError."""
         instance = self._instances.get((group, name))
-        if instance is None or instance.owner != identity:
+        if instance is None or instance.owner != identity or instance.is_expired:
             raise RestError(CONSUMER_INSTANCE_NOT_FOUND)
         instance.touch()
         return instance
