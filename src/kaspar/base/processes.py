@@ -7,7 +7,7 @@ The kernel reuses process ids, so a process is identified by its id and its star
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from kaspar.base.errors import KasparError
 EXIT_TIMEOUT_S: Final = 20.0
 """How long a process may take to exit after SIGTERM."""
 
+_INTERPRETER_OPTIONS_WITH_A_VALUE: Final = ("-X", "-W")
 _PAUSE_S: Final = 0.05
 _ZOMBIE: Final = "Z"
 
@@ -62,6 +63,43 @@ def descendants(process: ProcessId) -> list[ProcessId]:
         if stat is not None:
             found.append(ProcessId(pid, stat.start_ticks))
     return found
+
+
+def running_programs() -> Iterator[tuple[int, list[str]]]:
+    """The ids of the processes visible to this user, without this one, and their command lines (`program_words`)."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        except OSError:
+            continue
+        yield int(entry.name), program_words(words)
+
+
+def program_words(words: Sequence[str]) -> list[str]:
+    """A command line from its program on: the command itself, or the script or module that Python runs. A program that
+    only mentions another one, such as an editor or `timeout`, is not that one."""
+    rest = list(words)
+    if rest and Path(rest[0]).name.startswith("python"):
+        rest.pop(0)
+        while rest and rest[0].startswith("-") and rest[0] != "-m":
+            rest = rest[2:] if rest[0] in _INTERPRETER_OPTIONS_WITH_A_VALUE else rest[1:]
+        if rest and rest[0] == "-m":
+            rest.pop(0)
+    return rest
+
+
+def detach() -> None:
+    """Go on in the background, without a terminal: what is written to standard output is lost."""
+    if os.fork() > 0:
+        os._exit(0)
+    os.setsid()
+    if os.fork() > 0:
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
 
 
 def end_all(processes: Sequence[ProcessId]) -> int:

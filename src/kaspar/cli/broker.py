@@ -10,6 +10,7 @@ import click
 
 from kaspar.cli.broker_views import describe, list_brokers, log_dirs
 from kaspar.cli.command import Group
+from kaspar.cli.parameters import override_option
 
 _EXAMPLES: Final = """\
 examples:
@@ -41,13 +42,7 @@ for _view in (list_brokers, describe, log_dirs):
 @command.command(_RUN, epilog=_EXAMPLES)
 @click.argument("properties", required=False)
 @click.option("-daemon", "--daemon", is_flag=True, help="Run in the background.")
-@click.option(
-    "--override",
-    "overrides",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A setting that takes precedence over the file; may be repeated.",
-)
+@override_option
 def run(properties: str | None, daemon: bool, overrides: Sequence[str]) -> int:
     """Run a broker until SIGTERM or Ctrl-C. PROPERTIES is its settings file, with Kafka's names
     (docs/reference/broker-settings.md); without one it listens on localhost:9092."""

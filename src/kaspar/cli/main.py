@@ -37,6 +37,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "status": Entry("kaspar.cli.status", "Show what 'kaspar up' runs."),
         "stop": Entry("kaspar.cli.stop", "Stop what 'kaspar up' runs."),
         "broker": Entry("kaspar.cli.broker", "Run a broker; list and describe those of a running cluster."),
+        "registry": Entry("kaspar.cli.registry", "Run the schema registry."),
+        "rest": Entry("kaspar.cli.rest", "Run the REST proxy."),
         "demo": Entry("kaspar.cli.demo", "Start a broker, events and two streams programs, with a live view."),
         "zookeeper": Entry("kaspar.cli.zookeeper", "Run a ZooKeeper server, which keeps the metadata of a cluster."),
     },

@@ -48,3 +48,14 @@ def parse_partitions(text: str) -> tuple[int, ...]:
 
 
 PARTITIONS: Final = Parsed("partitions", parse_partitions)
+
+
+def override_option(function: Callable[..., int]) -> Callable[..., int]:
+    """Of commands that run something by a settings file."""
+    return click.option(
+        "--override",
+        "overrides",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A setting that takes precedence over the file; may be repeated.",
+    )(function)

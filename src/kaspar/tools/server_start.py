@@ -1,7 +1,6 @@
 """kafka-server-start: run a broker with the settings of a properties file."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +36,7 @@ def command_options() -> argparse.ArgumentParser:
 
 def run(properties: str | None, overrides: Sequence[str], *, daemon: bool) -> int:
     # Imported here so that --help is fast.
+    from kaspar.base.processes import detach
     from kaspar.broker.run import run_broker
     from kaspar.config import BrokerSettings, load_settings
 
@@ -47,20 +47,8 @@ def run(properties: str | None, overrides: Sequence[str], *, daemon: bool) -> in
         print(f"kaspar: {problem}", file=sys.stderr)
         return 1
     if daemon:
-        _detach()
+        detach()
     return run_broker(settings)
-
-
-def _detach() -> None:
-    """Detach from the terminal: the broker only writes to its log file (kaspar.log.file)."""
-    if os.fork() > 0:
-        os._exit(0)
-    os.setsid()
-    if os.fork() > 0:
-        os._exit(0)
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,35 +7,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from kaspar.base.processes import program_words, running_programs
 from kaspar.tools import server_start
-
-INTERPRETER_OPTIONS_WITH_A_VALUE = ("-X", "-W")
 
 
 def running_brokers() -> Iterator[tuple[int, list[str]]]:
     """The process ids of the brokers visible to this user, and the arguments they were started with."""
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-        except OSError:
-            continue
-        arguments = broker_arguments(words)
+    for pid, words in running_programs():
+        arguments = _arguments_of_broker(words)
         if arguments is not None:
-            yield int(entry.name), arguments
+            yield pid, arguments
 
 
 def broker_arguments(words: Sequence[str]) -> list[str] | None:
-    """The arguments of a broker, if this is its command line: the command itself, or Python that runs it. A program
-    that only mentions the command, such as an editor or `timeout`, is not a broker."""
-    rest = list(words)
-    if rest and Path(rest[0]).name.startswith("python"):
-        rest.pop(0)
-        while rest and rest[0].startswith("-") and rest[0] != "-m":
-            rest = rest[2:] if rest[0] in INTERPRETER_OPTIONS_WITH_A_VALUE else rest[1:]
-        if rest and rest[0] == "-m":
-            rest.pop(0)
+    """The arguments of a broker, if this is its command line."""
+    return _arguments_of_broker(program_words(words))
+
+
+def _arguments_of_broker(rest: list[str]) -> list[str] | None:
     match [Path(word).name for word in rest[:2]]:
         case ["kafka-server-start" | "kaspar.tools.server_start", *_]:
             return rest[1:]

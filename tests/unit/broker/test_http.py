@@ -97,7 +97,7 @@ def test_a_taken_port_is_refused_with_a_sentence() -> None:
 
 
 def test_an_unknown_host_is_refused_with_a_sentence() -> None:
-    with pytest.raises(KasparError, match=r"cannot resolve the metrics page's host 'no\.such\.host\.invalid'"):
+    with pytest.raises(KasparError, match=r"cannot resolve the host 'no\.such\.host\.invalid' of the metrics page"):
         HttpServer(new_metrics(), FakeBroker(), host="no.such.host.invalid", port=0)
 
 

@@ -1,0 +1,44 @@
+"""One process with one or several services, each with the settings of its own file."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.config import load_settings
+from kaspar.services.making import make_service, warnings_about
+from kaspar.web.running import run_services
+
+_PAUSE_S: Final = 0.05
+
+
+def run_files(
+    files: Mapping[str, Path | None],
+    *,
+    overrides: Sequence[str] = (),
+    after: Path | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> int:
+    """The exit code. `files` has the settings of each service; None: its defaults. They start when the file `after`
+    exists, and when all of them are served, that is said."""
+    services = []
+    try:
+        for name, file in files.items():
+            values = load_settings(file, overrides)
+            service = make_service(name, values)
+            services.append(service)
+            for sentence in warnings_about(service, values):
+                print(f"kaspar: {name}: {sentence}", file=sys.stderr)
+    except KasparError as problem:
+        print(f"kaspar: {problem}", file=sys.stderr)
+        return 1
+
+    def ready(urls: Mapping[str, tuple[str, ...]]) -> None:
+        for name, of_service in urls.items():
+            say(f"{name} serves {' and '.join(of_service)}")
+
+    while after is not None and not after.exists():
+        time.sleep(_PAUSE_S)
+    return run_services(services, ready=ready)

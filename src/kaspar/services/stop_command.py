@@ -1,0 +1,56 @@
+"""Commands that stop a service on this machine: they send SIGTERM, and return before it has stopped."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from kaspar.base.processes import running_programs
+
+_START: Final = {
+    "registry": ("schema-registry-start", "kaspar.services.schema_registry_start"),
+    "rest": ("kafka-rest-start", "kaspar.services.kafka_rest_start"),
+}
+
+
+def stop_options(program: str, title: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=program,
+        description=f"Stop {title} that runs on this machine, cleanly. Returns before it has stopped.",
+        epilog="What `kaspar up` runs is stopped by `kaspar stop`.",
+    )
+
+
+def is_service(service: str, words: Sequence[str]) -> bool:
+    """Whether a command line, from its program on, is that of a service that was started alone."""
+    match [Path(word).name for word in words[:2]]:
+        case [program, *_] if program in _START[service]:
+            return True
+        case ["kaspar" | "kaspar.cli.main", command]:
+            return command == service and not {"--help", "-h"} & set(words)
+        case _:
+            return False
+
+
+def running(service: str) -> Iterator[int]:
+    return (pid for pid, words in running_programs() if is_service(service, words))
+
+
+def stop(program: str, service: str, title: str) -> int:
+    """The exit code: 0 if something was stopped."""
+    stopped, refused = 0, 0
+    for pid in running(service):
+        try:
+            os.kill(pid, signal.SIGTERM)
+            stopped += 1
+        except ProcessLookupError:
+            continue  # it has just ended
+        except PermissionError:
+            print(f"{program}: the process {pid} belongs to another user", file=sys.stderr)
+            refused += 1
+    if stopped == 0 and refused == 0:
+        print(f"{program}: {title} does not run on this machine", file=sys.stderr)
+    return 0 if stopped and not refused else 1

@@ -1,0 +1,146 @@
+"""Runs hosted services in one event loop: binds their listeners, starts them, serves them, and stops them in order.
+
+They start side by side, and each is served as soon as it has started. One that cannot start ends all of them with its
+sentence: a process that serves half of what it was started for would look healthy.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from kaspar.base.errors import KasparError
+from kaspar.base.log import get_log
+from kaspar.web.authentication import Authenticator, BasicAuthenticator, JwtAuthenticator, TokenAuthenticator
+from kaspar.web.credentials import TokensFile, UsersFile
+from kaspar.web.files import Loaded, Reloader
+from kaspar.web.hosting import HostedService
+from kaspar.web.limits import connection_limits, request_limits
+from kaspar.web.listeners import Listener, bind_all, parse_listeners
+from kaspar.web.requests import Gate, LogIn
+from kaspar.web.server import WebServer
+from kaspar.web.settings import WebSettings
+
+log = get_log(__name__)
+
+
+class _Hosted:
+    """One service, with what it is served by."""
+
+    def __init__(self, service: HostedService) -> None:
+        """Raises KasparError with a sentence for settings that cannot be used, and for a port that is taken."""
+        settings = service.settings
+        self.service = service
+        self._authenticator, credentials = _authenticator_of(settings)
+        addresses = parse_listeners(settings.listeners, settings.listener_protocol_map)
+        self._tls = None
+        self._name_of_peer = None
+        if any(address.is_tls for address in addresses):
+            from kaspar.security.principal_names import PrincipalMapping, subject_of
+            from kaspar.web.tls import StoreTls
+
+            mapping = PrincipalMapping(settings.ssl_principal_mapping_rules)
+            self._tls = StoreTls(settings.texts("ssl."), settings.client_auth)
+            self._name_of_peer = lambda certificate: mapping.name_of(subject_of(certificate))
+        self._reloader = Reloader(*(each for each in (self._tls, credentials) if each is not None))
+        self.listeners: list[Listener] = bind_all(addresses, service.name)
+        self._server: WebServer | None = None
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(str(listener.address) for listener in self.listeners)
+
+    async def start(self) -> None:
+        await self.service.start()
+        settings = self.service.settings
+        gate = Gate(
+            self.service.app,
+            log_in=LogIn(
+                self._authenticator,
+                realm=settings.authentication_realm,
+                skipped_paths=settings.authentication_skip_paths,
+            ),
+            limits=request_limits(settings),
+            error_form=self.service.error_form,
+            logs_requests=settings.kaspar_http_request_log,
+        )
+        self._server = WebServer(
+            gate,
+            self.listeners,
+            limits=connection_limits(settings),
+            error_form=self.service.error_form,
+            tls=self._tls,
+            reloader=self._reloader,
+            name_of_peer=self._name_of_peer,
+        )
+        await self._server.start()
+        log.info("a service is ready", service=self.service.name, listeners=",".join(self.urls))
+
+    async def stop(self) -> None:
+        """Requests first: they may need the service to end well."""
+        try:
+            if self._server is not None:
+                await self._server.stop(self.service.settings.shutdown_graceful_ms / 1000)
+            await self.service.stop()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        for listener in self.listeners:
+            listener.socket.close()
+
+
+class Host:
+    def __init__(self, services: Sequence[HostedService]) -> None:
+        """Binds all listeners. Raises KasparError with a sentence."""
+        self._hosted: list[_Hosted] = []
+        try:
+            for service in services:
+                self._hosted.append(_Hosted(service))
+        except BaseException:
+            for hosted in self._hosted:
+                hosted.close()
+            raise
+        for hosted in self._hosted:
+            hosted.service.bound(hosted.urls)
+
+    @property
+    def urls(self) -> Mapping[str, tuple[str, ...]]:
+        """Of the listeners, by the service's name."""
+        return {hosted.service.name: hosted.urls for hosted in self._hosted}
+
+    async def start(self) -> None:
+        """Return when all services are served. Raises the KasparError of the first that cannot start; the others are
+        cancelled. `stop` is to be called then too."""
+        starting = {asyncio.create_task(hosted.start()): hosted for hosted in self._hosted}
+        try:
+            await asyncio.wait(starting, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            for task in starting:
+                task.cancel()
+            await asyncio.wait(starting)
+        for task, hosted in starting.items():
+            if not task.cancelled() and (problem := task.exception()) is not None:
+                if isinstance(problem, KasparError):
+                    raise KasparError(f"{hosted.service.name} cannot start: {problem}") from problem
+                raise problem
+
+    async def stop(self) -> None:
+        for result in await asyncio.gather(*(hosted.stop() for hosted in self._hosted), return_exceptions=True):
+            if isinstance(result, Exception):
+                log.error("a service did not stop cleanly", problem=repr(result))
+
+
+def _authenticator_of(settings: WebSettings) -> tuple[Authenticator | None, Loaded | None]:
+    file = settings.kaspar_http_credentials_file
+    match settings.authentication_method.upper():
+        case "BASIC":
+            users = UsersFile(file)
+            return BasicAuthenticator(users), users
+        case "BEARER" if file:
+            tokens = TokensFile(file)
+            return TokenAuthenticator(tokens), tokens
+        case "BEARER":
+            from kaspar.security.jwks import TokenValidator
+
+            return JwtAuthenticator(TokenValidator(settings.texts("sasl.oauthbearer."))), None
+        case _:
+            return None, None
