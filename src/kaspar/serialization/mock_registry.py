@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
-from kaspar.schemas.schema import InvalidSchema, SchemaType, format_of
+from kaspar.schemas.schema import InvalidSchema, ParsedSchema, SchemaType, format_of
 from kaspar.serialization.errors import RegistryError
 
 _registries: dict[str, "MockRegistry"] = {}
@@ -41,24 +41,28 @@ class MockRegistry:
         """It stays, for the other clients."""
 
     def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
-        del parameters
         steps = [unquote(step) for step in path.strip("/").split("/")]
         with self._lock:
-            match method, steps:
-                case "GET", ["subjects"]:
-                    return sorted(self._subjects)
-                case "GET", ["subjects", subject, "versions"]:
-                    return list(self._versions(subject))
-                case "POST", ["subjects", subject, "versions"]:
-                    return self._register(subject, body)
-                case "POST", ["subjects", subject]:
-                    return self._lookup(subject, body)
-                case "GET", ["subjects", subject, "versions", version]:
-                    return self._version(subject, version)
-                case "GET", ["schemas", "ids", number]:
-                    return self._schema(int(number))
-                case "GET", ["schemas", "guids", guid]:
-                    return self._schema_of_guid(guid)
+            found = self._response(method, steps, body)
+        form = parameters.get("format")
+        return self._in_form(found, form) if form and isinstance(found, dict) and "schema" in found else found
+
+    def _response(self, method: str, steps: list[str], body: Any) -> Any:
+        match method, steps:
+            case "GET", ["subjects"]:
+                return sorted(self._subjects)
+            case "GET", ["subjects", subject, "versions"]:
+                return list(self._versions(subject))
+            case "POST", ["subjects", subject, "versions"]:
+                return self._register(subject, body)
+            case "POST", ["subjects", subject]:
+                return self._lookup(subject, body)
+            case "GET", ["subjects", subject, "versions", version]:
+                return self._version(subject, version)
+            case "GET", ["schemas", "ids", number]:
+                return self._schema(int(number))
+            case "GET", ["schemas", "guids", guid]:
+                return self._schema_of_guid(guid)
         raise RegistryError("HTTP 404 Not Found", status=404, error_code=404)
 
     def _register(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +72,7 @@ class MockRegistry:
         versions = self._subjects.setdefault(subject, {})
         if schema_id not in versions.values():
             versions[len(versions) + 1] = schema_id
-        return {"id": schema_id}
+        return self._lookup(subject, body)
 
     def _lookup(self, subject: str, body: Mapping[str, Any]) -> dict[str, Any]:
         versions, schema = self._versions(subject), self._checked(body)
@@ -105,15 +109,20 @@ class MockRegistry:
 
     def _checked(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """As it is stored: texts that differ in white space are one schema."""
-        kind = SchemaType(body.get("schemaType") or "AVRO")
-        referenced: dict[str, str] = {}
-        self._collect(body, referenced)
         try:
-            text = format_of(kind).parse(body["schema"], referenced).canonical
+            parsed = self._parsed(body)
         except InvalidSchema as problem:
             raise RegistryError(f"Invalid schema: {problem}", status=422, error_code=42201) from None
         more = {name: body[name] for name in ("references", "metadata", "ruleSet") if body.get(name)}
-        return {"schema": text, "schemaType": kind.value, **more}
+        return {"schema": parsed.canonical, "schemaType": parsed.type.value, **more}
+
+    def _in_form(self, schema: Mapping[str, Any], form: str) -> dict[str, Any]:
+        return {**schema, "schema": self._parsed(schema).formatted(form)}
+
+    def _parsed(self, schema: Mapping[str, Any]) -> ParsedSchema:
+        referenced: dict[str, str] = {}
+        self._collect(schema, referenced)
+        return format_of(SchemaType(schema.get("schemaType") or "AVRO")).parse(schema["schema"], referenced)
 
     def _collect(self, schema: Mapping[str, Any], found: dict[str, str]) -> None:
         """What a schema refers to, each after what it refers to itself."""
