@@ -171,15 +171,15 @@ class _Comparison:
         self._compare_enums(old.enums, new.enums, path)
 
     def _compare_oneofs(self, old: Message, new: Message, path: Path) -> None:
-        old_members = _by_number(old.oneofs)
+        old_oneofs = _oneof_of_number(old.oneofs)
         for name, members in new.oneofs.items():
-            moved = sum(number in old.fields for number in members)
-            existing = sum(number in old_members for number in members)
-            # At most one of the fields may be set, but the writer could have set several.
-            if moved > 1:
-                self._add(Change.MULTIPLE_FIELDS_MOVED_TO_ONEOF, (*path, name))
-            elif moved == 1 and existing:
-                self._add(Change.FIELD_MOVED_TO_EXISTING_ONEOF, (*path, name))
+            moved = [number for number in members if number in old.fields]
+            origins = {*moved, *(old_oneofs[number] for number in members if number in old_oneofs)}
+            # At most one of the fields can be set, but a writer for whom they were independent may have set several.
+            if len(origins) > 1:
+                several = len(moved) > 1
+                change = Change.MULTIPLE_FIELDS_MOVED_TO_ONEOF if several else Change.FIELD_MOVED_TO_EXISTING_ONEOF
+                self._add(change, (*path, name))
         remaining = new.fields.keys() | _by_number(new.oneofs).keys()
         for name in _all_keys(old.oneofs, new.oneofs):
             inside = (*path, name)

@@ -216,6 +216,18 @@ PROTO3 = [
         ["!FIELD_MOVED_TO_EXISTING_ONEOF T/o", "ONEOF_FIELD_ADDED T/o/1"],
     ),
     Case(
+        "two oneofs made one",
+        "message T { oneof o { string a = 1; } oneof p { string b = 2; } }",
+        "message T { oneof o { string a = 1; string b = 2; } }",
+        ["!FIELD_MOVED_TO_EXISTING_ONEOF T/o", "ONEOF_FIELD_ADDED T/o/2", "ONEOF_REMOVED T/p"],
+    ),
+    Case(
+        "a oneof made two",
+        "message T { oneof o { string a = 1; string b = 2; } }",
+        "message T { oneof o { string a = 1; } oneof p { string b = 2; } }",
+        ["ONEOF_ADDED T/p"],
+    ),
+    Case(
         "a field moved to a renamed oneof",
         "message T { string a = 1; oneof o { string b = 2; } }",
         "message T { oneof p { string a = 1; string b = 2; } }",
