@@ -21,8 +21,8 @@ def delivered(partition: int, offset: int) -> dict[str, Any]:
     return {"partition": partition, "offset": offset, "error_code": None, "error": None}
 
 
-def records_of(broker: BrokerProcess, topic: str, count: int, partition: int = 0) -> list[Any]:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "none", "enable.auto.commit": False})
+def records_of(bootstrap: str, topic: str, count: int, partition: int = 0) -> list[Any]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
         return consumer.consume(count, timeout=20)
@@ -39,7 +39,7 @@ def test_binary_records_are_the_bytes_behind_base64(api: Api, new_topic: NewTopi
         "key_schema_id": None,
         "value_schema_id": None,
     }
-    found = [(each.key(), each.value()) for each in records_of(rest_broker, topic, 3)]
+    found = [(each.key(), each.value()) for each in records_of(rest_broker.bootstrap, topic, 3)]
     assert found == [(b"key", b"\x00\xff\xff"), (b"key", None), (None, b"")]
 
 
@@ -51,7 +51,7 @@ def test_json_records_keep_numbers_and_text_as_they_were_written(
         '{"records": [{"value": {"n" : 123456789012345678901234567890, "f": 1.10, "u": "é\\u00e9"}}, {"value": null}]}'
     )
     assert api.produce(topic, body.encode(), "json").json()["offsets"] == [delivered(0, 0), delivered(0, 1)]
-    first, second = records_of(rest_broker, topic, 2)
+    first, second = records_of(rest_broker.bootstrap, topic, 2)
     assert first.value().decode() == '{"n":123456789012345678901234567890,"f":1.10,"u":"é\\u00e9"}'
     assert second.value() is None
 
@@ -80,7 +80,7 @@ def test_records_of_a_request_keep_their_order(api: Api, new_topic: NewTopic, re
     body = {"records": [{"value": number} for number in range(1500)]}
     offsets = api.produce(topic, body, "json").json()["offsets"]
     assert [each["offset"] for each in offsets] == list(range(1500))
-    assert [int(each.value()) for each in records_of(rest_broker, topic, 1500)] == list(range(1500))
+    assert [int(each.value()) for each in records_of(rest_broker.bootstrap, topic, 1500)] == list(range(1500))
 
 
 def test_a_refused_record_does_not_fail_its_neighbours(api: Api, new_topic: NewTopic) -> None:
@@ -116,7 +116,7 @@ def test_records_are_written_by_a_schema_that_comes_with_the_request_or_by_its_i
     ids = {each: by_text.json()[each] for each in ("key_schema_id", "value_schema_id")}
     by_id = api.produce(topic, {**ids, "records": records}, name)
     assert by_id.json() == {**ids, "offsets": [delivered(0, 2), delivered(0, 3)]}
-    first, second, *_ = records_of(rest_broker, topic, 4)
+    first, second, *_ = records_of(rest_broker.bootstrap, topic, 4)
     assert first.key()[:5] == first.value()[:5] == b"\0" + ids["value_schema_id"].to_bytes(4, "big")
     assert second.value() is None
 

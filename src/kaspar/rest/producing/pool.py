@@ -29,10 +29,28 @@ class Producers:
         """The outcomes, in the order of the records. Raises RestError if the request is refused as a whole: the topic
         does not exist (40401), or too many requests wait."""
         await self._topics.partition_count(identity, topic)
-        outcomes = await self._producer(identity).produce(topic, records)
-        if any(isinstance(each, Undelivered) and each.kind is UNKNOWN_TOPIC_OR_PARTITION for each in outcomes):
+        producer = self._producer(identity)
+        outcomes = await producer.produce(topic, records)
+        missed = [index for index, outcome in enumerate(outcomes) if _is_unknown(outcome)]
+        if missed:
             self._topics.forget(topic)
+            again = await self._in_new_partitions(identity, topic, records, missed)
+            if again:
+                await producer.refresh(topic)
+                produced = await producer.produce(topic, [records[index] for index in again])
+                for index, outcome in zip(again, produced, strict=True):
+                    outcomes[index] = outcome
         return outcomes
+
+    async def _in_new_partitions(
+        self, identity: Identity, topic: str, records: Sequence[OutgoingRecord], missed: Sequence[int]
+    ) -> list[int]:
+        """Those whose partitions librdkafka does not know yet: a Java producer would look for them before it gives up.
+        No record of theirs has been written, so their order stays."""
+        if all(records[index].partition < 0 for index in missed):
+            return []
+        count = await self._topics.partition_count(identity, topic)
+        return [index for index in missed if 0 <= records[index].partition < count]
 
     def prepare(self, identity: Identity) -> None:
         """Connects before the first request: an idempotent producer takes half a second to get its id."""
@@ -56,3 +74,7 @@ class Producers:
         producers = list(self._producers.values())
         self._producers.clear()
         await asyncio.gather(*(each.close(_CLOSING_S) for each in producers))
+
+
+def _is_unknown(outcome: Outcome) -> bool:
+    return isinstance(outcome, Undelivered) and outcome.kind is UNKNOWN_TOPIC_OR_PARTITION

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 _POLL_S: Final = 0.2
+_REFRESH_S: Final = 10.0
 _AT_ONCE: Final = 500
 """Records that are handed to librdkafka before other requests have their turn."""
 _OVERHEAD: Final = 82
@@ -68,6 +69,11 @@ class SharedProducer:
         if done < len(records):
             await self._send_rest(batch, topic, records, done)
         return await batch.wait()
+
+    async def refresh(self, topic: str) -> None:
+        """Asks brokers for the topic's partitions now. What that fails with, producing will, too."""
+        with contextlib.suppress(self._kafka_exception):
+            await asyncio.to_thread(self._producer.list_topics, topic, _REFRESH_S)
 
     def _send(self, batch: Batch, topic: str, records: Sequence[OutgoingRecord], start: int, end: int) -> int:
         """Returns the index of the first record for which there is no room."""
