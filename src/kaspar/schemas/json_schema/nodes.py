@@ -106,6 +106,8 @@ class ArraySchema(Schema):
     additional: Link | None = None
     checks_additional: bool = True
     """Whether the last two apply to values. Up to 2019-09 they only do beside a list of schemas, but are compared."""
+    evaluates_all: bool = False
+    """Whether a keyword says what additional items are, be it `true`, so that none is left unevaluated."""
     unevaluated: Link | None = None
     min_items: Number | None = None
     max_items: Number | None = None
@@ -124,6 +126,8 @@ class ObjectSchema(Schema):
     patterns: Mapping[str, Link]
     allows_additional: bool = True
     additional: Link | None = None
+    evaluates_all: bool = False
+    """Whether `additionalProperties` is there, be it `true`, so that none is left unevaluated."""
     unevaluated: Link | None = None
     min_properties: Number | None = None
     max_properties: Number | None = None

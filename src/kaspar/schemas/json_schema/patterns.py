@@ -1,8 +1,8 @@
 """Regular expressions of schemas, which strangers write: matching takes time in proportion to the text, whatever the
 pattern. RE2 does it; Python's own engine never sees a pattern of a schema.
 
-RE2 has no lookaround, no back references and no repetition above 1,000, all of which Confluent's registry accepts. Such
-a pattern is a good one in a schema, and is compared by its text; but no value can be checked with it.
+RE2 has no lookaround and no back references, which Confluent's registry accepts. Such a pattern is a good one in a
+schema, and is compared by its text; but no value can be checked with it.
 """
 
 import functools
@@ -23,6 +23,13 @@ _OPTIONS.max_mem = 4 << 20
 
 # JSON Schema has ECMAScript's patterns, in which a code point is written in another way than in RE2's.
 _CODE_POINT: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+# RE2 repeats at most so often; more often is written as several repetitions one after the other.
+_MAX_REPETITION: Final = 1000
+_REPETITION: Final = re.compile(
+    r"(?P<atom>\\x\{[0-9a-fA-F]+\}|\\[pP](?:\{[^}]*\}|.)|\\.|\[(?:\\.|[^\]\\])+\]|[^\\()\[\]{}*+?|^$])"
+    r"\{(?P<least>[0-9]{1,5})(?P<range>,(?P<most>[0-9]{1,5})?)?\}",
+    re.DOTALL,
+)
 # What RE2 says of a pattern that is none in any syntax. What it says of others may be its own limits.
 _BROKEN: Final = re.compile("missing [])]|unexpected [)]|trailing \\\\|no argument for repetition operator")
 
@@ -53,7 +60,7 @@ def matches(pattern: str, text: str) -> bool:
 def _compiled(pattern: str) -> Callable[[str], bool] | str:
     """A function that searches, or why RE2 refuses the pattern."""
     try:
-        search = re2.compile(_CODE_POINT.sub(_in_re2, pattern), _OPTIONS).search
+        search = re2.compile(_REPETITION.sub(_repeated, _CODE_POINT.sub(_in_re2, pattern)), _OPTIONS).search
     except re2.error as error:
         (sentence,) = error.args
         return sentence.decode(errors="replace") if isinstance(sentence, bytes) else str(sentence)
@@ -63,3 +70,16 @@ def _compiled(pattern: str) -> Callable[[str], bool] | str:
 def _in_re2(escape: re.Match[str]) -> str:
     code_point = escape[1] or escape[2]
     return f"\\x{{{code_point}}}" if code_point else escape[0]
+
+
+def _repeated(repetition: re.Match[str]) -> str:
+    atom, least = repetition["atom"], int(repetition["least"])
+    most = int(repetition["most"]) if repetition["most"] else None if repetition["range"] else least
+    if max(least, most or 0) <= _MAX_REPETITION or (most is not None and most < least):
+        return repetition[0]
+    times, rest = divmod(least, _MAX_REPETITION)
+    parts = [f"{atom}{{{_MAX_REPETITION}}}"] * times + [f"{atom}{{{rest}}}"]
+    if most is None:
+        return "".join((*parts, f"{atom}*"))
+    times, rest = divmod(most - least, _MAX_REPETITION)
+    return "".join((*parts, *[f"{atom}{{0,{_MAX_REPETITION}}}"] * times, f"{atom}{{0,{rest}}}"))

@@ -206,18 +206,21 @@ class SchemaObject:
         return self._with_items(schema)
 
     def _with_items(self, schema: ArraySchema) -> ArraySchema:
+        members = self._keywords.members
         if self._draft is Draft.DRAFT_2020_12:
+            schema = replace(schema, evaluates_all="items" in members)
             first = self._children("prefixItems")
             allowed, rest = self._boolean_or_schema("items")
             if first:
                 return replace(schema, items=first, allows_additional=allowed, additional=rest)
             return replace(schema, all_items=rest, allows_additional=allowed)
         allowed, rest = self._boolean_or_schema("additionalItems")
-        if isinstance(self._keywords.members.get("items"), list):
+        if isinstance(members.get("items"), list):
+            schema = replace(schema, evaluates_all="additionalItems" in members)
             return replace(schema, items=self._children("items"), allows_additional=allowed, additional=rest)
         if self._draft is Draft.DRAFT_2019_09:
             allowed, rest = self._boolean_or_schema("items")
-            return replace(schema, all_items=rest, allows_additional=allowed)
+            return replace(schema, all_items=rest, allows_additional=allowed, evaluates_all="items" in members)
         items = self._maybe("items")
         allowed = allowed or items is not None
         return replace(schema, all_items=items, allows_additional=allowed, additional=rest, checks_additional=False)
@@ -233,6 +236,7 @@ class SchemaObject:
             patterns=self._named("patternProperties"),
             allows_additional=allowed,
             additional=additional,
+            evaluates_all="additionalProperties" in keywords.members,
             unevaluated=self._maybe("unevaluatedProperties") if self._draft.modern else None,
             min_properties=keywords.integer("minProperties"),
             max_properties=keywords.integer("maxProperties"),

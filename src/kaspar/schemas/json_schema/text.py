@@ -62,20 +62,26 @@ def write_json(value: Json, *, sort_keys: bool = False) -> str:
 def _check(value: Json) -> None:
     """The depth, and that every string is text. Without recursion: `value` may be as deep as the decoder goes."""
     level: list[Json] = [value]
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Json] = []
-        for item in level:
-            if isinstance(item, dict):
-                below += item.values()
-                _check_text("".join(item))
-            elif isinstance(item, list):
-                below += item
-            elif isinstance(item, str):
-                _check_text(item)
-        if not below:
+    for _ in range(MAX_DEPTH):
+        level = _one_level_below(level)
+        if not level:
             return
-        level = below
-    raise _too_deep()
+    if any(isinstance(item, dict | list) for item in level):
+        raise _too_deep()
+    _one_level_below(level)
+
+
+def _one_level_below(level: list[Json]) -> list[Json]:
+    below: list[Json] = []
+    for item in level:
+        if isinstance(item, dict):
+            below += item.values()
+            _check_text("".join(item))
+        elif isinstance(item, list):
+            below += item
+        elif isinstance(item, str):
+            _check_text(item)
+    return below
 
 
 def _check_text(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Changes of schemas, and the differences that Confluent's registry finds in them (facts of its SchemaDiff's test data).
+"""Changes of schemas, and the differences that Confluent's registry finds in them: facts of its SchemaDiff's test data.
 
 A row has what it shows, the schema before and after, and the differences in order, each as its kind and path.
 """

@@ -18,7 +18,7 @@ def _parsed(schema: Any, draft: Draft) -> JsonSchema:
     return parse(json.dumps(schema), {})
 
 
-def _cases(changes: list[Change], *drafts: Draft) -> Any:
+def _cases(changes: list[Change], *drafts: Draft) -> pytest.MarkDecorator:
     ids = [f"{draft.name}: {change.what}" for draft in drafts for change in changes]
     return pytest.mark.parametrize(
         ("draft", "change"), [(draft, change) for draft in drafts for change in changes], ids=ids

@@ -1,15 +1,10 @@
 """Strings, numbers, enums and constants."""
 
-from decimal import Context, Decimal, InvalidOperation
-from typing import Final
-
 from kaspar.schemas.json_schema.compatibility.comparison import Findings
 from kaspar.schemas.json_schema.compatibility.differences import Kind
 from kaspar.schemas.json_schema.compatibility.limits import compare_limit
 from kaspar.schemas.json_schema.nodes import ConstSchema, EnumSchema, Number, NumberSchema, StringSchema
-
-# Numbers of a schema have at most 1,000 digits; a quotient with more is no whole number that matters.
-_CONTEXT: Final = Context(prec=2_100)
+from kaspar.schemas.json_schema.numbers import is_multiple
 
 
 def compare_strings(found: Findings, original: StringSchema, update: StringSchema) -> None:
@@ -49,15 +44,6 @@ def _compare_multiple_of(found: Findings, original: Number | None, update: Numbe
     else:
         kind = Kind.MULTIPLE_OF_CHANGED
     found.add(kind, "multipleOf")
-
-
-def is_multiple(value: Number, divisor: Number) -> bool:
-    if isinstance(value, int) and isinstance(divisor, int):
-        return value % divisor == 0
-    try:
-        return _CONTEXT.remainder(Decimal(value), Decimal(divisor)) == 0
-    except InvalidOperation:
-        return False
 
 
 def compare_enums(found: Findings, original: EnumSchema, update: EnumSchema) -> None:
