@@ -12,7 +12,6 @@ from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from kaspar.base.log import get_log
@@ -56,7 +55,11 @@ def make_app(
 ) -> Starlette:
     """Without a forwarder, writes on an instance that is not the leader are refused. Without an authorizer everybody
     may do everything."""
-    return Starlette(routes=[Mount("/", RegistryApp(service, forwarder, authorizer))])
+    app = Starlette()
+    # Starlette's own routes match decoded paths, in which a slash of a subject is gone.
+    app.router.redirect_slashes = False
+    app.router.default = RegistryApp(service, forwarder, authorizer)
+    return app
 
 
 class RegistryApp:

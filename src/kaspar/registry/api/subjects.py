@@ -63,7 +63,7 @@ async def _look_up(call: Call) -> SchemaResponse:
     subject, deleted = call.subject, call.flag("deleted")
     new = call.decoded(RegisterRequest).for_subject(subject)
     stored = await call.service.find_version(new, normalize=call.flag("normalize"), deleted=deleted)
-    if stored is None:
+    if stored is None or not call.may_read(stored.subject):
         _check_exists(call, subject, deleted=deleted)
         raise schema_not_found()
     return await _response(call, stored)
