@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from kaspar.base.errors import InvalidSetting
 from kaspar.base.log import get_log
 from kaspar.client.admin.session import Admin
-from kaspar.rest.identities import PROXY, Identity, check_propagation
+from kaspar.rest.identities import EXAMPLE, PROXY, Identity, check_propagation
 from kaspar.rest.settings import RestConfig
 from kaspar.security.client import ClientSecurity, client_security
 from kaspar.security.oauthbearer import OAuthBearerClient
@@ -35,13 +35,14 @@ class KafkaClients:
 
     def __init__(self, config: RestConfig) -> None:
         self._config = config
-        for translated in (self._producer_settings(PROXY), self._consumer_settings(PROXY, {"group.id": "none"})):
-            for sentence in translated.warnings:
-                log.warning(sentence)
-        client_security(config.admin)
         self.max_block_s = _milliseconds(config.producer, "max.block.ms", 60_000) / 1000
         if config.settings.kaspar_propagate_identity:
             check_propagation(config.admin)
+        somebody = EXAMPLE if config.settings.kaspar_propagate_identity else PROXY
+        for translated in (self._producer_settings(somebody), self._consumer_settings(somebody, {"group.id": "none"})):
+            for sentence in translated.warnings:
+                log.warning(sentence)
+        client_security(somebody.properties(config.admin))
 
     def new_producer(self, identity: Identity, on_error: OnError) -> "tuple[Producer, int]":
         """And the largest size of a record that it takes."""

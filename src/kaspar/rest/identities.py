@@ -67,6 +67,8 @@ class Identity:
 
 
 PROXY: Final = Identity()
+EXAMPLE: Final = Identity("caller", Scheme.BASIC, "secret")
+"""To check properties before there is a caller."""
 
 
 def identity_of(caller: Caller, *, propagate: bool) -> Identity:

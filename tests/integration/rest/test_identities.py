@@ -16,6 +16,9 @@ from tests.peers.wire import free_port
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 USERS = {"alice": 'alice\'s "secret"', "bob": "back\\slash"}
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+UNSECURED = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+)
 TOPICS = ("hers", "his")
 
 
@@ -52,6 +55,7 @@ def secured() -> Iterator[str]:
         "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN} {users};",
         "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": f"{OAUTH};",
+        "listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class": UNSECURED,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
         "group.initial.rebalance.delay.ms": "0",
