@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -47,6 +48,8 @@ class HttpRequests:
             trust_env=False,
             headers={"Accept": _ACCEPT, "Content-Type": _CONTENT_TYPE, **dict(config.headers)},
         )
+        # Not every user of a client closes it: a console command ends, a serde is garbage some day.
+        self._close = weakref.finalize(self, self._http.close)
         self._tokens = None if config.issuer is None else _Tokens(config.issuer, self._http)
 
     def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
@@ -63,7 +66,7 @@ class HttpRequests:
         raise failure
 
     def close(self) -> None:
-        self._http.close()
+        self._close()
 
     def _at_any_url(self, method: str, path: str, parameters: Mapping[str, str], body: Any) -> Any:
         """Each URL once, beginning with the one that responded last."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kaspar.schemas.schema import Reference, SchemaType, format_of
+from kaspar.schemas.schema import InvalidSchema, Reference, SchemaType, format_of
 from kaspar.serialization import subject_names
 from kaspar.serialization.errors import RegistryError, SerializationError
 from kaspar.serialization.records import RecordWriter, record_writer
@@ -42,7 +42,7 @@ def writer_of(
         name = message or _name_of(registry, schema)
         subject = strategy(topic, is_key, name)
         return record_writer(_registered(registry, schema, subject, properties), message)
-    except (RegistryError, SerializationError) as problem:
+    except (InvalidSchema, RegistryError, SerializationError) as problem:
         raise CommandFailed(f"The schema of the {part} cannot be used: {problem}") from problem
 
 
