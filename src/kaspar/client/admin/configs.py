@@ -119,18 +119,19 @@ def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         result.name,
         result.value,
-        _source(result.config_source),
+        config_source(result.config_source),
         result.is_sensitive,
         result.read_only,
-        tuple(ConfigSynonym(each.name, each.value, _source(each.source)) for each in result.synonyms),
+        tuple(ConfigSynonym(each.name, each.value, config_source(each.source)) for each in result.synonyms),
         result.documentation,
     )
 
 
-def _source(code: int) -> ConfigSource:
+def config_source(code: int) -> ConfigSource:
+    """UNKNOWN for a code that Kafka did not have when this was written."""
     try:
         return ConfigSource(code)
-    except ValueError:  # of a newer version of Kafka
+    except ValueError:
         return ConfigSource.UNKNOWN
 
 

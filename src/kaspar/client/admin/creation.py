@@ -23,7 +23,7 @@ class NewTopic:
     partitions: int = BROKERS_DEFAULT
     """-1: as many as the brokers choose (KIP-464), also for the replication factor."""
     replication_factor: int = BROKERS_DEFAULT
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
     assignments: Sequence[Sequence[int]] = ()
     """The replicas of each partition, of which the first is to lead it. Then both numbers stay -1."""
 
@@ -35,14 +35,14 @@ def create_topics(admin: Admin, topics: Collection[NewTopic]) -> dict[str, UUID 
         return {}
     response = admin.ask_controller(
         "createTopics",
-        CreateTopicsRequest(topics=tuple(map(_creatable, topics)), timeout_ms=admin.timeout_ms),
+        CreateTopicsRequest(topics=tuple(map(creatable, topics)), timeout_ms=admin.timeout_ms),
         CreateTopicsResponse,
         code_of=lambda response: common_code(each.error_code for each in response.topics),
     )
     return {topic.name: refusal(topic.error_code, topic.error_message) or topic.topic_id for topic in response.topics}
 
 
-def _creatable(topic: NewTopic) -> CreatableTopic:
+def creatable(topic: NewTopic) -> CreatableTopic:
     return CreatableTopic(
         name=topic.name,
         num_partitions=topic.partitions,

@@ -72,6 +72,8 @@ class GroupDescription:
     members: tuple[GroupMember, ...]
     group_epoch: int | None = None
     target_assignment_epoch: int | None = None
+    is_simple: bool = False
+    """Whether it only commits offsets: a classic group without a protocol."""
 
 
 # --- which there are --------------------------------------------------------------------------------------------------
@@ -204,7 +206,15 @@ def _classic_group(node: CoordinatorNode, group: DescribedGroup) -> GroupDescrip
         )
         for each in group.members
     )
-    return GroupDescription(group.group_id, GroupType.CLASSIC, group.group_state, group.protocol_data, node, members)
+    return GroupDescription(
+        group.group_id,
+        GroupType.CLASSIC,
+        group.group_state,
+        group.protocol_data,
+        node,
+        members,
+        is_simple=not group.protocol_type,
+    )
 
 
 def _classic_assignment(octets: bytes) -> tuple[TopicPartition, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from kaspar.acls.acl import AclOperation
 from kaspar.base.errors import Refused
 from kaspar.client.admin.session import Admin, refusal
 from kaspar.client.core import UnsupportedByPeer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PARTITIONS_PER_RESPONSE = 2000
 """How many partitions DescribeTopicPartitions is asked for at a time, as Kafka's Admin does."""
+_NOT_ASKED = -(1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class TopicDescription:
     is_internal: bool
     partitions: tuple[PartitionDescription, ...]
     """In the order of their numbers."""
+    authorized_operations: frozenset[AclOperation] | None = None
+    """What the caller may do with it; None if that was not asked for."""
 
 
 def list_topics(admin: Admin, *, include_internal: bool = True) -> list[str]:
@@ -78,7 +82,21 @@ def describe_topics(
     try:
         return _describe_in_pages(admin, sorted(set(names)), partitions_per_response)
     except UnsupportedByPeer:  # Apache Kafka before 3.8
-        return _describe_by_metadata(admin, sorted(set(names)))
+        return describe_topics_by_metadata(admin, sorted(set(names)))
+
+
+def describe_topics_by_metadata(
+    admin: Admin, names: Collection[str] | None = None, *, include_authorized_operations: bool = False
+) -> dict[str, TopicDescription | Refused]:
+    """As describe_topics, of these topics or of all (None), in one request; without eligible leader replicas."""
+    wanted = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
+    request = MetadataRequest(
+        topics=wanted,
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=include_authorized_operations,
+    )
+    response = admin.ask_any("describeTopics", request, MetadataResponse)
+    return {topic.name or "": _from_metadata(topic) for topic in response.topics}
 
 
 def describe_topic_ids(admin: Admin, topic_ids: Collection[UUID]) -> dict[UUID, TopicDescription | Refused]:
@@ -119,18 +137,19 @@ def _describe_in_pages(admin: Admin, names: Sequence[str], limit: int) -> dict[s
         start = RequestCursor(topic_name=cursor.topic_name, partition_index=cursor.partition_index)
 
 
-def _describe_by_metadata(admin: Admin, names: Sequence[str]) -> dict[str, TopicDescription | Refused]:
-    wanted = tuple(MetadataRequestTopic(name=name) for name in names)
-    response = admin.ask_any(
-        "describeTopics", MetadataRequest(topics=wanted, allow_auto_topic_creation=False), MetadataResponse
-    )
-    return {topic.name or "": _from_metadata(topic) for topic in response.topics}
-
-
 def _from_metadata(topic: MetadataResponseTopic) -> TopicDescription | Refused:
     return refusal(topic.error_code) or TopicDescription(
-        topic.name or "", topic.topic_id, topic.is_internal, _in_order(topic.partitions)
+        topic.name or "",
+        topic.topic_id,
+        topic.is_internal,
+        _in_order(topic.partitions),
+        _operations(topic.topic_authorized_operations),
     )
+
+
+def _operations(bits: int) -> frozenset[AclOperation] | None:
+    """Bit n is set for the operation with the code n (KIP-430)."""
+    return None if bits == _NOT_ASKED else frozenset(each for each in AclOperation if bits >> each & 1)
 
 
 def _in_order(
