@@ -7,6 +7,6 @@ one that is refused does not fail its neighbours.
 """
 
 from kaspar.rest.producing.outcomes import Delivered, Outcome, OutgoingRecord, Undelivered
-from kaspar.rest.producing.pool import Producers
+from kaspar.rest.producing.pool import Producers, WaitForOutcomes
 
-__all__ = ["Delivered", "Outcome", "OutgoingRecord", "Producers", "Undelivered"]
+__all__ = ["Delivered", "Outcome", "OutgoingRecord", "Producers", "Undelivered", "WaitForOutcomes"]

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 from kaspar.rest.clients import KafkaClients
 from kaspar.rest.errors import UNKNOWN_TOPIC_OR_PARTITION
@@ -13,6 +13,9 @@ from kaspar.rest.producing.producer import SharedProducer
 from kaspar.rest.topics import KnownTopics
 
 _CLOSING_S: Final = 5.0
+
+WaitForOutcomes: TypeAlias = Callable[[], Awaitable[list[Outcome]]]
+"""Returns the outcomes of records that were submitted, in their order. Called once."""
 
 
 class Producers:
@@ -28,9 +31,30 @@ class Producers:
     async def produce(self, identity: Identity, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
         """The outcomes, in the order of the records. Raises RestError if the request is refused as a whole: the topic
         does not exist (40401), or too many requests wait."""
+        return await (await self.submit(identity, topic, records))()
+
+    async def submit(self, identity: Identity, topic: str, records: Sequence[OutgoingRecord]) -> WaitForOutcomes:
+        """Returns when the producer has the records: those that are submitted next are written after them. Raises as
+        `produce`."""
         await self._topics.partition_count(identity, topic)
         producer = self._producer(identity)
-        outcomes = await producer.produce(topic, records)
+        batch = await producer.submit(topic, records)
+
+        async def wait() -> list[Outcome]:
+            outcomes = await batch.wait()
+            return await self._with_new_partitions(identity, producer, topic, records, outcomes)
+
+        return wait
+
+    async def _with_new_partitions(
+        self,
+        identity: Identity,
+        producer: SharedProducer,
+        topic: str,
+        records: Sequence[OutgoingRecord],
+        outcomes: list[Outcome],
+    ) -> list[Outcome]:
+        """Produces again what was refused because librdkafka did not know its partition yet."""
         missed = [index for index, outcome in enumerate(outcomes) if _is_unknown(outcome)]
         if missed:
             self._topics.forget(topic)

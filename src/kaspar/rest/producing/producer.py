@@ -53,10 +53,10 @@ class SharedProducer:
         self._thread = threading.Thread(target=self._poll, name="rest-producer", daemon=True)
         self._thread.start()
 
-    async def produce(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
-        """The outcomes, in the order of the records, once all of them are known. Records of one partition are
-        written in their order. Raises RestError (429) if too many requests wait already; then nothing was written.
-        """
+    async def submit(self, topic: str, records: Sequence[OutgoingRecord]) -> Batch:
+        """Returns when librdkafka has the records; `Batch.wait` returns their outcomes, in the same order. Records of
+        one partition are written in the order in which they are submitted. Raises RestError (429) if too many requests
+        wait already; then nothing was written."""
         batch = Batch(len(records), self._loop)
         done = 0
         while not self._waiting and done < len(records):  # no request that came before is overtaken
@@ -68,7 +68,11 @@ class SharedProducer:
                 await asyncio.sleep(0)
         if done < len(records):
             await self._send_rest(batch, topic, records, done)
-        return await batch.wait()
+        return batch
+
+    async def produce(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
+        """Submits, and waits for the outcomes."""
+        return await (await self.submit(topic, records)).wait()
 
     async def refresh(self, topic: str) -> None:
         """Asks brokers for the topic's partitions now. What that fails with, producing will, too."""
