@@ -1,9 +1,13 @@
 """What is used of jsonschema, which comes without types."""
 
+from typing import ClassVar
+
 class Draft7Validator:
+    META_SCHEMA: ClassVar[object]
     def __init__(self, schema: object) -> None: ...
     def is_valid(self, instance: object) -> bool: ...
 
 class Draft202012Validator:
+    META_SCHEMA: ClassVar[object]
     def __init__(self, schema: object) -> None: ...
     def is_valid(self, instance: object) -> bool: ...

@@ -164,6 +164,8 @@ def changed(draw: st.DrawFn, schema: Any) -> Any:
                 after[key] = dict(list(value.items())[1:])
     if any(isinstance(after.get(key), int | float) and after[key] < 0 for key in _NOT_NEGATIVE):
         return schema
+    if "items" not in after:
+        after.pop("additionalItems", None)
     if "required" in after:
         properties = after["properties"]
         after["required"] = [name for name in after["required"] if properties.get(name, True) is not True]

@@ -77,6 +77,12 @@ EXCEPTIONS = [
         {"type": "object", "propertyNames": {"maxLength": 1}},
         {"aa": 1},
     ),
+    (
+        "additionalItems without a list of items, which means nothing",
+        {"type": "array", "additionalItems": False},
+        {"type": "array", "items": [{"type": "null"}], "additionalItems": False},
+        [1],
+    ),
     ("contains", {"type": "array"}, {"type": "array", "contains": {"type": "null"}}, []),
     ("then", {"if": True, "then": True}, {"if": True, "then": False}, None),
 ]
@@ -95,7 +101,7 @@ def test_confluents_rules_overlook(writer: Any, reader: Any, value: Any) -> None
 
 _LIMIT = st.integers(1, 3)
 _INTEGERS = st.fixed_dictionaries(
-    {"type": st.sampled_from(["integer", "number"])}, optional={"minimum": _LIMIT, "maximum": st.integers(3, 5)}
+    {"type": st.sampled_from(["integer", "number"])}, optional={"minimum": _LIMIT, "maximum": st.integers(4, 5)}
 )
 _STRINGS = st.fixed_dictionaries(
     {"type": st.just("string")}, optional={"minLength": _LIMIT, "maxLength": st.integers(3, 5)}

@@ -87,6 +87,8 @@ class _Check:
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise InvalidValue("The value takes too many steps to check")
+        if isinstance(schema, _LEAVES):
+            return _leaf_failure(schema, value)
         evaluated = _Evaluated()
         found = self._part(schema, value, evaluated) or self._unevaluated(schema, value, evaluated)
         if found is None and outer is not None:
@@ -96,8 +98,6 @@ class _Check:
     def _part(self, schema: Schema, value: object, evaluated: _Evaluated) -> _Failure | None:
         """Of one kind of the schema's keywords."""
         match schema:
-            case AnySchema():
-                return None
             case ReferenceSchema():
                 return self.failure(schema.target.schema, value, evaluated)
             case ObjectSchema():
@@ -116,8 +116,7 @@ class _Check:
                 fits = self.failure(schema.negated.schema, value, None) is None
                 return _Failure("fits the schema that it must not fit") if fits else None
             case _:
-                problem = _problem(schema, value)
-                return None if problem is None else _Failure(problem)
+                return _leaf_failure(schema, value)
 
     def _combined(self, schema: CombinedSchema, value: object, evaluated: _Evaluated) -> _Failure | None:
         if schema.generated:
@@ -218,8 +217,9 @@ class _Check:
                     if found := self._unevaluated(link.schema, value, evaluated):
                         return found
             case ObjectSchema(), Mapping() if schema.unevaluated is not None:
-                for name in value.keys() - evaluated.properties:
-                    if found := self.failure(schema.unevaluated.schema, value[name], None):
+                for name in value:
+                    unevaluated = name not in evaluated.properties
+                    if unevaluated and (found := self.failure(schema.unevaluated.schema, value[name], None)):
                         return found.below(name)
                 evaluated.properties.update(value)
             case ArraySchema(), list() | tuple() if schema.unevaluated is not None:
@@ -256,9 +256,28 @@ def _members_problem(schema: ObjectSchema, value: Mapping[str, object]) -> str |
     return None
 
 
-def _problem(schema: Schema, value: object) -> str | None:
-    """Of a value that is not looked into."""
+_LEAVES: Final = (
+    StringSchema,
+    NumberSchema,
+    EnumSchema,
+    ConstSchema,
+    NullSchema,
+    BooleanSchema,
+    AnySchema,
+    FalseSchema,
+)
+"""These have no subschemas, and so evaluate nothing."""
+
+
+def _leaf_failure(schema: Schema, value: object) -> _Failure | None:
+    problem = _leaf_problem(schema, value)
+    return None if problem is None else _Failure(problem)
+
+
+def _leaf_problem(schema: Schema, value: object) -> str | None:
     match schema:
+        case AnySchema():
+            return None
         case NullSchema():
             return None if value is None else "is not null"
         case BooleanSchema():
