@@ -1,6 +1,7 @@
-"""Whatever JSON is given as a schema or as a value, there is an answer; and what the meta-schema accepts is accepted."""
+"""Whatever JSON is given as a schema or as a value, there is an answer. What the meta-schema accepts is accepted."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import event, given, settings
@@ -13,43 +14,11 @@ from kaspar.schemas.json_schema.validation import InvalidValue, check_value
 from kaspar.schemas.schema import InvalidSchema
 
 _KEYWORDS = [
-    "type",
-    "items",
-    "additionalItems",
-    "prefixItems",
-    "minItems",
-    "uniqueItems",
-    "contains",
-    "minContains",
-    "properties",
-    "required",
-    "minProperties",
-    "patternProperties",
-    "additionalProperties",
-    "propertyNames",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "minimum",
-    "exclusiveMinimum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "enum",
-    "const",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "title",
-    "default",
-    "definitions",
-    "$defs",
-    "unevaluatedItems",
-    "unevaluatedProperties",
+    *("type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "title", "default"),
+    *("items", "additionalItems", "prefixItems", "minItems", "uniqueItems", "contains", "minContains"),
+    *("properties", "required", "minProperties", "patternProperties", "additionalProperties", "propertyNames"),
+    *("dependencies", "dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties"),
+    *("minimum", "exclusiveMinimum", "multipleOf", "minLength", "maxLength", "definitions", "$defs"),
 ]
 _REFERRING = ["$ref", "$id", "id", "$anchor", "$dynamicRef", "$recursiveRef", "pattern", "$schema"]
 _LEAVES = st.one_of(
@@ -72,8 +41,7 @@ def _anything(keywords: list[str]) -> st.SearchStrategy[Any]:
 def _parsed(schema: Any) -> JsonSchema | None:
     try:
         return parse(json.dumps(schema), {"x.json": '{"not": {"$ref": "#/definitions/a"}, "definitions": {"a": true}}'})
-    except InvalidSchema as error:
-        assert str(error)
+    except InvalidSchema:
         return None
 
 
@@ -90,10 +58,8 @@ def test_any_json_has_an_answer(draft: Draft, document: Any, value: Any) -> None
     assert again is not None
     assert again.normalized == schema.normalized
     incompatibilities(schema, schema)
-    try:
+    with suppress(InvalidValue):
         check_value(schema, value)
-    except InvalidValue as error:
-        assert str(error)
 
 
 @settings(max_examples=400, deadline=None, database=None)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kaspar.schemas.json_schema import JsonSchema, incompatibilities, parse
-from kaspar.schemas.json_schema.compatibility import differences
+from kaspar.schemas.json_schema.compatibility import compare
 from kaspar.schemas.json_schema.compatibility.differences import LENIENT, STRICT, Kind
 from kaspar.schemas.json_schema.drafts import Draft
 from tests.unit.schemas.json_schema.changes import ALL_DRAFTS, BEFORE_2019_09, SINCE_2019_09, Change
@@ -42,7 +42,7 @@ def test_differences_since_2019_09(draft: Draft, change: Change) -> None:
 
 def _check(draft: Draft, change: Change) -> None:
     before, after = _parsed(change.before, draft), _parsed(change.after, draft)
-    found = differences(before.root, after.root)
+    found = compare(before.root, after.root)
     assert tuple(f"{difference.kind.name} {difference.json_path}" for difference in found) == change.differences
     for lenient, accepted in ((False, STRICT), (True, LENIENT)):
         refused = [name for name in change.differences if Kind[name.split()[0]] not in accepted]

@@ -8,7 +8,7 @@ from kaspar.schemas.json_schema.compatibility.differences import LENIENT, STRICT
 from kaspar.schemas.json_schema.compatibility.rules import compare_schemas
 from kaspar.schemas.json_schema.nodes import Schema
 
-__all__ = ["TOO_COMPLEX", "differences", "incompatibilities_of"]
+__all__ = ["TOO_COMPLEX", "compare", "incompatibilities_of"]
 
 TOO_COMPLEX: Final = (
     '{errorType:"SCHEMA_TOO_COMPLEX", description:"The %s schema cannot be compared with the %s schema: their'
@@ -16,7 +16,7 @@ TOO_COMPLEX: Final = (
 )
 
 
-def differences(original: Schema, update: Schema, *, lenient: bool = False) -> Sequence[Difference]:
+def compare(original: Schema, update: Schema, *, lenient: bool = False) -> Sequence[Difference]:
     """All differences. Raises TooComplex."""
     return Comparison(compare_schemas, LENIENT if lenient else STRICT).run(original, update)
 
@@ -24,7 +24,7 @@ def differences(original: Schema, update: Schema, *, lenient: bool = False) -> S
 def incompatibilities_of(reader: Schema, writer: Schema, *, lenient: bool = False) -> list[str]:
     accepted = LENIENT if lenient else STRICT
     try:
-        found = differences(writer, reader, lenient=lenient)
+        found = compare(writer, reader, lenient=lenient)
     except (TooComplex, RecursionError):
         return [TOO_COMPLEX]
     return [str(difference) for difference in found if difference.kind not in accepted]
