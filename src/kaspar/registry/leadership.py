@@ -1,5 +1,8 @@
 """Leadership as the service sees it: the group's election, and the writer that follows it."""
 
+import asyncio
+from contextlib import suppress
+
 from kaspar.client.async_client import AsyncClient
 from kaspar.registry.election.elector import Elector
 from kaspar.registry.election.identity import Identity
@@ -22,6 +25,7 @@ class GroupLeadership:
         noop: LogRecord,
         timeout_s: float,
     ) -> None:
+        self._decided = asyncio.Event()
         self.elector = Elector(client, terms, identity, self._elected)
         producer = TransactionalProducer(client, topic, f"{terms.group_id}-{topic}")
         self.writer = LogWriter(follower, producer, noop, timeout_s=timeout_s, on_fenced=self.elector.rejoin)
@@ -40,6 +44,22 @@ class GroupLeadership:
     async def ready(self) -> None:
         await self.writer.ready()
 
+    async def leader_known(self, *, first_within_s: float, next_within_s: float) -> None:
+        """Return when a leader is known, or when the time is up.
+
+        The first election takes longer than others: brokers wait for more members of a new group, and create their
+        topics of groups and transactions. If this instance wins it, it is also waited for to be ready.
+        """
+        if self._decided.is_set():
+            return
+        with suppress(TimeoutError):
+            if not self.elector.has_joined:
+                async with asyncio.timeout(first_within_s):
+                    await self.elector.joined()
+                    await self.writer.settled()
+            async with asyncio.timeout(next_within_s):
+                await self._decided.wait()
+
     def _elected(self) -> None:
         """Called at every change, so that a leader that lost its place and got it back has stepped down between."""
         if self.elector.is_elected:
@@ -47,6 +67,10 @@ class GroupLeadership:
                 self.writer.lead()
         elif self.writer.is_leading:
             self.writer.step_down()
+        if self.leader_url is None:
+            self._decided.clear()
+        else:
+            self._decided.set()
 
     async def stop(self) -> None:
         """Leaves the group after the last write: the next leader begins at once."""

@@ -47,7 +47,6 @@ class RegistryServer:
     def __init__(self, config: RegistryConfig) -> None:
         self._config = config
         self._bound: tuple[str, ...] = config.settings.listeners
-        self._first_election = asyncio.Event()
         self._cluster_id = ""
         self._client: AsyncClient | None = None
         self._served: ServedLog | None = None
@@ -100,12 +99,7 @@ class RegistryServer:
         )
         self._forwarder = self._new_forwarder()
         self._watch_permissions()
-        self._served = ServedLog(
-            settings.kafkastore_topic,
-            self._new_edition,
-            first_election=self._first_election,
-            patience_s=init_timeout_s,
-        )
+        self._served = ServedLog(settings.kafkastore_topic, self._new_edition, self._leader_known)
         self._follower = LogFollower(self._client, settings.kafkastore_topic, self._served)
         self._leadership = GroupLeadership(
             self._client,
@@ -129,7 +123,6 @@ class RegistryServer:
                 f"{settings.kafkastore_init_timeout_ms}: {why}"
             ) from None
         self._leadership.elector.start()
-        self._start(self._note_first_election(self._leadership))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -200,11 +193,13 @@ class RegistryServer:
             self._permissions = PermissionsFile(Path(file))
             self._start(_reload(Reloader(self._permissions)))
 
-    async def _note_first_election(self, leadership: GroupLeadership) -> None:
-        """A leader's first write creates the broker's topic of transactions, which may take a while."""
-        await leadership.elector.joined()
-        await leadership.writer.settled()
-        self._first_election.set()
+    async def _leader_known(self) -> None:
+        assert self._leadership is not None
+        settings = self._config.settings
+        await self._leadership.leader_known(
+            first_within_s=settings.kafkastore_init_timeout_ms / 1000,
+            next_within_s=settings.kafkastore_timeout_ms / 1000,
+        )
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))

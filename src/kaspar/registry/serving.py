@@ -5,7 +5,7 @@ state has caught up. What an earlier application still does ends with an error, 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,14 +41,11 @@ NewEdition = Callable[[State, Callable[[], bool]], Edition]
 class ServedLog:
     """The ASGI application, and the audience of the log (log/follower.py)."""
 
-    def __init__(
-        self, topic: str, new_edition: NewEdition, *, first_election: asyncio.Event, patience_s: float
-    ) -> None:
-        """Writes that come before the first election wait for it, at most `patience_s`."""
+    def __init__(self, topic: str, new_edition: NewEdition, leader_known: Callable[[], Awaitable[None]]) -> None:
+        """Requests that may write wait for `leader_known`: at an election, better a moment than a failure."""
         self._topic = topic
         self._new_edition = new_edition
-        self._first_election = first_election
-        self._patience_s = patience_s
+        self._leader_known = leader_known
         self._edition: Edition | None = None
         self._is_served = False
         self._why = "the schemas are being read"
@@ -82,20 +79,13 @@ class ServedLog:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in _READS and not self._first_election.is_set():
-            await self._wait_for_election()
+        if scope["type"] == "http" and scope["method"] not in _READS:
+            await self._leader_known()
         edition = self._edition
         if edition is None or not self._is_served:
             await send_error(send, _store_error, 500, self._why)
             return
         await edition.app(scope, receive, send)
-
-    async def _wait_for_election(self) -> None:
-        try:
-            async with asyncio.timeout(self._patience_s):
-                await self._first_election.wait()
-        except TimeoutError:
-            return  # the application says that there is no leader
 
 
 def _store_error(status: int, message: str) -> ErrorBody:

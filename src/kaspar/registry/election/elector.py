@@ -86,14 +86,20 @@ class Elector:
         """Take part in a new election, without claiming to lead."""
         self._membership.rejoin()
         self._wake.set()
+        self._on_change()
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="registry election")
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether it has taken part in an election."""
+        return self._joined.is_set()
+
     async def joined(self) -> None:
-        """Return after the first election with a valid result."""
+        """Return after the first election, whatever its result."""
         await self._joined.wait()
 
     async def stop(self) -> None:
@@ -188,6 +194,7 @@ class Elector:
     def _changed(self) -> None:
         membership = self._membership
         if membership.phase is Phase.STABLE:
+            self._joined.set()
             if membership.problem is not None:
                 log.error(
                     "the registry's group has no valid leader", group=self._terms.group_id, why=membership.problem
@@ -200,7 +207,6 @@ class Elector:
                     leader=membership.leader.url if membership.leader else "nobody: no member may lead",
                     is_leader=membership.is_leader,
                 )
-                self._joined.set()
         self._on_change()
 
     def _report(self, problem: Exception) -> None:

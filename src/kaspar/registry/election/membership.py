@@ -71,8 +71,6 @@ class Membership:
         """The registry's leader, as far as this member knows."""
         self.problem: str | None = None
         """Why the last election had no valid result."""
-        self.has_joined = False
-        """Whether an election had a valid result while this process runs."""
         self._assignments: dict[str, bytes] = {}
 
     @property
@@ -183,7 +181,6 @@ class Membership:
         match assignment.error:
             case AssignmentError.NONE:
                 self.problem = None
-                self.has_joined = True
                 self.leader = assignment.leader
                 self.identity = replace(self.identity, is_leader=assignment.leader_id == self.member_id)
             case AssignmentError.DUPLICATE_URLS:
