@@ -30,6 +30,7 @@ def rest(rest_broker: BrokerProcess) -> Iterator[RunningRest]:
         "bootstrap.servers": rest_broker.bootstrap,
         "schema.registry.url": REGISTRY,
         "kaspar.http.max.body.bytes": "3000000",
+        "consumer.heartbeat.interval.ms": "200",  # so that members soon know of a rebalance
     }
     with RunningRest(values) as running:
         yield running

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -12,12 +11,7 @@ import uvloop
 
 from kaspar.base.clock import Clock
 from kaspar.rest.running import RestServer
-from kaspar.web.authentication import Authenticator, BasicAuthenticator, TokenAuthenticator
-from kaspar.web.credentials import TokensFile, UsersFile
-from kaspar.web.limits import connection_limits, request_limits
-from kaspar.web.listeners import bind_all, parse_listeners
-from kaspar.web.requests import Gate, LogIn
-from kaspar.web.server import WebServer
+from kaspar.web.host import Host
 
 START_S = 20.0
 
@@ -28,7 +22,6 @@ class RunningRest:
     def __init__(self, values: Mapping[str, str], *, clock: Clock | None = None) -> None:
         self.server = RestServer({"listeners": "http://127.0.0.1:0", **values}, clock=clock)
         self.url = ""
-        self._authenticator = _authenticator(values)
         self._ready = threading.Event()
         self._problem: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -69,36 +62,11 @@ class RunningRest:
 
     async def _serve(self) -> None:
         self._loop, self._stop_requested = asyncio.get_running_loop(), asyncio.Event()
-        settings = self.server.settings
-        listeners = bind_all(parse_listeners(settings.listeners), "the REST proxy")
-        self.server.bound([str(each.address) for each in listeners])
+        host = Host([self.server])
         try:
-            await self.server.start()
-            gate = Gate(
-                self.server.app,
-                log_in=LogIn(self._authenticator),
-                limits=request_limits(settings),
-                error_form=self.server.error_form,
-            )
-            web = WebServer(gate, listeners, limits=connection_limits(settings), error_form=self.server.error_form)
-            await web.start()
-            self.url = f"http://127.0.0.1:{listeners[0].address.port}"
+            await host.start()
+            (self.url,) = host.urls["rest"]
             self._ready.set()
             await self._stop_requested.wait()
-            await web.stop(1.0)
         finally:
-            await self.server.stop()
-
-
-def _authenticator(values: Mapping[str, str]) -> Authenticator | None:
-    file = values.get("kaspar.http.credentials.file", "")
-    match values.get("authentication.method"):
-        case "BASIC":
-            users = UsersFile(str(Path(file)))
-            users.load()
-            return BasicAuthenticator(users)
-        case "BEARER":
-            tokens = TokensFile(str(Path(file)))
-            tokens.load()
-            return TokenAuthenticator(tokens)
-    return None
+            await host.stop()

@@ -56,7 +56,7 @@ def test_json_records_are_read_as_they_were_written(api: Api, new_topic: NewTopi
     topic = new_topic()
     api.produce(topic, b'{"records":[{"key":"k","value":{"n":123456789012345678901234567890,"f":1.10}}]}', "json")
     instance = api.instance(group)
-    instance.subscribe(topic)
+    instance.assign((topic, 0))
     deadline = time.monotonic() + 20
     while (response := instance.get("/records")).text == "[]":
         assert time.monotonic() < deadline
@@ -69,7 +69,7 @@ def test_binary_records_are_read_in_base64(api: Api, new_topic: NewTopic, group:
     topic = new_topic()
     api.produce(topic, {"records": [{"key": "AP8=", "value": None}]})
     instance = api.instance(group, "binary")
-    instance.subscribe(topic)
+    instance.assign((topic, 0))
     assert instance.read(1) == [{"topic": topic, "key": "AP8=", "value": None, "partition": 0, "offset": 0}]
 
 
@@ -83,7 +83,7 @@ def test_records_with_schemas_are_read_as_json(api: Api, new_topic: NewTopic, gr
     }
     assert api.produce(topic, body, name).status_code == 200
     instance = api.instance(group, name)
-    instance.subscribe(topic)
+    instance.assign((topic, 0))
     first, second = instance.read(2)
     assert (first["key"], first["value"]) == ({"amount": 1}, {"amount": 2})
     assert (second["key"], second["value"]) == (None, {"amount": 3})

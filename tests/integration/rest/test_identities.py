@@ -89,7 +89,6 @@ def settings(secured: str, folder: Path, method: str) -> dict[str, str]:
         "authentication.method": method,
         "kaspar.http.credentials.file": str(credentials),
         "kaspar.propagate.identity": "true",
-        "kaspar.identity.clients": "1",  # so that each change of the caller replaces the clients
     }
 
 
@@ -138,6 +137,15 @@ def test_an_instance_belongs_to_its_creator(callers: dict[str, Api]) -> None:
     assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
     alice.delete_instances()
     bob.delete_instances()
+
+
+def test_clients_are_kept_for_so_many_callers(secured: str, tmp_path: Path) -> None:
+    """With one only, each change of the caller replaces them, and nothing is lost."""
+    values = settings(secured, tmp_path, "BASIC") | {"kaspar.identity.clients": "1"}
+    with RunningRest(values) as rest:
+        for name in ("alice", "bob", "alice"):
+            with httpx.Client(base_url=rest.url, timeout=30, auth=(name, USERS[name])) as client:
+                Api(client).write("hers" if name == "alice" else "his", name)
 
 
 def test_credentials_that_the_broker_does_not_accept_are_reported(secured: str, tmp_path: Path) -> None:
