@@ -153,22 +153,38 @@ class BufferedConsumer:
     # --- Offsets ------------------------------------------------------------------------------------------------------
 
     def seek(self, offsets: "Sequence[tuple[TopicPartition, int]]") -> None:
-        """Offsets may be librdkafka's for the beginning and the end. Raises RestError."""
-        assigned = set(self.assignment())
-        for where, _ in offsets:
-            if where not in assigned:
-                raise RestError(ILLEGAL_STATE, f"No current assignment for partition {where.topic}-{where.partition}")
+        """Raises RestError."""
+        self._check_assigned([where for where, _ in offsets])
         for where, offset in offsets:
             self._seek(where, offset)
             self._drop(where.__eq__)
-            if offset >= 0:
-                self._store({where: offset})
+            self._store({where: offset})
 
     def seek_to_beginning(self, partitions: Sequence[TopicPartition]) -> None:
-        self.seek([(where, self._kafka.OFFSET_BEGINNING) for where in partitions])
+        """Raises RestError."""
+        self._check_assigned(partitions)
+        self.seek(self._looked_up(partitions, self._kafka.OFFSET_BEGINNING))
 
     def seek_to_end(self, partitions: Sequence[TopicPartition]) -> None:
-        self.seek([(where, self._kafka.OFFSET_END) for where in partitions])
+        """To the end as it is now: a record that is written after this is read. Raises RestError."""
+        self._check_assigned(partitions)
+        self.seek(self._looked_up(partitions, self._kafka.OFFSET_END))
+
+    def _check_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        assigned = set(self.assignment())
+        for where in partitions:
+            if where not in assigned:
+                raise RestError(ILLEGAL_STATE, f"No current assignment for partition {where.topic}-{where.partition}")
+
+    def _looked_up(self, partitions: Sequence[TopicPartition], logical: int) -> list[tuple[TopicPartition, int]]:
+        if not partitions:
+            return []
+        try:
+            found = self._consumer.offsets_for_times([self._at(each, logical) for each in partitions], _REQUEST_S)
+        except self._kafka.KafkaException as problem:
+            raise from_kafka_error(problem.args[0]) from None
+        self._raise_first(found)
+        return [(TopicPartition(each.topic, each.partition), each.offset) for each in found]
 
     def _seek(self, where: TopicPartition, offset: int) -> None:
         """librdkafka refuses to seek in a partition that it has just been assigned, until it fetches from it."""
