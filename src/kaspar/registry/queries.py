@@ -77,8 +77,7 @@ def versions_with_id(state: State, schema_id: int, subject: str, *, deleted: boo
 
 def ids_by_guid(state: State, identity: bytes) -> list[tuple[str, int]]:
     """Contexts that have the schema, and its ids there."""
-    found = ((context, state.index(context).id_of(identity)) for context in state.contexts)
-    return [(context, schema_id) for context, schema_id in found if schema_id is not None]
+    return [(context, schema_id) for context in state.contexts for schema_id in state.index(context).ids_of(identity)]
 
 
 def latest_with_metadata(

@@ -125,12 +125,12 @@ def registration(state: State, new: NewSchema) -> Decision[Place]:
     """`new` is parsed, compatible, and not registered yet."""
     index = state.index(context_of(new.subject))
     same = state.same_schema(new.subject, new.identity)
-    schema_id = same[0] if same is not None and new.id in (NO_ID, same[0]) else new.id
     version = _version(state, new)
-    if schema_id == NO_ID:
-        schema_id = index.max_id + 1
-    else:
+    if new.id != NO_ID:
+        schema_id = new.id
         _check_id(state, new, schema_id)
+    else:
+        schema_id = index.max_id + 1 if same is None else same[0]
     value = SchemaValue(
         subject=new.subject,
         version=version,

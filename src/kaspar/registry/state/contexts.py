@@ -10,19 +10,22 @@ from kaspar.registry.state.versions import StoredVersion
 
 
 class ContextIndex:
-    __slots__ = ("_by_id", "_id_by_identity", "max_id")
+    __slots__ = ("_by_id", "_ids_by_identity", "max_id")
 
     def __init__(self) -> None:
         self._by_id: dict[int, dict[str, tuple[StoredVersion, ...]]] = {}
         """By id and subject. A subject has a schema more than once if it was imported or deleted in between."""
-        self._id_by_identity: dict[bytes, int] = {}
+        self._ids_by_identity: dict[bytes, tuple[int, ...]] = {}
         self.max_id = 0
         """The highest id that was ever seen: ids of deleted schemas are not given again."""
 
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ContextIndex) and (self._by_id, self._id_by_identity) == (
+        return isinstance(other, ContextIndex) and (self._by_id, self._ids_by_identity) == (
             other._by_id,
-            other._id_by_identity,
+            other._ids_by_identity,
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -42,13 +45,17 @@ class ContextIndex:
     def all_with_id_in(self, schema_id: int, subject: str) -> tuple[StoredVersion, ...]:
         return self._by_id.get(schema_id, {}).get(subject, ())
 
-    def id_of(self, identity: bytes) -> int | None:
-        return self._id_by_identity.get(identity)
+    def ids_of(self, identity: bytes) -> tuple[int, ...]:
+        """Sorted; more than one only after an import."""
+        return self._ids_by_identity.get(identity, ())
 
     def put(self, stored: StoredVersion) -> None:
         subjects = self._by_id.setdefault(stored.id, {})
-        subjects[stored.subject] = (*subjects.get(stored.subject, ()), stored)
-        self._id_by_identity[stored.identity] = stored.id
+        same = (*subjects.get(stored.subject, ()), stored)
+        subjects[stored.subject] = tuple(sorted(same, key=lambda each: each.version)) if len(same) > 1 else same
+        ids = self._ids_by_identity.get(stored.identity, ())
+        if stored.id not in ids:
+            self._ids_by_identity[stored.identity] = tuple(sorted((*ids, stored.id)))
         self.max_id = max(self.max_id, stored.id)
 
     def remove(self, stored: StoredVersion) -> None:
@@ -60,5 +67,11 @@ class ContextIndex:
         del subjects[stored.subject]
         if not subjects:
             del self._by_id[stored.id]
-            if self._id_by_identity.get(stored.identity) == stored.id:
-                del self._id_by_identity[stored.identity]
+            self._forget_id(stored.identity, stored.id)
+
+    def _forget_id(self, identity: bytes, schema_id: int) -> None:
+        ids = tuple(each for each in self._ids_by_identity[identity] if each != schema_id)
+        if ids:
+            self._ids_by_identity[identity] = ids
+        else:
+            del self._ids_by_identity[identity]

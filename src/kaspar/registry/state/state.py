@@ -84,12 +84,13 @@ class State:
         }
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, State) and all(
-            getattr(self, name) == getattr(other, name)
-            for name in ("_subjects", "_sorted_subjects", "_indexes", "_referrers", "_configs", "_modes", "_contexts")
-        )
+        return isinstance(other, State) and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _content(self) -> tuple[object, ...]:
+        indexes = {context: index for context, index in self._indexes.items() if index}
+        return self._subjects, indexes, self._referrers, self._configs, self._modes, self._contexts
 
     # Replay
 
@@ -207,8 +208,12 @@ class State:
     def same_schema(self, subject: str, identity: bytes) -> tuple[int, StoredVersion | None] | None:
         """The id that the schema has in the subject's context, and the version of the subject that has it, if any."""
         index = self.index(context_of(subject))
-        schema_id = index.id_of(identity)
-        return None if schema_id is None else (schema_id, index.with_id_in(schema_id, subject))
+        ids = index.ids_of(identity)
+        for schema_id in ids:
+            stored = index.with_id_in(schema_id, subject)
+            if stored is not None and (not stored.deleted or len(ids) == 1):
+                return schema_id, stored
+        return (ids[0], index.with_id_in(ids[0], subject)) if ids else None
 
     def referrers(self, subject: str, version: int) -> set[tuple[str, int]]:
         """The live versions that refer to this one."""
