@@ -5,6 +5,7 @@ class error(Exception): ...
 class Options:
     log_errors: bool
     max_mem: int
+    never_capture: bool
 
 class _Match: ...
 

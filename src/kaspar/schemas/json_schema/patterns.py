@@ -1,8 +1,8 @@
-"""Regular expressions of schemas, which strangers write: matching takes time in proportion to the text, whatever the
-pattern. RE2 does it; Python's own engine never sees a pattern of a schema.
+"""Regular expressions of schemas, which strangers write: matching is bounded, whatever the pattern and the text.
 
-RE2 has no lookaround and no back references, which Confluent's registry accepts. Such a pattern is a good one in a
-schema, and is compared by its text; but no value can be checked with it.
+RE2 does it, in time proportional to the text. It has no lookaround and no back references, which Confluent's registry
+accepts; for those there is an engine that gives up after a number of steps. Python's own engine never sees a pattern of
+a schema.
 """
 
 import functools
@@ -12,7 +12,9 @@ from typing import Final
 
 import re2
 
-from kaspar.base.errors import KasparError
+from kaspar.schemas.json_schema.backtracking import UncheckablePattern, compiled
+
+__all__ = ["UncheckablePattern", "matches", "problem_with"]
 
 MAX_CHARACTERS: Final = 10_000
 _KNOWN_PATTERNS: Final = 1024
@@ -20,6 +22,7 @@ _KNOWN_PATTERNS: Final = 1024
 _OPTIONS: Final = re2.Options()
 _OPTIONS.log_errors = False
 _OPTIONS.max_mem = 4 << 20
+_OPTIONS.never_capture = True
 
 # JSON Schema has ECMAScript's patterns, in which a code point is written in another way than in RE2's.
 _CODE_POINT: Final = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -34,16 +37,12 @@ _REPETITION: Final = re.compile(
 _BROKEN: Final = re.compile("missing [])]|unexpected [)]|trailing \\\\|no argument for repetition operator")
 
 
-class UncheckablePattern(KasparError):
-    """The pattern is beyond what can be matched in bounded time."""
-
-
 def problem_with(pattern: str) -> str | None:
     """Why this is no pattern, or None."""
     if len(pattern) > MAX_CHARACTERS:
         return f"the pattern has {len(pattern)} characters, {MAX_CHARACTERS} are allowed"
     outcome = _compiled(pattern)
-    if isinstance(outcome, str) and _BROKEN.search(outcome) and "(?" not in pattern:
+    if isinstance(outcome, str) and _BROKEN.search(outcome):
         return f"{pattern[:100]!r} is not a regular expression: {outcome}"
     return None
 
@@ -52,19 +51,47 @@ def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is found anywhere in the text. Raises UncheckablePattern."""
     outcome = _compiled(pattern)
     if isinstance(outcome, str):
-        raise UncheckablePattern(f"The pattern {pattern[:100]!r} cannot be matched in bounded time: {outcome}")
+        raise UncheckablePattern(f"The pattern {pattern[:100]!r} cannot be matched: {outcome}")
     return outcome(text)
 
 
 @functools.lru_cache(_KNOWN_PATTERNS)
 def _compiled(pattern: str) -> Callable[[str], bool] | str:
-    """A function that searches, or why RE2 refuses the pattern."""
+    """A function that searches, or why RE2 refuses the pattern if the other engine does not know it either."""
+    outcome = _in_proportion(pattern)
+    if isinstance(outcome, str):
+        try:
+            return compiled(pattern, _character)
+        except UncheckablePattern:
+            return outcome
+    return outcome
+
+
+def _in_proportion(pattern: str) -> Callable[[str], bool] | str:
+    """The same, of RE2 alone."""
+    pattern = _CODE_POINT.sub(_in_re2, pattern)
+    outcome = _by_re2(pattern)
+    if isinstance(outcome, str) and outcome.startswith("invalid repetition size"):
+        pattern = _REPETITION.sub(_repeated, pattern)
+        return _by_re2(pattern) if len(pattern) <= MAX_CHARACTERS else outcome
+    return outcome
+
+
+def _by_re2(pattern: str) -> Callable[[str], bool] | str:
     try:
-        search = re2.compile(_REPETITION.sub(_repeated, _CODE_POINT.sub(_in_re2, pattern)), _OPTIONS).search
+        search = re2.compile(pattern, _OPTIONS).search
     except re2.error as error:
         (sentence,) = error.args
-        return sentence.decode(errors="replace") if isinstance(sentence, bytes) else str(sentence)
+        sentence = sentence.decode(errors="replace") if isinstance(sentence, bytes) else str(sentence)
+        return str(sentence[:100])
     return lambda text: search(text) is not None
+
+
+def _character(atom: str) -> Callable[[str], bool]:
+    search = _in_proportion(f"^(?:{atom})$")
+    if isinstance(search, str):
+        raise UncheckablePattern(search)
+    return functools.lru_cache(256)(search)
 
 
 def _in_re2(escape: re.Match[str]) -> str:
