@@ -85,6 +85,25 @@ def test_aborted_transactions_and_markers_are_skipped_and_passed() -> None:
     assert position.offset == 6
 
 
+def test_key_of_an_aborted_record_is_overlaid_until_it_is_written_again() -> None:
+    position = at_start()
+    aborted = (AbortedTransaction(producer_id=FIRST_PRODUCER, first_offset=1),)
+    lost = response(
+        written(0, "a"),
+        written(1, "a", "b", producer_id=FIRST_PRODUCER),
+        marker(3, ControlType.ABORT, FIRST_PRODUCER),
+        aborted=aborted,
+    )
+    assert read(position, lost) == [(0, "a")]
+    assert position.overlaid == {b"a", b"b"}
+    assert (position.offset_of(b"a"), position.offset_of(b"b")) == (0, None)
+    assert read(position, response(written(4, "a"))) == [(4, "a")]
+    assert position.overlaid == {b"b"}
+    tombstone = build_batch([Record(0, b"b", None)], base_offset=5)
+    assert read(position, response(tombstone)) == [(5, "b")]
+    assert position.overlaid == frozenset()
+
+
 def test_batch_that_begins_before_the_position_is_read_from_there() -> None:
     assert read(at_start(1), response(written(0, "a", "b"))) == [(1, "b")]
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
 
-from kaspar.base.errors import KasparError, MalformedBytes, Refused
+from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client.async_client import AsyncClient
@@ -23,7 +23,8 @@ from kaspar.client.asynchronous import AsyncConnection
 from kaspar.client.cluster_core import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, refuse
 from kaspar.protocol.messages import list_offsets
 from kaspar.protocol.messages.fetch import FetchResponse, PartitionData
-from kaspar.registry.interfaces import Replayed
+from kaspar.records.reader import iter_records
+from kaspar.registry.interfaces import LogRecord, Replayed
 from kaspar.registry.log.position import FetchRefused, Finding, LogPosition, LogReplaced
 from kaspar.registry.log.topic import find_topic
 
@@ -35,6 +36,7 @@ _RESPONSE_TIMEOUT_S: Final = 10.0
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _BACKOFF_S: Final = 0.1
 _TURN_S: Final = 0.005
+_MAX_SUPERSEDING: Final = 100
 _DELETED_AFTER_S: Final = 1.0
 """How long all brokers must not know the topic until it counts as deleted."""
 
@@ -95,6 +97,25 @@ class LogFollower:
     def problem(self) -> str | None:
         """Why the log cannot be read now."""
         return self._reported
+
+    async def superseding(self) -> list[LogRecord]:
+        """For each key whose last record was aborted, the record that counts: written again, it is the last one to
+        every reader. Raises Refused, OSError and LogReplaced."""
+        position = self._position
+        if position is None:
+            raise LogReplaced(self.problem or "the log was not read yet")
+        records: list[LogRecord] = []
+        for key in sorted(position.overlaid)[:_MAX_SUPERSEDING]:
+            offset = position.offset_of(key)
+            records.append((key, None if offset is None else await self._value_at(offset)))
+        return records
+
+    async def _value_at(self, offset: int) -> bytes | None:
+        found = await self._client.fetch(*self._partition, offset, max_bytes=_MAX_BYTES)
+        for record in iter_records(found.records or b""):
+            if record.offset == offset:
+                return record.value
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, f"the record at offset {offset} is gone: it was compacted")
 
     async def committed_end(self) -> int:
         """The offset behind everything that was committed before this call. Raises Refused and OSError."""

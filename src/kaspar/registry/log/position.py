@@ -18,8 +18,8 @@ from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import ErrorCode, MalformedBytes
 from kaspar.base.ids import NO_EPOCH
 from kaspar.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
-from kaspar.records.batch import BatchHeader, iter_headers
-from kaspar.records.core.batch_selection import BatchSelector
+from kaspar.records.batch import iter_headers
+from kaspar.records.core.batch_selection import BatchSelector, offset_behind
 from kaspar.records.reader import iter_batch
 from kaspar.records.record import Record
 
@@ -56,7 +56,18 @@ class LogPosition:
         self.log_start_offset = log_start_offset
         self._live: dict[bytes, int] = {}
         """The offset of the record that counts for each key. What lies before all of them is not needed."""
+        self._overlaid: set[bytes] = set()
         self._empty_responses = 0
+
+    @property
+    def overlaid(self) -> frozenset[bytes]:
+        """Keys whose last record in the log belongs to an aborted transaction. A reader without regard to transactions,
+        as Confluent's registry is one, takes that record for valid."""
+        return frozenset(self._overlaid)
+
+    def offset_of(self, key: bytes) -> int | None:
+        """Of the record that counts for the key; None if the key has no value."""
+        return self._live.get(key)
 
     def request(self, *, max_wait_ms: int, max_bytes: int) -> FetchRequest:
         partition = FetchPartition(
@@ -121,26 +132,32 @@ class LogPosition:
         """The records of each batch that a consumer sees, in order: no control batches, nothing of aborted
         transactions. The position moves with every batch. Raises MalformedBytes."""
         records = memoryview(found.records or b"")
-        last: BatchHeader | None = None
-        for _, header in iter_headers(records, 0, len(records)):
-            last = header
-        if last is None:
-            raise MalformedBytes(f"{self.topic}: the response for offset {self.offset} has no whole batch")
+        aborted = [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()]
         selector = BatchSelector()
-        selector.give(records, [(each.producer_id, each.first_offset) for each in found.aborted_transactions or ()])
-        while (batch := selector.select(self.offset, last.next_offset)) is not None:
-            visible = tuple(
-                record for record in iter_batch(records, selector.position, batch) if record.offset >= self.offset
-            )
-            self._count(visible)
-            self.offset, self.leader_epoch = batch.next_offset, batch.leader_epoch
-            yield visible
-        self.offset, self.leader_epoch = max(self.offset, last.next_offset), last.leader_epoch
+        selector.give(records, aborted)
+        until = offset_behind(records)
+        if until is None:
+            raise MalformedBytes(f"{self.topic}: the response for offset {self.offset} has no whole batch")
+        visible = selector.select(self.offset, until)
+        for place, header in iter_headers(records, 0, len(records)):
+            if header.next_offset <= self.offset:
+                continue
+            if visible is not None and selector.position == place:
+                seen = tuple(each for each in iter_batch(records, place, header) if each.offset >= self.offset)
+                self._count(seen)
+                self.offset, self.leader_epoch = header.next_offset, header.leader_epoch
+                yield seen
+                visible = selector.select(self.offset, until)
+            else:
+                if not header.is_control:
+                    self._overlaid.update(each.key for each in iter_batch(records, place, header) if each.key)
+                self.offset, self.leader_epoch = header.next_offset, header.leader_epoch
 
     def _count(self, records: tuple[Record, ...]) -> None:
         for record in records:
             if record.key is None:
                 continue
+            self._overlaid.discard(record.key)
             if record.value is None:
                 self._live.pop(record.key, None)
             else:

@@ -7,6 +7,8 @@ A leader decides on its state, so its state must be complete whenever it decides
 - It is not ready again from the beginning of a write until the outcome of that write is known and is part of the state,
   however long its caller waits. Where the outcome is unknown, because a response was lost, the log knows it: the
   producer is renewed, which ends the transaction one way or the other, and the record is seen by the reader or not.
+- What an aborted transaction left behind is written over, key by key. Readers without regard to transactions, as
+  Confluent's registry is one, would take it for valid.
 - What was decided in one term is not written in another: other leaders may have written in between.
 - A leader that is fenced steps down. It never initializes the producer anew by itself, because that would fence the
   next leader: the group has to elect it again.
@@ -14,14 +16,14 @@ A leader decides on its state, so its state must be complete whenever it decides
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
+from uuid import UUID
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.log import get_log
 from kaspar.registry.interfaces import LogRecord, NotLeader, RecordTooLarge, StoreFailed, StoreTimeout
-from kaspar.registry.log.follower import LogFollower
-from kaspar.registry.log.position import LogReplaced
-from kaspar.registry.log.producer import Fenced, TransactionalProducer
+from kaspar.registry.log.position import LogPosition, LogReplaced
+from kaspar.registry.log.producer import Fenced
 
 log = get_log(__name__)
 
@@ -30,18 +32,44 @@ _BACKOFF_S: Final = 0.1
 _NO_LEADER: Final = "this instance is not the leader"
 
 
+class Reader(Protocol):
+    """What is read back: kaspar.registry.log.follower.LogFollower."""
+
+    @property
+    def position(self) -> LogPosition | None: ...
+
+    @property
+    def problem(self) -> str | None: ...
+
+    def watch(self, offset: int) -> "asyncio.Future[bool]": ...
+
+    async def superseding(self) -> list[LogRecord]: ...
+
+
+class Producer(Protocol):
+    """kaspar.registry.log.producer.TransactionalProducer"""
+
+    async def take_over(self) -> None: ...
+
+    async def renew(self) -> None: ...
+
+    async def send(self, records: Sequence[LogRecord], topic_id: UUID) -> int: ...
+
+    async def commit(self) -> None: ...
+
+
 class LogWriter:
     def __init__(
         self,
-        follower: LogFollower,
-        producer: TransactionalProducer,
+        reader: Reader,
+        producer: Producer,
         noop: LogRecord,
         *,
         timeout_s: float,
         on_fenced: Callable[[], None],
     ) -> None:
         """`noop` is a record without meaning. `timeout_s` is how long a caller waits."""
-        self._follower = follower
+        self._reader = reader
         self._producer = producer
         self._noop = noop
         self._timeout_s = timeout_s
@@ -146,6 +174,8 @@ class LogWriter:
                 else:
                     await self._producer.renew()
                 await self._commit([self._noop], term)
+                while superseding := await self._reader.superseding():
+                    await self._commit(superseding, term)
             except Fenced as fenced:
                 self._deposed(fenced, term)
                 return
@@ -165,7 +195,7 @@ class LogWriter:
 
     async def _commit(self, records: Sequence[LogRecord], term: int) -> None:
         """One transaction, read back. Raises Fenced and StoreFailed if nothing was written."""
-        position = self._follower.position
+        position = self._reader.position
         if position is None:
             raise StoreFailed(f"the log cannot be read: {self._why()}")
         try:
@@ -175,7 +205,7 @@ class LogWriter:
             raise kind(f"the broker refused the records: {refused}") from refused
         except OSError as problem:
             raise StoreFailed(f"the records could not be sent: {problem}") from problem
-        outcome = self._follower.watch(last_offset)
+        outcome = self._reader.watch(last_offset)
         try:
             await self._producer.commit()
         except (OSError, KasparError) as problem:
@@ -211,7 +241,7 @@ class LogWriter:
         self._on_fenced()
 
     def _why(self) -> str:
-        return self._follower.problem or "the broker is slow"
+        return self._reader.problem or "the broker is slow"
 
 
 async def _outcome(outcome: "asyncio.Future[bool]") -> bool:
