@@ -1,7 +1,8 @@
 """Requests and responses of both versions of the API: bodies, and errors as JSON."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from kaspar.base.errors import Refused
-from kaspar.rest.errors import BAD_REQUEST, UNPROCESSABLE, ErrorKind, RestError, from_refusal
+from kaspar.rest.errors import BAD_REQUEST, TOO_MANY_REQUESTS, UNPROCESSABLE, ErrorKind, RestError, from_refusal
 from kaspar.rest.settings import RestSettings
 
 JSON: Final = "application/json"
@@ -68,6 +69,36 @@ def decode_body(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
         raise RestError(BAD_REQUEST, str(problem)) from None
     except (msgspec.DecodeError, RecursionError) as problem:
         raise RestError(BAD_REQUEST, str(problem)) from None
+
+
+class BodyBudget:
+    """Limits how much memory the bodies of requests take together."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._taken = 0
+
+    @asynccontextmanager
+    async def of(self, request: Request) -> AsyncIterator[bytes]:
+        """The body, which counts until it has been dealt with. Raises RestError (429)."""
+        taken = 0
+        parts = []
+        try:
+            if (declared := request.headers.get("content-length")) is not None:
+                taken = self._take(int(declared))
+            async for part in request.stream():
+                if declared is None:
+                    taken += self._take(len(part))
+                parts.append(part)
+            yield b"".join(parts)
+        finally:
+            self._taken -= taken
+
+    def _take(self, size: int) -> int:
+        if self._taken + size > self._max_bytes:
+            raise RestError(TOO_MANY_REQUESTS, "The bodies of requests take too much memory.")
+        self._taken += size
+        return size
 
 
 class Links:

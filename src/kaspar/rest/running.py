@@ -98,6 +98,7 @@ class RestServer:
         context, self._context = self._context, None
         if context is not None:
             await asyncio.gather(context.consumers.close(), context.producers.close(), context.schemas.close())
+            await context.topics.close()
             await context.administration.close()
 
 

@@ -63,6 +63,13 @@ class ProducingSettings(Settings):
         doc="How many requests may wait for room in the buffer of a producer (`producer.buffer.memory`), each at most "
         "for `producer.max.block.ms`. Others are refused with the status 429.",
     )
+    kaspar_producer_request_bytes: int = setting(
+        LONG,
+        128 * MIB,
+        at_least(1),
+        doc="How many bytes the bodies of all requests that produce may have together. Requests beyond that are "
+        "refused with the status 429.",
+    )
     producer_threads: int = setting(
         INT, 5, not_honoured="Requests share a producer and need no threads.", doc="Threads that produce."
     )

@@ -41,8 +41,18 @@ class KnownTopics:
         if (lookup := self._lookups.get(key)) is None:
             lookup = asyncio.create_task(self._look_up(identity, topic))
             self._lookups[key] = lookup
-            lookup.add_done_callback(lambda done: self._lookups.pop(key))
-        return await asyncio.shield(lookup)
+            lookup.add_done_callback(lambda done: self._finished(key, done))
+        return await asyncio.shield(lookup)  # others may wait for it, too
+
+    def _finished(self, key: tuple[Identity, str], lookup: asyncio.Task[int]) -> None:
+        del self._lookups[key]
+        if not lookup.cancelled():
+            lookup.exception()  # nobody may be left to see it
+
+    async def close(self) -> None:
+        for lookup in list(self._lookups.values()):
+            lookup.cancel()
+        await asyncio.gather(*self._lookups.values(), return_exceptions=True)
 
     def forget(self, topic: str) -> None:
         """It was deleted, or has other partitions."""

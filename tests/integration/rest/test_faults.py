@@ -1,6 +1,7 @@
 """Slow clients, a full buffer, and a broker that goes and comes back."""
 
 import base64
+import json
 import os
 import signal
 import socket
@@ -106,6 +107,24 @@ def test_a_full_buffer_makes_requests_wait_and_then_refuses_them(own_broker: Bro
         written = client.get("/topics/full/partitions/0/offsets").json()["end_offset"]
         assert written == 50 + len(outcomes) - len(failed)
         api.write("full", "and on", name="json")
+
+
+def test_bodies_beyond_the_memory_for_them_are_refused_until_there_is_room(own_broker: Broker) -> None:
+    values = values_for(own_broker, kaspar_producer_request_bytes="100000")
+    body = json.dumps({"records": [{"value": KILOBYTE}] * 50}).encode()
+    with RunningRest(values) as rest, httpx.Client(base_url=rest.url, timeout=60) as client:
+        api, where = Api(client), urlsplit(rest.url)
+        head = f"POST /topics/room HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection((where.hostname or "", where.port or 0)) as slow:
+            slow.sendall(head.encode())  # and nothing of the body
+            deadline = time.monotonic() + 20
+            while (refused := api.produce("room", body)).status_code == 200:
+                assert time.monotonic() < deadline
+            assert (refused.status_code, refused.json()["error_code"]) == (429, 42901)
+            api.produce("room", {"records": [{"value": KILOBYTE}]})
+        deadline = time.monotonic() + 20
+        while api.produce("room", body).status_code != 200:
+            assert time.monotonic() < deadline
 
 
 def test_no_acknowledged_record_is_lost_when_the_broker_dies(own_broker: Broker) -> None:

@@ -115,7 +115,12 @@ class ConsumerInstance:
             left_s = deadline - self._clock.monotonic()
             wait_s = max(0.0, min(limits.turn_s, left_s)) if waits else 0.0
             turn = partial(_turn, taken=taken, size=size, max_bytes=limits.max_bytes, wait_s=wait_s)
-            size, is_full = await self.use(turn)
+            try:
+                size, is_full = await self.use(turn)
+            except RestError:
+                if taken:
+                    return taken  # the next request gets the error
+                raise
             if is_full or size > min_bytes or self._clock.monotonic() >= deadline or await is_gone():
                 return taken
             if not waits:

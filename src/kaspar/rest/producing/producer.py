@@ -50,8 +50,10 @@ class SharedProducer:
         """After a fatal error no record is accepted any more, and another producer is needed."""
         self._producer: Producer
         self._producer, self._largest = clients.new_producer(identity, self._on_error)
-        self._thread = threading.Thread(target=self._poll, name="rest-producer", daemon=True)
-        self._thread.start()
+        self._ending = threading.Lock()
+        self._is_polled = False
+        self._thread: threading.Thread
+        self._keep_polled()
 
     async def submit(self, topic: str, records: Sequence[OutgoingRecord]) -> Batch:
         """Returns when librdkafka has the records; `Batch.wait` returns their outcomes, in the same order. Records of
@@ -68,6 +70,8 @@ class SharedProducer:
                 await asyncio.sleep(0)
         if done < len(records):
             await self._send_rest(batch, topic, records, done)
+        if self._is_closing:  # it was retired meanwhile
+            self._keep_polled()
         return batch
 
     async def produce(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Outcome]:
@@ -139,8 +143,20 @@ class SharedProducer:
         else:
             log.warning("a producer has trouble", reason=error.str())
 
+    def _keep_polled(self) -> None:
+        """Starts the thread if it is not running, or has just decided to end."""
+        with self._ending:
+            if not self._is_polled:
+                self._is_polled = True
+                self._thread = threading.Thread(target=self._poll, name="rest-producer", daemon=True)
+                self._thread.start()
+
     def _poll(self) -> None:
-        while not (self._is_closing and len(self._producer) == 0):
+        while True:
+            with self._ending:
+                if self._is_closing and len(self._producer) == 0:
+                    self._is_polled = False
+                    return
             if self._producer.poll(_POLL_S) and self._waiting:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                     self._loop.call_soon_threadsafe(self._room.set)
