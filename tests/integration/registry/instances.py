@@ -59,7 +59,7 @@ class Registry:
         write_properties(self._file, self._settings)
         with self.log_file.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kaspar.registry", os.fspath(self._file)],
+                [sys.executable, "-m", "kaspar.services", "--registry", os.fspath(self._file)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
