@@ -22,8 +22,9 @@ examples:
   kaspar status                               a table of the brokers in ./kaspar-data
   kaspar status --dir /data/c1 --wait 30      for scripts: go on when the cluster is ready
   kaspar status --json | jq '.brokers[] | select(.controller) | .id'
+  kaspar status --json | jq -r '.services[] | select(.name == "registry") | .url'
 
-exit codes: 0 if every broker and ZooKeeper server is ready, 1 otherwise
+exit codes: 0 if every broker, ZooKeeper server and service is ready, 1 otherwise
 """
 
 
@@ -39,8 +40,8 @@ exit codes: 0 if every broker and ZooKeeper server is ready, 1 otherwise
     help="Wait up to this long until everything is ready (default: do not wait).",
 )
 def command(folder: Path, as_json: bool, wait_s: float) -> int:
-    """Show the brokers and ZooKeeper servers that 'kaspar up' runs in a folder: their processes, whether they are
-    ready, and which broker is the controller."""
+    """Show the brokers, ZooKeeper servers and services that 'kaspar up' runs in a folder: their processes, whether they
+    are ready, and which broker is the controller."""
     from kaspar.supervisor.folder import Folder
 
     return _show(Folder(folder), as_json=as_json, wait_s=wait_s)
@@ -96,10 +97,12 @@ def _lines(folder: "Folder", status: "ClusterStatus") -> list[str]:
         for each in status.brokers
     ]
     zookeepers = [(each.id, each.port, each.pid, each.state) for each in status.zookeepers]
+    services = [(each.name, each.port, each.pid, each.state, each.url) for each in status.services]
     return [
         head,
         *_table(("broker", "port", "process", "state", "", "metrics", "data"), brokers),
         *_table(("ZooKeeper", "port", "process", "state"), zookeepers),
+        *_table(("service", "port", "process", "state", "address"), services),
     ]
 
 

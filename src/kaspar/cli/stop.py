@@ -37,8 +37,8 @@ exit codes: 0 if nothing runs in the folder any more, also if nothing did before
     help="Stop waiting after this time; they go on stopping (default: 120).",
 )
 def command(folder: Path, timeout_s: float) -> int:
-    """Stop the brokers and ZooKeeper servers that 'kaspar up' runs in a folder, as Ctrl-C there does: brokers one after
-    the other, each cleanly, then ZooKeeper. Returns when all of them have ended."""
+    """Stop what 'kaspar up' runs in a folder, as Ctrl-C there does: the services, brokers one after the other, each
+    cleanly, then ZooKeeper. Returns when all of them have ended."""
     from kaspar.supervisor.folder import Folder
 
     try:
@@ -74,6 +74,7 @@ def _alive(running: "Running") -> list[str]:
     """Names of what has not ended. Members of a supervisor that was killed end by themselves."""
     members = {f"broker {number}": member.process for number, member in running.brokers.items()}
     members |= {f"ZooKeeper {number}": member.process for number, member in running.zookeepers.items()}
+    members["the services"] = running.services.process
     alive = [name for name, process in members.items() if process is not None and process.is_running()]
     return alive or (["the supervisor"] if running.supervisor.is_running() else [])
 

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from kaspar.supervisor.folder import Folder
     from kaspar.supervisor.members import Members
     from kaspar.supervisor.plan import ClusterPlan
+    from kaspar.supervisor.service_plan import ServiceWishes
 
 DEFAULT_FOLDER: Final = Path("kaspar-data")
 
 _DESCRIPTION: Final = """\
 Run brokers on this machine until Ctrl-C or SIGTERM. One broker keeps its metadata itself. Several are a
 cluster, with up to three replicas of each topic; ZooKeeper, which is started too, keeps its metadata.
+The schema registry and the REST proxy run beside them, if kaspar[registry] and kaspar[rest] are installed.
 A process that ends by itself is started again. Everything listens on 127.0.0.1 only.
 With --secure clients have to log in, over TLS, and ACLs say what they may do.
 """
@@ -33,6 +35,8 @@ examples:
   kaspar up --brokers 3 --zookeepers 3        that also survives the end of a ZooKeeper server
   kaspar up --brokers 3 --dir /data/c1 --port 19092 --override num.partitions=6
   kaspar up --dir /data/c1                    again, with the data, the number of brokers and the ports of before
+  kaspar up --registry-port 0 --rest-port 0   any free ports, which 'kaspar status' shows
+  kaspar up --without registry,rest           brokers only
   kaspar up --secure                          TLS, passwords and ACLs; settings for clients are in FOLDER/clients
 
 While it runs, in another terminal:
@@ -61,6 +65,21 @@ class UpOptions:
     zookeepers: int | None
     secure: bool
     override: Sequence[str]
+    registry_port: int | None
+    rest_port: int | None
+    without: str | None
+    only: str | None
+
+    @property
+    def services(self) -> "ServiceWishes":
+        from kaspar.supervisor.service_plan import ServiceWishes
+
+        ports = {"registry": self.registry_port, "rest": self.rest_port}
+        return ServiceWishes(ports, _names(self.without) or (), _names(self.only))
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 @click.command("up", cls=Command, help=_DESCRIPTION, epilog=_EXAMPLES)
@@ -96,6 +115,20 @@ class UpOptions:
     metavar="NAME=VALUE",
     help="A setting of every broker, with Kafka's name; may be repeated. Not kept: give it at every start.",
 )
+@click.option(
+    "--registry-port",
+    type=int,
+    metavar="PORT",
+    help="Port of the schema registry; 0 takes any free one (default: as before in this folder, or 8081).",
+)
+@click.option(
+    "--rest-port",
+    type=int,
+    metavar="PORT",
+    help="Port of the REST proxy; 0 takes any free one (default: as before in this folder, or 8082).",
+)
+@click.option("--without", metavar="SERVICES", help="Leave these services out, now and at later starts: registry,rest.")
+@click.option("--only", metavar="SERVICES", help="Run these services, now and at later starts, and no others.")
 def command(folder: Path, **given: Any) -> int:
     from kaspar.supervisor.folder import Folder
 
@@ -163,12 +196,15 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
     from kaspar.config import load_settings, warnings_about
     from kaspar.supervisor.members import check_java, make_members
     from kaspar.supervisor.plan import plan_of, size_of
-    from kaspar.supervisor.ports import free_ports, refuse_used_ports
+    from kaspar.supervisor.ports import free_ports, refuse_used_ports, refuse_used_service_ports
+    from kaspar.supervisor.service_plan import plan_services
     from kaspar.supervisor.settings import check_overrides
     from kaspar.supervisor.supervisor import end_leftovers
 
     overrides = load_settings(None, options.override)
     check_overrides(overrides)
+    wishes = options.services
+    wishes.check()
     earlier = folder.plan()
     size = size_of(
         folder.path,
@@ -182,8 +218,32 @@ def _prepare(folder: "Folder", options: UpOptions) -> "Members":
         check_java()
     end_leftovers(folder)
     refuse_used_ports(size.broker_ports)
-    plan = plan_of(size, earlier, partial(free_ports, reserved=size.broker_ports))
+    reserved = set(size.broker_ports)
+    services = plan_services(wishes, size, earlier, _installed(wishes, earlier), partial(free_ports, reserved=reserved))
+    refuse_used_service_ports(services)
+    reserved |= {service.port for service in services}
+    plan = plan_of(
+        size,
+        earlier,
+        partial(free_ports, reserved=reserved),
+        services=services,
+        left_out=wishes.left_out(earlier),
+    )
     members = make_members(folder, plan, overrides)
     for sentence in warnings_about(overrides):
         print(f"kaspar: {sentence}", file=sys.stderr)
     return members
+
+
+def _installed(wishes: "ServiceWishes", earlier: "ClusterPlan | None") -> list[str]:
+    """The services that can run. Of one that was asked for, what is missing is an error; otherwise it is said."""
+    from kaspar.services.extras import check_installed, missing_packages
+    from kaspar.supervisor.service_plan import DEFAULT_PORTS
+
+    for name in sorted(wishes.must_be_installed):
+        check_installed(name)
+    missing = [name for name in DEFAULT_PORTS if name not in wishes.left_out(earlier) and missing_packages(name)]
+    if missing:
+        extras = ",".join(missing)
+        _say(f"Without {' and '.join(missing)}, which pip install 'kaspar[{extras}]' adds.")
+    return [name for name in DEFAULT_PORTS if name not in missing]

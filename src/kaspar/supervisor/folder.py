@@ -5,6 +5,7 @@ supervisor.json    what runs: for `kaspar status` and `kaspar stop`; not there w
 lock               held by the supervisor while it runs
 broker-1/          server.properties, broker.log, data/
 zookeeper-1/       zoo.cfg, output.log, data/ (with zookeeper.log)
+services/          registry.properties, rest.properties, services.log
 security/          of a secured cluster: certificates, keys and passwords
 clients/           of a secured cluster: settings for clients
 """
@@ -43,10 +44,12 @@ class Running:
     supervisor: ProcessId
     brokers: dict[int, RunningMember]
     zookeepers: dict[int, RunningMember]
+    services: RunningMember = RunningMember()
+    """One process has all of them."""
 
     def processes(self) -> list[ProcessId]:
         """Of all members, brokers first."""
-        members = [*self.brokers.values(), *self.zookeepers.values()]
+        members = [*self.brokers.values(), *self.zookeepers.values(), self.services]
         return [member.process for member in members if member.process is not None]
 
 
@@ -64,6 +67,10 @@ class Folder:
 
     def zookeeper(self, server_id: int) -> Path:
         return self.path / f"zookeeper-{server_id}"
+
+    @property
+    def services(self) -> Path:
+        return self.path / "services"
 
     @property
     def security(self) -> Path:

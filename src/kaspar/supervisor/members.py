@@ -11,9 +11,16 @@ from kaspar.base.errors import KasparError
 from kaspar.supervisor.child import Child
 from kaspar.supervisor.folder import Folder
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
-from kaspar.supervisor.readiness import Contact, metadata_problem, page_problem, zookeeper_problem
-from kaspar.supervisor.security import contacts_of, security_settings, write_security
-from kaspar.supervisor.settings import broker_settings, check_settings, properties_text
+from kaspar.supervisor.readiness import Contact, metadata_problem, page_problem, service_problem, zookeeper_problem
+from kaspar.supervisor.security import (
+    contacts_of,
+    created_file,
+    security_settings,
+    trusted_certificate,
+    write_security,
+)
+from kaspar.supervisor.service_settings import service_settings
+from kaspar.supervisor.settings import SERVICE_HEAD, broker_settings, check_settings, properties_text
 
 JVM_FLAGS: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """A ZooKeeper of a few brokers does little: a fast start and few threads are worth more than throughput."""
@@ -47,11 +54,13 @@ class Members:
     zookeepers: tuple[Member, ...] = ()
     contacts: Mapping[int, Contact] = field(default_factory=dict)
     """Where and how brokers are reached, by their ids."""
+    services: tuple[Member, ...] = ()
+    """None, or one process."""
 
     @property
     def all(self) -> tuple[Member, ...]:
         """In the order in which they start."""
-        return self.zookeepers + self.brokers
+        return self.zookeepers + self.brokers + self.services
 
     def broker(self, broker_id: int) -> Member:
         for member in self.brokers:
@@ -93,7 +102,8 @@ def make_members(
         _broker(folder, broker, values, None if with_metrics else contacts[broker.id])
         for broker, values in settings.items()
     ]
-    return Members(plan, tuple(brokers), tuple(servers), contacts)
+    services = (_services(folder, plan),) if plan.services else ()
+    return Members(plan, tuple(brokers), tuple(servers), contacts, services)
 
 
 def check_java() -> None:
@@ -120,6 +130,26 @@ def _broker(folder: Folder, broker: BrokerPlan, values: Mapping[str, str], conta
     return Member(f"broker {broker.id}", broker.id, child, problem)
 
 
+def _services(folder: Folder, plan: ClusterPlan) -> Member:
+    """One process for all of them. It starts beside the brokers, and waits for what it needs of them."""
+    own = folder.services
+    command = [sys.executable, "-m", "kaspar.services"]
+    for service in plan.services:
+        file = own / f"{service.name}.properties"
+        _write_secret(file, properties_text(service_settings(folder, plan, service), SERVICE_HEAD))
+        command += [f"--{service.name}", str(file)]
+    if plan.is_secured:
+        command += ["--after", str(created_file(folder))]
+    name = f"services ({', '.join(service.name for service in plan.services)})"
+    return Member(name, 1, Child(command, output=own / "services.log"), partial(services_problem, folder, plan))
+
+
+def services_problem(folder: Folder, plan: ClusterPlan) -> str | None:
+    trusted = trusted_certificate(folder) if plan.is_secured else None
+    problems = (service_problem(service.name, service.port, trusted) for service in plan.services)
+    return next(filter(None, problems), None)
+
+
 def _zookeeper(folder: Folder, plan: ClusterPlan, server: ZooKeeperPlan, options: ServerOptions) -> Member:
     from kaspar.spark.running.java import find_java
     from kaspar.zookeeper import write_config
@@ -141,6 +171,17 @@ def _zookeeper(folder: Folder, plan: ClusterPlan, server: ZooKeeperPlan, options
     child = Child(line, output=own / "output.log", log_file=config.log_file)
     name = "ZooKeeper" if is_alone else f"ZooKeeper {server.id}"
     return Member(name, server.id, child, partial(zookeeper_problem, server.port))
+
+
+def _write_secret(file: Path, text: str) -> None:
+    """Readable by its owner only: there may be a password in it."""
+    from kaspar.security.certificate_files import replace
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        replace(file, text.encode())
+    except OSError as problem:
+        raise KasparError(f"{file} cannot be written: {problem.strerror}") from None
 
 
 def _write(file: Path, text: str) -> None:

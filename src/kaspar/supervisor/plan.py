@@ -42,11 +42,25 @@ class ZooKeeperPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """An HTTP service, all of which are in one process."""
+
+    name: str
+    port: int
+    any_port: bool = False
+    """Any free one was asked for: another is taken if this one is used when the cluster is started again."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterPlan:
     """Without ZooKeeper it is one broker with the embedded store."""
 
     brokers: tuple[BrokerPlan, ...]
     zookeepers: tuple[ZooKeeperPlan, ...] = ()
+    services: tuple[ServicePlan, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """Services that are not wanted. One that is neither here nor in `services` was not installed, or did not exist yet
+    when the folder was made: it is started as soon as it can be."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -55,6 +69,11 @@ class ClusterPlan:
     @property
     def is_secured(self) -> bool:
         return any(broker.inside_port is not None for broker in self.brokers)
+
+    @property
+    def service_urls(self) -> dict[str, str]:
+        scheme = "https" if self.is_secured else "http"
+        return {service.name: f"{scheme}://{HOST}:{service.port}" for service in self.services}
 
     @property
     def zookeeper_connect(self) -> str:
@@ -132,7 +151,14 @@ def _check_change(folder: Path, earlier: ClusterPlan, brokers: int | None, zooke
         )
 
 
-def plan_of(size: Size, earlier: ClusterPlan | None, free_ports: Callable[[list[int]], Iterator[int]]) -> ClusterPlan:
+def plan_of(
+    size: Size,
+    earlier: ClusterPlan | None,
+    free_ports: Callable[[list[int]], Iterator[int]],
+    *,
+    services: tuple[ServicePlan, ...] = (),
+    left_out: tuple[str, ...] = (),
+) -> ClusterPlan:
     """With ports for everything. `free_ports` gives the wanted ones that are free, in order, and others in place of
     those that are not; after them, others without end.
     """
@@ -145,7 +171,7 @@ def plan_of(size: Size, earlier: ClusterPlan | None, free_ports: Callable[[list[
         BrokerPlan(number, port, next(ports), next(ports) if size.is_secured else None)
         for number, port in enumerate(size.broker_ports, 1)
     )
-    return ClusterPlan(brokers, zookeepers)
+    return ClusterPlan(brokers, zookeepers, services, left_out)
 
 
 def _other_ports(plan: ClusterPlan) -> list[int]:

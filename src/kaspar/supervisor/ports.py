@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from kaspar.base.errors import KasparError
-from kaspar.supervisor.plan import HOST
+from kaspar.supervisor.plan import HOST, ServicePlan
+from kaspar.supervisor.service_plan import TITLES
 
 _FIRST_PORT: Final = 10_000
 _USUAL_END: Final = 32_768
@@ -40,6 +41,20 @@ def refuse_used_ports(ports: Sequence[int]) -> None:
                 raise KasparError(
                     f"broker {number} cannot listen on {HOST}:{port} ({problem.strerror}): choose another --port, or "
                     "stop the program that uses it"
+                ) from None
+
+
+def refuse_used_service_ports(services: Sequence[ServicePlan]) -> None:
+    """Raises KasparError with a sentence if a service could not listen."""
+    for service in services:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, service.port))
+            except OSError as problem:
+                raise KasparError(
+                    f"the {TITLES[service.name]} cannot listen on {HOST}:{service.port} ({problem.strerror}): choose "
+                    f"another --{service.name}-port, 0 for any free one, or leave it out with --without {service.name}"
                 ) from None
 
 

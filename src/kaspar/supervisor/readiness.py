@@ -3,12 +3,15 @@ network, with a time limit.
 """
 
 import http.client
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.errors import KasparError
 from kaspar.supervisor.plan import HOST, ClusterPlan
+from kaspar.supervisor.service_plan import TITLES
 
 if TYPE_CHECKING:
     from kaspar.security.client import ClientSecurity
@@ -49,6 +52,26 @@ def page_problem(metrics_port: int) -> str | None:
     finally:
         connection.close()
     return None if response.status == http.client.OK else sentence
+
+
+def service_problem(name: str, port: int, trusted: Path | None) -> str | None:
+    """Why an HTTP service does not serve yet; None if it responds, be it that one has to log in. With `trusted`, the
+    certificate of its authority, over TLS."""
+    connection = (
+        http.client.HTTPConnection(HOST, port, timeout=ASK_TIMEOUT_S)
+        if trusted is None
+        else http.client.HTTPSConnection(
+            HOST, port, timeout=ASK_TIMEOUT_S, context=ssl.create_default_context(cafile=str(trusted))
+        )
+    )
+    try:
+        connection.request("GET", "/")
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return f"The {TITLES[name]} does not respond."
+    finally:
+        connection.close()
+    return None
 
 
 def metadata_problem(broker_id: int, contact: Contact) -> str | None:

@@ -27,6 +27,7 @@ _CLIENTS: Final = "CLIENTS"
 _BROKERS: Final = "BROKERS"
 _BROKER: Final = "broker"
 _SUPERVISOR: Final = "supervisor"
+_SERVICES: Final = "services"
 _HOSTS: Final = ("localhost", HOST)
 _VALID_DAYS: Final = 90
 """What is left of a certificate at a start; otherwise it is renewed. Brokers may run for a long time."""
@@ -68,9 +69,12 @@ def write_security(folder: Folder, plan: ClusterPlan) -> None:
         for broker in plan.brokers:
             renew_if_due(_broker_file(folder, broker), authority, _BROKER, hosts=_HOSTS, days=_VALID_DAYS)
         renew_if_due(_supervisor_file(folder), authority, _SUPERVISOR, days=_VALID_DAYS)
+        renew_if_due(services_certificate(folder), authority, _SERVICES, hosts=_HOSTS, days=_VALID_DAYS)
         if not _passwords_file(folder).exists():
             made = {name: secrets.token_urlsafe(24) for name in USERS}
             replace(_passwords_file(folder), msgspec.json.encode(made))
+        lines = [f"{name}:{password}\n" for name, password in passwords(folder).items()]
+        replace(http_users_file(folder), "".join(lines).encode())
     except OSError as problem:
         raise KasparError(f"{problem.filename} cannot be written: {problem.strerror}") from None
     _write_client_settings(folder, plan)
@@ -136,7 +140,16 @@ def _supervisor_file(folder: Folder) -> Path:
     return folder.security / "supervisor.pem"
 
 
-def _created_file(folder: Folder) -> Path:
+def services_certificate(folder: Folder) -> Path:
+    return folder.security / "services.pem"
+
+
+def http_users_file(folder: Folder) -> Path:
+    """Who may log in to the services: the first users, with the passwords that they got."""
+    return folder.security / "http-users"
+
+
+def created_file(folder: Folder) -> Path:
     return folder.security / "users.created"
 
 
@@ -151,12 +164,12 @@ def create_users(folder: Folder, contacts: Mapping[int, Contact]) -> None:
     addresses = ",".join(contact.address for contact in contacts.values())
     security = next(iter(contacts.values())).security
     create_missing_users(Contact(addresses, security), MECHANISM, passwords(folder), client=CLIENT)
-    _created_file(folder).touch(mode=0o600)
+    created_file(folder).touch(mode=0o600)
 
 
 def clients_can_log_in(folder: Folder, plan: ClusterPlan) -> bool:
     """Whether the first users were created, once. Until then a secured cluster is not ready."""
-    return not plan.is_secured or _created_file(folder).exists()
+    return not plan.is_secured or created_file(folder).exists()
 
 
 def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> list[str]:
@@ -170,6 +183,9 @@ def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> 
         f"  Spark, format('kaspar')  {CLIENT}.spark.json             {ADMIN}.spark.json",
         f"'{CLIENT}' may create, read and write all topics; '{ADMIN}' may do everything, and add users and ACLs.",
     ]
+    if plan.services:
+        urls = " and ".join(plan.service_urls.values())
+        lines.append(f"The same users log in to {urls}: curl --cacert {trusted_certificate(folder)} -u {CLIENT} ...")
     if not with_passwords:
         return lines
     (access,) = [each for each in client_access(folder, plan) if each.user == CLIENT]

@@ -30,6 +30,7 @@ DIFFERENT_FOR_EACH_BROKER: Final = frozenset(
     }
 )
 _HEAD: Final = "# Written at every start by 'kaspar up'. To change a setting, start it with --override NAME=VALUE.\n"
+SERVICE_HEAD: Final = "# Written at every start by 'kaspar up'.\n"
 
 
 def broker_settings(
@@ -47,6 +48,7 @@ def broker_settings(
         "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
         "log.dirs": str(data_dir),
         "kaspar.metrics.listener": broker.metrics_address if with_metrics else "",
+        "group.initial.rebalance.delay.ms": "0",  # as in the settings that come with Kafka: nobody waits for members
         **replication_settings(len(plan.brokers)),
     }
     if plan.zookeepers:
@@ -88,9 +90,9 @@ def check_settings(values: Mapping[str, str]) -> None:
     BrokerSettings.of(values)
 
 
-def properties_text(values: Mapping[str, str]) -> str:
+def properties_text(values: Mapping[str, str], head: str = _HEAD) -> str:
     """A settings file, in the syntax of Java properties."""
-    return _HEAD + "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
+    return head + "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
 
 
 def _escaped(value: str) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kaspar.supervisor.folder import Folder, Running, RunningMember
-from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
-from kaspar.supervisor.readiness import ClusterView, first_view, page_problem, zookeeper_problem
-from kaspar.supervisor.security import clients_can_log_in, contacts_of
+from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ServicePlan, ZooKeeperPlan
+from kaspar.supervisor.readiness import ClusterView, first_view, page_problem, service_problem, zookeeper_problem
+from kaspar.supervisor.security import clients_can_log_in, contacts_of, trusted_certificate
 
 
 class MemberState(StrEnum):
@@ -43,16 +43,31 @@ class ZooKeeperStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    name: str
+    port: int
+    pid: int | None
+    state: MemberState
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterStatus:
     """`ready`: all members are, a broker names all brokers and the controller, and users of a secured cluster exist."""
 
     ready: bool
     brokers: tuple[BrokerStatus, ...]
     zookeepers: tuple[ZooKeeperStatus, ...]
+    services: tuple[ServiceStatus, ...] = ()
 
     @property
     def states(self) -> list[MemberState]:
-        return [broker.state for broker in self.brokers] + [server.state for server in self.zookeepers]
+        members: list[BrokerStatus | ZooKeeperStatus | ServiceStatus] = [
+            *self.brokers,
+            *self.zookeepers,
+            *self.services,
+        ]
+        return [member.state for member in members]
 
 
 NOTHING = ClusterStatus(False, (), ())
@@ -61,11 +76,13 @@ NOTHING = ClusterStatus(False, (), ())
 def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
     """Takes up to a few seconds, if processes do not respond."""
     running = folder.running()
-    with ThreadPoolExecutor(len(plan.brokers) + len(plan.zookeepers)) as threads:
+    with ThreadPoolExecutor(len(plan.brokers) + len(plan.zookeepers) + len(plan.services)) as threads:
+        asked = [threads.submit(_service, folder, plan, service, running) for service in plan.services]
         servers = [threads.submit(_zookeeper, server, running) for server in plan.zookeepers]
         brokers = [threads.submit(_broker, broker, running) for broker in plan.brokers]
         zookeepers = tuple(each.result() for each in servers)
         states = [each.result() for each in brokers]
+        services = tuple(each.result() for each in asked)
     view = _view(folder, plan, states)
     statuses = tuple(
         BrokerStatus(
@@ -80,7 +97,7 @@ def status_of(folder: Folder, plan: ClusterPlan) -> ClusterStatus:
         for broker, (pid, state) in zip(plan.brokers, states, strict=True)
     )
     is_complete = view is not None and view.is_complete(plan) and clients_can_log_in(folder, plan)
-    status = ClusterStatus(is_complete, statuses, zookeepers)
+    status = ClusterStatus(is_complete, statuses, zookeepers, services)
     return status if set(status.states) == {MemberState.READY} else replace(status, ready=False)
 
 
@@ -99,6 +116,13 @@ def _broker(broker: BrokerPlan, running: Running | None) -> tuple[int | None, Me
 def _zookeeper(server: ZooKeeperPlan, running: Running | None) -> ZooKeeperStatus:
     member = None if running is None else running.zookeepers.get(server.id)
     return ZooKeeperStatus(server.id, server.port, *_state(member, lambda: zookeeper_problem(server.port)))
+
+
+def _service(folder: Folder, plan: ClusterPlan, service: ServicePlan, running: Running | None) -> ServiceStatus:
+    trusted = trusted_certificate(folder) if plan.is_secured else None
+    member = None if running is None else running.services
+    pid, state = _state(member, lambda: service_problem(service.name, service.port, trusted))
+    return ServiceStatus(service.name, service.port, pid, state, plan.service_urls[service.name])
 
 
 def _state(member: RunningMember | None, problem: Callable[[], str | None]) -> tuple[int | None, MemberState]:

@@ -1,4 +1,4 @@
-"""Stops the members of a cluster: brokers one after the other, the controller last, then ZooKeeper.
+"""Stops the members of a cluster: services, brokers one after the other, the controller last, then ZooKeeper.
 
 A stopping broker hands its leaderships over, for which it needs the controller; the last ones have nobody left.
 """
@@ -23,7 +23,7 @@ def stop_members(
     timeout_s: float = STOP_TIMEOUT_S,
 ) -> None:
     """`wait` returns when a child may have ended, or after some seconds; False: all have to end at once."""
-    for group in [*([broker] for broker in stopping_order(members)), members.zookeepers]:
+    for group in [members.services, *([broker] for broker in stopping_order(members)), members.zookeepers]:
         if not _stop(group, wait, say, timeout_s):
             break
     for member in members.all:

@@ -19,6 +19,7 @@ from kaspar.supervisor.folder import Folder, Running, RunningMember
 from kaspar.supervisor.members import Member, Members
 from kaspar.supervisor.probes import Probes, start_failure
 from kaspar.supervisor.readiness import first_view
+from kaspar.supervisor.service_plan import TITLES
 from kaspar.supervisor.signals import Signals
 from kaspar.supervisor.stopping import stop_members
 
@@ -65,6 +66,8 @@ class Supervisor:
         self._members = members
         self._say = say
         self._lives = {member: _Life() for member in members.all}
+        self._was_complete = False
+        """All brokers saw each other, once."""
         self._was_ready = False
         """All of them, once."""
         self._probes = Probes(len(members.all))
@@ -135,7 +138,9 @@ class Supervisor:
 
     def _look_at_start(self, now: float) -> None:
         waiting = [member for member, life in self._lives.items() if not life.is_ready]
-        if not waiting and self._is_complete():
+        if all(member in self._members.services for member in waiting):
+            self._was_complete = self._was_complete or self._is_complete()
+        if not waiting and self._was_complete:
             self._was_ready = True
             self._say(self._ready_line())
             self._when_ready()
@@ -165,9 +170,10 @@ class Supervisor:
     def _ready_line(self) -> str:
         plan = self._members.plan
         count = f"{len(plan.brokers)} brokers" if len(plan.brokers) > 1 else "one broker"
+        services = "".join(f"{TITLES[name]} {url}, " for name, url in plan.service_urls.items())
         seconds = time.monotonic() - self._begun_at
         return (
-            f"Ready after {seconds:.1f} s: {count}, bootstrap servers {plan.bootstrap_servers}, data in "
+            f"Ready after {seconds:.1f} s: {count}, bootstrap servers {plan.bootstrap_servers}, {services}data in "
             f"{self._folder.path}. Ctrl-C stops."
         )
 
@@ -194,6 +200,7 @@ class Supervisor:
             ProcessId.of(os.getpid()),
             {member.id: state(member) for member in self._members.brokers},
             {member.id: state(member) for member in self._members.zookeepers},
+            next(map(state, self._members.services), RunningMember()),
         )
         with contextlib.suppress(KasparError):  # a full disk must not end a cluster that runs
             self._folder.write_running(running)

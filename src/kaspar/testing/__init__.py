@@ -5,10 +5,13 @@
     with Broker() as broker:  # ready in a fraction of a second
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
+    with Broker(registry=True, rest=True) as broker:  # needs kaspar[rest]
+        client = SchemaRegistryClient({"url": broker.registry_url})
+
     with Cluster(brokers=3) as cluster:  # needs Java and kaspar[spark]
         cluster.kill(cluster.controller_id())
 
-`kaspar_broker` is a pytest fixture of a `Broker`.
+`kaspar_broker` is a pytest fixture of a `Broker`, `kaspar_broker_with_registry` of one with a schema registry.
 """
 
 from kaspar.testing.broker import Broker

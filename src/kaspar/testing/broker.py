@@ -23,6 +23,7 @@ import uvloop
 
 from kaspar.base.errors import KasparError
 from kaspar.config import BrokerSettings
+from kaspar.testing.services import Services
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -42,8 +43,12 @@ class Broker:
         port: int = 0,
         process: bool = False,
         overrides: Mapping[str, str] | None = None,
+        registry: bool = False,
+        rest: bool = False,
     ) -> None:
+        """`registry` and `rest` run the schema registry (`registry_url`) and the REST proxy (`rest_url`) beside it."""
         self.process = process
+        self._services = Services(registry=registry, rest=rest)
         self._removes_data = data_dir is None
         self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
         self._port = port
@@ -72,11 +77,13 @@ class Broker:
             "log.dirs": str(self.data_dir),
             "listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
             "kaspar.metrics.listener": "",
+            **self._services.broker_settings,
             **self._overrides,
         }
         running = _InProcess(values) if self.process else _InThread(values)
         self._port = running.port
         self._running = running
+        self._services.start(self.bootstrap_servers)
 
     @property
     def port(self) -> int:
@@ -87,17 +94,33 @@ class Broker:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def registry_url(self) -> str:
+        """Of the schema registry, with `registry=True`."""
+        return self._services.url("registry")
+
+    @property
+    def rest_url(self) -> str:
+        """Of the REST proxy, with `rest=True`."""
+        return self._services.url("rest")
+
+    @property
     def pid(self) -> int:
         return self._running.pid if isinstance(self._running, _InProcess) else os.getpid()
 
     def stop(self) -> None:
         """Stop cleanly and keep the data."""
+        try:
+            self._services.stop()
+        finally:
+            self._stop_broker()
+
+    def _stop_broker(self) -> None:
         running, self._running = self._running, None
         if running is not None:
             running.stop()
 
     def kill(self) -> None:
-        """Kill the broker's process with SIGKILL (only with `process=True`)."""
+        """Kill the broker's process with SIGKILL (only with `process=True`). Its services go on."""
         if not isinstance(self._running, _InProcess):
             raise KasparError("only a broker with process=True can be killed")
         running, self._running = self._running, None

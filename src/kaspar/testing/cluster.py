@@ -28,6 +28,7 @@ from kaspar.supervisor.probes import wait_ready
 from kaspar.supervisor.readiness import first_view, view_of
 from kaspar.supervisor.security import CLIENT, client_access, create_users
 from kaspar.supervisor.stopping import stop_members
+from kaspar.testing.services import Services
 
 START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
@@ -62,9 +63,15 @@ class Cluster:
         overrides: Mapping[str, str] | None = None,
         metrics: bool = False,
         secure: bool = False,
+        registry: bool = False,
+        rest: bool = False,
     ) -> None:
         """`port` is that of broker 1. `metrics`: each broker has the pages for Prometheus (`metrics_address`).
-        `secure`: as `kaspar up --secure`; `client_settings()` has what librdkafka needs."""
+        `secure`: as `kaspar up --secure`; `client_settings()` has what librdkafka needs. `registry` and `rest` run the
+        schema registry (`registry_url`) and the REST proxy (`rest_url`) beside brokers that are not secured."""
+        if secure and (registry or rest):
+            raise KasparError("the services of a Cluster reach brokers that are not secured only")
+        self._services = Services(registry=registry, rest=rest)
         self._removes_data = data_dir is None
         self.data_dir = Path(data_dir) if data_dir is not None else Path(tempfile.mkdtemp(prefix="kaspar-"))
         self._folder = Folder(self.data_dir)
@@ -108,6 +115,7 @@ class Cluster:
         self.wait_complete()
         if members.plan.is_secured:
             create_users(self._folder, members.contacts)
+        self._services.start(self.bootstrap_servers)
 
     def _prepare(self) -> Members:
         brokers, zookeepers, port = self._wanted
@@ -135,6 +143,7 @@ class Cluster:
 
     def stop(self) -> None:
         """Stop all cleanly and keep the data. Raises KasparError if a broker has failed."""
+        self._services.stop()
         members, self._members = self._members, None
         if members is None:
             return
@@ -179,6 +188,16 @@ class Cluster:
             return {"bootstrap.servers": plan.bootstrap_servers}
         (access,) = [each for each in client_access(self._folder, plan) if each.user == user]
         return access.librdkafka
+
+    @property
+    def registry_url(self) -> str:
+        """Of the schema registry, with `registry=True`."""
+        return self._services.url("registry")
+
+    @property
+    def rest_url(self) -> str:
+        """Of the REST proxy, with `rest=True`."""
+        return self._services.url("rest")
 
     @property
     def zookeeper_connect(self) -> str:

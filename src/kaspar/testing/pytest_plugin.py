@@ -16,3 +16,12 @@ def kaspar_broker() -> "Iterator[Broker]":
 
     with Broker() as broker:
         yield broker
+
+
+@pytest.fixture
+def kaspar_broker_with_registry() -> "Iterator[Broker]":
+    """As `kaspar_broker`, with a schema registry at its `registry_url`. Needs kaspar[registry]."""
+    from kaspar.testing import Broker
+
+    with Broker(registry=True) as broker:
+        yield broker

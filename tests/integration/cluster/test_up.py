@@ -68,7 +68,7 @@ def test_topic_has_the_replicas_of_a_cluster_and_the_overrides(cluster: Up) -> N
 
 def test_status_for_programs(cluster: Up) -> None:
     status = cluster.ready()
-    assert list(status) == ["ready", "brokers", "zookeepers"]
+    assert list(status) == ["ready", "brokers", "zookeepers", "services"]
     for number, broker in enumerate(status["brokers"], 1):
         assert list(broker) == ["id", "port", "pid", "state", "controller", "metrics", "log_dir"]
         assert (broker["id"], broker["port"], broker["state"]) == (number, cluster.port + number - 1, "ready")

@@ -17,6 +17,8 @@ from tests.peers.downloads import ToolMissingError
 from tests.peers.missing import unless_missing
 
 SECONDS = 60.0
+_SERVICES = ("--without", "registry,rest")
+"""Of clusters that test others than services: their ports may be used by another test."""
 
 
 def needs_java() -> None:
@@ -43,7 +45,7 @@ class Up:
         self.folder = folder
         self.port = port or consecutive_free_ports(5)[0]
         self.output = folder.with_name(f"{folder.name}.out")
-        self._arguments = [*arguments, "--dir", str(folder), "--port", str(self.port)]
+        self._arguments = [*arguments, *_SERVICES, "--dir", str(folder), "--port", str(self.port)]
         self.process: subprocess.Popen[bytes]
 
     def start(self, *arguments: str) -> Self:

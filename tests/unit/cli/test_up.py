@@ -9,6 +9,7 @@ import pytest
 
 from kaspar.base.processes import ProcessId
 from kaspar.cli.main import main
+from kaspar.services import extras
 from kaspar.supervisor.folder import Folder, Running, RunningMember
 from kaspar.supervisor.plan import BrokerPlan, ClusterPlan, ZooKeeperPlan
 from kaspar.supervisor.ports import consecutive_free_ports
@@ -17,6 +18,7 @@ THREE = ClusterPlan(
     tuple(BrokerPlan(number, 9_091 + number, 9_403 + number) for number in (1, 2, 3)),
     (ZooKeeperPlan(1, 2181, 2888, 3888),),
 )
+WITHOUT = ("--without", "registry,rest")
 GONE = ProcessId(os.getpid(), 1)
 
 
@@ -46,6 +48,10 @@ def folder(tmp_path: Path) -> Folder:
         (("--brokers", "0"), "a cluster needs at least one broker"),
         (("--port", "70000"), "a port is between 1 and 65535"),
         (("--zookeepers", "3"), "--zookeepers is for a cluster"),
+        (("--registry-port", "70000"), "a port is between 0 and 65535"),
+        (("--without", "registry,rset"), "there is no service 'rset': there are registry and rest"),
+        (("--without", "rest", "--only", "registry"), "--without and --only say the same in two ways"),
+        (("--without", "rest", "--rest-port", "0"), "--rest-port is the port of a service that is left out"),
         (("--override", "num.partitions"), "is not of the form key=value"),
         (("--override", "num.partitions=x"), "num.partitions"),
         (("--override", "log.dirs=/data"), "--override log.dirs would be the same for every broker"),
@@ -73,7 +79,7 @@ def test_interrupted_first_start_leaves_a_folder_that_can_be_started(
 
     monkeypatch.setattr("kaspar.supervisor.members.properties_text", interrupt)
     port = consecutive_free_ports(1)[0]
-    assert main(["up", "--dir", str(tmp_path / "c1"), "--port", str(port)]) == 130
+    assert main(["up", "--dir", str(tmp_path / "c1"), "--port", str(port), *WITHOUT]) == 130
     assert capsys.readouterr().err == ""
     plan = Folder(tmp_path / "c1").plan()
     assert plan is not None
@@ -86,6 +92,36 @@ def test_used_port_is_refused_before_anything_starts(capsys: pytest.CaptureFixtu
         sentence = _refusal(capsys, "up", "--dir", tmp_path / "c1", "--port", str(port))
     assert sentence.startswith(f"broker 1 cannot listen on 127.0.0.1:{port}")
     assert not (tmp_path / "c1" / "broker-1").exists()
+
+
+@pytest.mark.parametrize("service", ["registry", "rest"])
+def test_used_port_of_a_service_is_refused_before_anything_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, service: str
+) -> None:
+    broker, other = consecutive_free_ports(2)
+    ports = {"registry": other, "rest": other}
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ports[service] = listening.getsockname()[1]
+        chosen = [word for name, port in ports.items() for word in (f"--{name}-port", str(port))]
+        sentence = _refusal(capsys, "up", "--dir", tmp_path / "c1", "--port", str(broker), *chosen)
+    assert f"cannot listen on 127.0.0.1:{ports[service]}" in sentence
+    assert f"or leave it out with --without {service}" in sentence
+    assert [file.name for file in (tmp_path / "c1").iterdir()] == ["lock"]
+
+
+def test_service_whose_packages_are_missing_is_left_out_and_said_unless_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "missing_packages", lambda name: ["fastavro"])
+    monkeypatch.setattr("kaspar.supervisor.supervisor.Supervisor.run", lambda supervisor: 0)
+    port = str(consecutive_free_ports(1)[0])
+    assert main(["up", "--dir", str(tmp_path / "c1"), "--port", port]) == 0
+    assert capsys.readouterr().out == "Without registry and rest, which pip install 'kaspar[registry,rest]' adds.\n"
+    plan = Folder(tmp_path / "c1").plan()
+    assert plan is not None
+    assert (plan.services, plan.left_out) == ((), ()), "they run as soon as the packages are there"
+    sentence = _refusal(capsys, "up", "--dir", tmp_path / "c1", "--registry-port", "0")
+    assert "pip install 'kaspar[registry]'" in sentence
 
 
 def test_cluster_without_java_says_how_to_get_it(
@@ -121,7 +157,7 @@ def test_help_has_examples_and_names_the_default_folder(capsys: pytest.CaptureFi
 def test_status_of_a_stopped_cluster(capsys: pytest.CaptureFixture[str], folder: Folder) -> None:
     assert main(["status", "--dir", str(folder.path), "--json"]) == 1
     status = json.loads(capsys.readouterr().out)
-    assert list(status) == ["ready", "brokers", "zookeepers"]
+    assert list(status) == ["ready", "brokers", "zookeepers", "services"]
     assert status["ready"] is False
     assert status["brokers"][1] == {
         "id": 2,
@@ -168,7 +204,7 @@ def test_process_that_does_not_respond(capsys: pytest.CaptureFixture[str], folde
 def test_status_where_nothing_was_started(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["status", "--dir", str(tmp_path / "new"), "--json"]) == 1
     written = capsys.readouterr()
-    assert json.loads(written.out) == {"ready": False, "brokers": [], "zookeepers": []}
+    assert json.loads(written.out) == {"ready": False, "brokers": [], "zookeepers": [], "services": []}
     assert (
         written.err == f"kaspar: there is no cluster in {tmp_path}/new: 'kaspar up --dir {tmp_path}/new' starts one\n"
     )

@@ -42,7 +42,7 @@ def test_only_the_owner_can_read_what_is_secret(folder: Folder) -> None:
 
 def test_everything_stays_at_the_next_start(folder: Folder) -> None:
     before = {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()}
-    assert len(before) == 6 + 6  # users.created comes when they are
+    assert len(before) == 8 + 6  # users.created comes when they are
     write_security(folder, PLAN)
     assert {file: file.read_bytes() for file in folder.path.rglob("*") if file.is_file()} == before
 

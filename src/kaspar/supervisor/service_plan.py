@@ -1,0 +1,97 @@
+"""Which HTTP services a cluster has, and on which ports: what is asked for at a start, and what was so before.
+
+Pure, as `plan`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kaspar.base.errors import KasparError
+from kaspar.supervisor.plan import LAST_PORT, ClusterPlan, ServicePlan, Size
+
+DEFAULT_PORTS: Final[Mapping[str, int]] = {"registry": 8081, "rest": 8082}
+TITLES: Final[Mapping[str, str]] = {"registry": "schema registry", "rest": "REST proxy"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceWishes:
+    """What a start asks for. A port of 0 is any free one; None is the one of before."""
+
+    ports: Mapping[str, int | None] = field(default_factory=dict)
+    without: Collection[str] = ()
+    only: Collection[str] | None = None
+
+    def check(self) -> None:
+        """Raises KasparError with a sentence."""
+        for name in (*self.without, *(self.only or ())):
+            if name not in DEFAULT_PORTS:
+                raise KasparError(f"there is no service '{name}': there are {' and '.join(DEFAULT_PORTS)}")
+        if self.without and self.only is not None:
+            raise KasparError("--without and --only say the same in two ways: give one of them")
+        for name in self.asked_for:
+            if name in self._unwanted:
+                raise KasparError(f"--{name}-port is the port of a service that is left out")
+            if not 0 <= (self.ports[name] or 0) <= LAST_PORT:
+                raise KasparError(f"a port is between 0 and {LAST_PORT}, not {self.ports[name]}")
+
+    @property
+    def asked_for(self) -> set[str]:
+        """By name: what has to be there."""
+        return {name for name, port in self.ports.items() if port is not None}
+
+    @property
+    def _unwanted(self) -> set[str]:
+        return set(self.without) if self.only is None else set(DEFAULT_PORTS) - set(self.only)
+
+    def left_out(self, earlier: ClusterPlan | None) -> tuple[str, ...]:
+        if self.only is not None:
+            left_out = self._unwanted
+        else:
+            before = set(() if earlier is None else earlier.left_out)
+            left_out = (before - self.asked_for) | self._unwanted
+        return tuple(sorted(left_out))
+
+    @property
+    def must_be_installed(self) -> set[str]:
+        return self.asked_for | set(self.only or ())
+
+
+def plan_services(
+    wishes: ServiceWishes,
+    size: Size,
+    earlier: ClusterPlan | None,
+    available: Collection[str],
+    free_ports: Callable[[list[int]], Iterator[int]],
+) -> tuple[ServicePlan, ...]:
+    """`available` are installed; `free_ports` is that of `plan_of`. Raises KasparError with a sentence."""
+    left_out = wishes.left_out(earlier)
+    before = {service.name: service for service in (() if earlier is None else earlier.services)}
+    names = [name for name in DEFAULT_PORTS if name in available and name not in left_out]
+    taken = {port: f"broker {number}" for number, port in enumerate(size.broker_ports, 1)}
+    services = []
+    for name in names:
+        service = _plan(name, wishes.ports.get(name), before.get(name), free_ports, taken)
+        if service.port in taken:
+            raise KasparError(
+                f"the {TITLES[service.name]} cannot have the port {service.port} of {taken[service.port]}: choose "
+                f"another --{service.name}-port"
+            )
+        taken[service.port] = f"the {TITLES[service.name]}"
+        services.append(service)
+    return tuple(services)
+
+
+def _plan(
+    name: str,
+    port: int | None,
+    before: ServicePlan | None,
+    free_ports: Callable[[list[int]], Iterator[int]],
+    taken: Collection[int],
+) -> ServicePlan:
+    if port == 0 or (port is None and before is not None and before.any_port):
+        kept = [before.port] if before is not None and before.any_port else []
+        return ServicePlan(name, next(each for each in free_ports(kept) if each not in taken), any_port=True)
+    if port is not None:
+        return ServicePlan(name, port)
+    return before or ServicePlan(name, DEFAULT_PORTS[name])
