@@ -1,7 +1,7 @@
 """protoc, run in a process of its own (`compiler_process`), which is started at first use and ends when idle.
 
 In this process protoc would cost 10 MB for good, and a schema that crashes it or keeps it busy would take the registry
-along. A process for every schema would cost 100 ms of start each; asking the running one takes about 7 ms.
+along. A process for every schema would cost 50 ms of start each; the running one compiles a small schema in 5 ms.
 """
 
 import atexit
@@ -116,10 +116,11 @@ class Compiler:
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 cast(IO[bytes], pipe).close()
-        # It is a process group of its own, so that a protoc that is stuck ends too.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process.poll() is None:
+            # It is a process group of its own, so that a protoc that is stuck ends too.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -103,9 +103,8 @@ def _limit() -> None:
     # At the hard limit of CPU time the signal would be SIGKILL, which does not say why.
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S + 1))
     for kind, limit in limits:
-        with contextlib.suppress(
-            ValueError, OSError
-        ):  # a hard limit may be lower already, and macOS knows no RLIMIT_AS
+        # The hard limit may be lower already, and macOS refuses to limit the address space.
+        with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (limit, limit))
 
 

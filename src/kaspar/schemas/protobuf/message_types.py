@@ -212,7 +212,7 @@ def _inherited(features: Any, element: Any) -> Any:
     """The features of an edition that hold for an element: its own, or those around it."""
     if not element.options.HasField("features"):
         return features
-    merged = FeatureSet()
+    merged = type(features)()
     merged.CopyFrom(features)
     merged.MergeFrom(element.options.features)
     return merged

@@ -8,16 +8,14 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
+from kaspar.schemas.protobuf.descriptors import DESCRIPTOR_FILE, FileDescriptorSet, class_in, private_pool
 from kaspar.schemas.protobuf.printing import Style, json_name, print_file
 from kaspar.schemas.protobuf.sources import MAIN, compile_schema
 from kaspar.schemas.schema import InvalidSchema, SchemaType
-
-_DESCRIPTOR_FILE: Final = "google/protobuf/descriptor.proto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,18 +56,15 @@ class ProtobufSchema:
     def files(self) -> Sequence[Any]:
         """FileDescriptorProtos, the schema's own last. They are decoded for every call, as they take much more memory
         than their bytes."""
-        return tuple(descriptor_pb2.FileDescriptorSet.FromString(self.serialized_files).file)
+        return tuple(FileDescriptorSet.FromString(self.serialized_files).file)
 
     def _files_with_custom_options(self) -> Sequence[Any]:
         """The same, as messages of a pool that knows the extensions of options which the files define."""
         files = self.files()
-        if all(file.name != _DESCRIPTOR_FILE for file in files):
+        if all(file.name != DESCRIPTOR_FILE for file in files):
             return files
-        pool = descriptor_pool.DescriptorPool()
-        for file in files:
-            pool.AddSerializedFile(file.SerializeToString())
-        file_set = message_factory.GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FileDescriptorSet"))
-        return tuple(file_set.FromString(self.serialized_files).file)
+        pool = private_pool(file.SerializeToString() for file in files)
+        return tuple(class_in(pool, "FileDescriptorSet").FromString(self.serialized_files).file)
 
     def _own_file(self) -> bytes:
         file = self.files()[-1]

@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from kaspar.schemas.protobuf.compiler import COMPILER
+from kaspar.schemas.protobuf.descriptors import FileDescriptorProto, FileDescriptorSet
 from kaspar.schemas.protobuf.well_known import CONFLUENT_FILES, is_protobufs_own
 from kaspar.schemas.schema import InvalidSchema
 
@@ -44,7 +44,7 @@ def compile_schema(text: str, references: Mapping[str, str]) -> bytes:
     _check_bounds(text, references)
     main = _unused_name(references)
     files: dict[str, str] = {}
-    described = descriptor_pb2.FileDescriptorSet()
+    described = FileDescriptorSet()
     given = {name: source for name, source in references.items() if not is_protobufs_own(name)}
     for name, source in {**CONFLUENT_FILES, **given, main: text}.items():
         descriptor = _descriptor(source)
@@ -95,11 +95,11 @@ def _descriptor(source: str) -> Any | None:
     if not _BASE64.fullmatch(source):
         return None
     try:
-        descriptor = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(source))
+        descriptor = FileDescriptorProto.FromString(base64.b64decode(source))
     except (binascii.Error, DecodeError):
         return None
-    # Almost any bytes are a message of unknown fields.
-    if len(UnknownFieldSet(descriptor)) != 0:
+    # Almost any bytes are a message of unknown fields. A descriptor has some only if its protoc is newer than ours.
+    if len(UnknownFieldSet(descriptor)) != 0 and not (descriptor.message_type or descriptor.enum_type):
         return None
     if not _is_unicode(descriptor):
         raise InvalidSchema("A string of the descriptor is not valid UTF-8")
@@ -124,7 +124,7 @@ def _marked(found: re.Match[str]) -> str:
 
 def _with_map_entries(compiled: bytes, main: str) -> bytes:
     """Restores the option in marked messages, and has protoc check what came of it."""
-    files = descriptor_pb2.FileDescriptorSet.FromString(compiled)
+    files = FileDescriptorSet.FromString(compiled)
     for file in files.file:
         for message in _messages(file.message_type):
             if _MAP_ENTRY_MARK in message.reserved_name:

@@ -187,6 +187,22 @@ def test_text_that_java_prints_of_a_descriptor_has_the_canonical_text_of_its_sou
     assert java.canonical == source.canonical
 
 
+def test_option_map_entry_in_a_string_or_a_comment_is_left_alone() -> None:
+    text = """// option map_entry = true;
+    message M { /* option map_entry = true; */ optional string a = 1 [default = "option map_entry = true;"]; }"""
+    assert '[default = "option map_entry = true;"]' in parse(text, {}).canonical
+
+
+def test_references_may_be_texts_that_java_prints() -> None:
+    """With imports that have explicit messages for maps, too."""
+    dependency = """syntax = "proto3"; package d;
+    message D { repeated .d.D.MEntry m = 1;
+                message MEntry { option map_entry = true; string key = 1; int32 value = 2; } }"""
+    schema = parse('syntax = "proto3"; import "d.proto"; message M { .d.D d = 1; }', {"d.proto": dependency})
+    assert schema.files()[0].message_type[0].nested_type[0].options.map_entry
+    assert len(schema.files()[0].message_type[0].nested_type[0].reserved_name) == 0
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -7,9 +7,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from confluent_kafka.schema_registry.common.protobuf import _schema_to_str
+from confluent_kafka.schema_registry.common.protobuf import _schema_to_str, _str_to_proto
+from google.protobuf.descriptor_pb2 import FieldOptions, FileDescriptorProto
 
 from kaspar.schemas.protobuf import parse
+from tests.unit.schemas.protobuf import files
+from tests.unit.schemas.protobuf.descriptors import registered_by_python
 
 DEPENDENCY = """\
 syntax = "proto3";
@@ -100,10 +103,15 @@ def test_client_and_text_have_one_canonical_text(generated: dict[str, ModuleType
 
 
 def test_client_reads_the_serialized_form(generated: dict[str, ModuleType]) -> None:
-    from confluent_kafka.schema_registry.common.protobuf import _str_to_proto
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
     read = _str_to_proto("kaspar_client_address.proto", parse(DEPENDENCY, {}).formatted("serialized"))
     own = FileDescriptorProto()
     generated["kaspar_client_address.proto"].DESCRIPTOR.CopyToProto(own)
     assert read == own
+
+
+def test_extensions_that_the_client_defines_in_this_process_make_no_difference() -> None:
+    """The client's module of `confluent/meta.proto` extends the options of the process's default pool."""
+    known = [field.full_name for field in FieldOptions.DESCRIPTOR.file.pool.FindAllExtensions(FieldOptions.DESCRIPTOR)]
+    assert "confluent.field_meta" in known
+    schema = parse(files.PROTO3, {})
+    assert parse(registered_by_python(schema), {}).canonical == schema.canonical
