@@ -262,7 +262,7 @@ CASES = [
         REGISTER,
         "/subjects/orders/versions",
         nothing,
-        {"id": 1, "version": 1, "guid": STRING_GUID, "schema": STRING},
+        {"id": 1, "version": 1, "guid": STRING_GUID, "schema": '{"type": "string"}'},
         {"schema": '{"type": "string"}'},
     ),
     refused(

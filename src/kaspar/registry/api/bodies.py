@@ -66,7 +66,9 @@ class RegisterResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     schema: str = msgspec.field(default_factory=str)
 
     @classmethod
-    def of(cls, stored: StoredVersion) -> "RegisterResponse":
+    def of(cls, stored: StoredVersion, new: NewSchema) -> "RegisterResponse":
+        """The text is the one that was sent: clients keep the response in their cache, under what they have sent, and
+        one that has sent a serialized descriptor does not expect its source."""
         value = stored.value
         return cls(
             stored.id,
@@ -76,7 +78,7 @@ class RegisterResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="
             stored.references or None,
             value.metadata,
             value.rule_set,
-            value.schema,
+            value.schema if new.is_empty else new.text,
         )
 
 

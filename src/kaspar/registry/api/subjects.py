@@ -105,7 +105,7 @@ async def _register(call: Call) -> RegisterResponse:
     if request.schema_tags_to_add or request.schema_tags_to_remove:
         raise invalid_schema("Tags inside of schemas are not supported; use metadata.tags")
     new = request.for_subject(call.subject)
-    return RegisterResponse.of(await call.service.register(new, normalize=call.flag("normalize")))
+    return RegisterResponse.of(await call.service.register(new, normalize=call.flag("normalize")), new)
 
 
 def _find_version(call: Call, *, deleted: bool) -> StoredVersion:
