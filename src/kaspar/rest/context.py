@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from kaspar.rest.administration import Administration
+from kaspar.rest.cluster import KnownCluster
 from kaspar.rest.consuming.instances import ConsumerInstances
 from kaspar.rest.formats.by_schema import SchemaFormats
 from kaspar.rest.http import Links
@@ -19,6 +20,7 @@ from kaspar.web.identity import caller_of
 class RestContext:
     config: RestConfig
     administration: Administration
+    cluster: KnownCluster
     topics: KnownTopics
     producers: Producers
     schemas: SchemaFormats

@@ -10,6 +10,7 @@ from starlette.routing import Route, Router
 from kaspar.base.clock import Clock, SystemClock
 from kaspar.rest.administration import Administration
 from kaspar.rest.clients import KafkaClients
+from kaspar.rest.cluster import KnownCluster
 from kaspar.rest.consuming.instances import ConsumerInstances
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND
@@ -20,6 +21,7 @@ from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig, RestSettings
 from kaspar.rest.topics import KnownTopics
 from kaspar.rest.v2.routes import v2_routes
+from kaspar.rest.v3.routes import v3_routes
 from kaspar.serialization.registry_client import RegistryClient
 from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.subject_names import DEFAULT, strategy
@@ -74,6 +76,7 @@ class RestServer:
         self._context = RestContext(
             self._config,
             administration,
+            KnownCluster(administration),
             topics,
             Producers(
                 self._clients,
@@ -106,6 +109,8 @@ def make_app(context: RestContext) -> App:
     routes: list[Route] = []
     if context.config.settings.api_v2_enable:
         routes += v2_routes(context)
+    if context.config.settings.api_v3_enable:
+        routes += v3_routes(context)
     return _Application(Router(routes, redirect_slashes=False))
 
 

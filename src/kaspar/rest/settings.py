@@ -51,6 +51,13 @@ class ProxySettings(Settings):
         doc="The addresses in the URLs of responses, such as `https://proxy.example.org:443`: the first with the "
         "scheme of the request is taken. They precede `host.name`.",
     )
+    confluent_resource_name_authority: str = setting(
+        STRING,
+        "",
+        importance=Importance.LOW,
+        doc="The authority in the names of resources of version 3: with `example.org` they begin with "
+        "`crn://example.org/`.",
+    )
     api_v2_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 2 is served.")
     api_v3_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 3 is served.")
 
@@ -69,6 +76,9 @@ class ProducingSettings(Settings):
         at_least(1),
         doc="How many bytes the bodies of all requests that produce may have together. Requests beyond that are "
         "refused with the status 429.",
+    )
+    api_v3_produce_batch_max_entries: int = setting(
+        INT, 10, at_least(1), doc="How many records a request to `records:batch` of version 3 may have."
     )
     producer_threads: int = setting(
         INT, 5, not_honoured="Requests share a producer and need no threads.", doc="Threads that produce."
@@ -160,9 +170,6 @@ class FormerSettings(Settings):
     )
     kafka_rest_resource_extension_class: tuple[str, ...] = setting(
         LIST, (), not_honoured=NO_PLUGINS, doc="Java plug-ins."
-    )
-    confluent_resource_name_authority: str = setting(
-        STRING, "", not_honoured="Resource names begin with crn:///.", doc="The authority in the names of resources."
     )
 
 

@@ -108,6 +108,14 @@ class SchemaFormats:
         self._writers.put(key, writer)
         return writer
 
+    async def ask(self, question: Callable[[RegistryClient], RegisteredSchema]) -> RegisteredSchema:
+        """What the function returns, which is called in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, question, self._registry)
+
+    def strategy(self, *, is_key: bool) -> SubjectNameStrategy:
+        """The one that is used where a request names none."""
+        return self._strategies[is_key]
+
     def subject_of(
         self, topic: str, schema: SchemaText, *, is_key: bool, strategy: SubjectNameStrategy | None = None
     ) -> str:

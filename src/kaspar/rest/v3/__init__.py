@@ -1,0 +1,1 @@
+"""Version 3 of the API: a Kafka cluster as resources, and records over connections that stay open."""

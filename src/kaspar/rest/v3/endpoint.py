@@ -1,0 +1,170 @@
+"""How an endpoint of version 3 is declared, and what its handler gets.
+
+A declaration gives the route and the part of the OpenAPI description.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kaspar.client.admin.cluster import ClusterDescription, describe_cluster
+from kaspar.client.admin.session import Admin
+from kaspar.rest.context import RestContext
+from kaspar.rest.errors import INVALID_PAYLOAD, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE, RestError
+from kaspar.rest.http import JSON, decode_body, json_response, no_content
+from kaspar.rest.identities import Identity
+from kaspar.rest.v3.errors import NO_BODY, missing
+from kaspar.rest.v3.names import ResourceNames
+from kaspar.rest.v3.resources import ErrorBody
+from kaspar.web.openapi import Answer, Operation, Parameter
+
+_MAX_INT: Final = (1 << 31) - 1
+_ACCEPTED: Final = frozenset({"", JSON, "application/*", "*/*"})
+_NUMBERS: Final = frozenset({"broker_id", "partition_id"})
+_ERRORS: Final = {
+    "400": Answer("400: the request cannot be understood. 40002: the broker refuses it.", ErrorBody),
+    "401": Answer("40101: the broker does not accept the credentials.", ErrorBody),
+    "403": Answer("40301: the broker does not allow it.", ErrorBody),
+    "404": Answer("404: the resource does not exist. 40402, 40403: nor does the topic or partition.", ErrorBody),
+    "429": Answer("42901: there are too many requests.", ErrorBody),
+    "5XX": Answer("50002: the broker failed. 50003: it may succeed later.", ErrorBody),
+}
+
+_Body = TypeVar("_Body")
+_Result = TypeVar("_Result")
+
+
+class Call:
+    """A request to an endpoint."""
+
+    def __init__(self, context: RestContext, request: Request) -> None:
+        """Raises RestError."""
+        self.context = context
+        self.request = request
+        self.path: Mapping[str, str] = request.path_params
+        self.identity: Identity = context.identity(request)
+
+    @property
+    def cluster_id(self) -> str:
+        return self.path["cluster_id"]
+
+    @property
+    def topic(self) -> str:
+        return self.path["topic_name"]
+
+    def number(self, name: str) -> int:
+        """A number in the path. A path with anything else in its place does not exist."""
+        text = self.path[name]
+        if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MAX_INT):
+            raise missing()
+        return int(text)
+
+    def text(self, name: str, default: str = "") -> str:
+        """A parameter of the query."""
+        return self.request.query_params.get(name, default)
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() == "true"
+
+    def names(self, cluster_id: str | None = None) -> ResourceNames:
+        """Of the resources of this cluster, or of the one in the path."""
+        base = self.context.links.to(self.request, "")
+        authority = self.context.config.settings.confluent_resource_name_authority.strip("/")
+        return ResourceNames(base, authority, self.cluster_id if cluster_id is None else cluster_id)
+
+    async def body(self, decoder: msgspec.json.Decoder[_Body]) -> _Body:
+        """Raises RestError."""
+        body = await self.request.body()
+        if not body.strip() or body.strip() == b"null":
+            raise RestError(INVALID_PAYLOAD, NO_BODY)
+        return decode_body(decoder, body)
+
+    async def ask(self, function: Callable[[Admin], _Result]) -> _Result:
+        """What the function returns, which is called in a thread after the cluster in the path was found to be the
+        one that the session is about. Raises RestError."""
+        return await self.ask_cluster(lambda admin, cluster: function(admin))
+
+    async def ask_cluster(self, function: Callable[[Admin, ClusterDescription], _Result]) -> _Result:
+        cluster_id = self.cluster_id
+
+        def ask(admin: Admin) -> _Result:
+            cluster = describe_cluster(admin)
+            if cluster.cluster_id != cluster_id:
+                raise no_cluster(cluster_id)
+            return function(admin, cluster)
+
+        return await self.context.administration.call(self.identity, ask)
+
+
+def no_cluster(cluster_id: str) -> RestError:
+    return missing(f"Cluster {cluster_id} cannot be found.")
+
+
+class NoContent:
+    """An empty response."""
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Any]]
+"""Returns what is sent as JSON, NoContent, or a whole Response."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    tag: str
+    response: Any = None
+    """The type of the JSON; None if there is none."""
+    status: int = 200
+    body: Any = None
+    parameters: tuple[Parameter, ...] = ()
+    more_answers: tuple[tuple[str, Answer], ...] = ()
+
+    @property
+    def operation(self) -> Operation:
+        return Operation(
+            self.method,
+            self.path,
+            self.summary,
+            self.tag,
+            {str(self.status): Answer(self.summary, self.response), **dict(self.more_answers), **_ERRORS},
+            self.parameters,
+            _NUMBERS,
+            self.body,
+        )
+
+    async def respond(self, context: RestContext, request: Request) -> Response:
+        """Raises RestError."""
+        check_accepted(request.headers.get("accept"))
+        if self.body is not None:
+            check_body_type(request.headers.get("content-type"))
+        result = await self.handler(Call(context, request))
+        if isinstance(result, Response):
+            return result
+        if result is NoContent:
+            return no_content()
+        return json_response(result, status=self.status)
+
+
+def check_accepted(accept: str | None) -> None:
+    """Responses are JSON. Raises RestError (406) for a client that accepts none."""
+    if not any(_accepts(each) for each in (accept or "").split(",")):
+        raise RestError(NOT_ACCEPTABLE)
+
+
+def _accepts(media_range: str) -> bool:
+    name, *parameters = (part.strip().lower() for part in media_range.split(";"))
+    weights = [part.partition("=")[2].strip() for part in parameters if part.startswith("q=")]
+    return name in _ACCEPTED and not any(weight.rstrip("0") in ("", "0.", ".") for weight in weights)
+
+
+def check_body_type(content_type: str | None) -> None:
+    """A body of no type is taken for JSON. Raises RestError (415)."""
+    if content_type and content_type.partition(";")[0].strip().lower() != JSON:
+        raise RestError(UNSUPPORTED_MEDIA_TYPE)

@@ -1,0 +1,85 @@
+"""POST .../records:batch: a few records with ids, and a response that says of each whether it is written."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.responses import Response
+
+from kaspar.rest.errors import UNPROCESSABLE, RestError
+from kaspar.rest.http import json_response
+from kaspar.rest.v3.endpoint import Call, Endpoint
+from kaspar.rest.v3.errors import INVALID_BATCH
+from kaspar.rest.v3.producing.bodies import (
+    BATCH,
+    BatchEntry,
+    BatchFailure,
+    BatchRequest,
+    BatchResponse,
+    BatchSuccess,
+    timestamp_text,
+)
+from kaspar.rest.v3.producing.encoding import RecordEncoder
+from kaspar.rest.v3.producing.outcomes import Prepared, Result, submit
+from kaspar.rest.v3.producing.stream import TAG, check_target
+from kaspar.rest.v3.topics import TOPIC
+
+_ID: Final = re.compile(r"[0-9a-zA-Z_-]{1,80}")
+
+
+async def _produce(call: Call) -> Response:
+    entries = (await call.body(BATCH)).entries
+    limit = call.context.config.settings.api_v3_produce_batch_max_entries
+    ids = _ids(entries or (), limit)
+    await check_target(call)
+    encoder = RecordEncoder(call.context.schemas, call.topic)
+    prepared: list[Prepared] = []
+    for entry in entries or ():
+        try:
+            prepared.append(await encoder.encode(entry))
+        except RestError as problem:
+            prepared.append(problem)
+    group = await submit(call.context, call.identity, call.topic, prepared)
+    return json_response(_response(call, ids, await group.results()), status=207)
+
+
+def _ids(entries: Sequence[BatchEntry], limit: int) -> list[str]:
+    """Raises RestError."""
+    for entry in entries:
+        if not (isinstance(entry.id, str) and _ID.fullmatch(entry.id)):
+            raise RestError(UNPROCESSABLE, "Batch entry identifier not a valid string.")
+    ids = [str(entry.id) for entry in entries]
+    if len(set(ids)) < len(ids):
+        raise RestError(INVALID_BATCH, "Batch entry IDs are not distinct.")
+    if not ids:
+        raise RestError(INVALID_BATCH, "Empty batch.")
+    if len(ids) > limit:
+        raise RestError(INVALID_BATCH, "Too many entries in batch.")
+    return ids
+
+
+def _response(call: Call, ids: Sequence[str], results: Sequence[Result]) -> BatchResponse:
+    response = BatchResponse([], [])
+    for entry_id, result in zip(ids, results, strict=True):
+        if isinstance(result, RestError):
+            response.failures.append(BatchFailure(entry_id, result.kind.code, result.message))
+            continue
+        encoded, delivered = result
+        response.successes.append(
+            BatchSuccess(
+                entry_id,
+                call.cluster_id,
+                call.topic,
+                delivered.partition,
+                delivered.offset,
+                timestamp_text(delivered.timestamp_ms),
+                encoded.key,
+                encoded.value,
+            )
+        )
+    return response
+
+
+ENDPOINTS: Final = (
+    Endpoint("POST", f"{TOPIC}/records:batch", _produce, "Write a few records", TAG, BatchResponse, 207, BatchRequest),
+)

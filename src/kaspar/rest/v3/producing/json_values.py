@@ -1,0 +1,106 @@
+"""Splits a stream of bytes into the JSON values that stand in it one after the other, with or without white space
+between them.
+
+Only the ends of values are looked for: strings and brackets are followed, everything else is left to the decoder. So a
+value that comes in many pieces is scanned once, and one that is too large or nested too deeply ends the stream before
+it costs more.
+"""
+
+import re
+from typing import Final
+
+from kaspar.base.errors import KasparError
+
+MAX_DEPTH: Final = 1000
+"""As in Confluent's proxy."""
+
+_NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
+_BRACKET: Final = re.compile(rb'["{}\[\]]')
+_IN_STRING: Final = re.compile(rb'["\\]')
+_QUOTE, _BACKSLASH, _OPENING = ord('"'), ord("\\"), b"{["
+
+
+class MalformedStream(KasparError):
+    """What follows cannot be split into values."""
+
+
+class ValueTooLarge(MalformedStream):
+    pass
+
+
+class JsonValues:
+    """`feed` it with what arrives and take all values with `next`; at the end of the stream call `end`."""
+
+    def __init__(self, max_bytes: int, max_depth: int = MAX_DEPTH) -> None:
+        self._max_bytes = max_bytes
+        self._max_depth = max_depth
+        self._buffer = bytearray()
+        self._start = 0
+        """Of the value that is being scanned, or where the last one ended."""
+        self._at = 0
+        self._depth = 0
+        self._is_in_string = False
+
+    def feed(self, data: bytes) -> None:
+        del self._buffer[: self._start]
+        self._at -= self._start
+        self._start = 0
+        self._buffer += data
+
+    def next(self) -> bytes | None:
+        """The next value, which is an object or an array if it is JSON; None if it is not complete yet. Raises
+        MalformedStream."""
+        if self._depth == 0 and not self._begin():
+            return None
+        end = self._end_of_value()
+        if (self._at if end is None else end) - self._start > self._max_bytes:
+            raise ValueTooLarge(f"A record is larger than {self._max_bytes} bytes.")
+        if end is None:
+            return None
+        value = bytes(self._buffer[self._start : end])
+        self._start = end
+        return value
+
+    def end(self) -> None:
+        """Raises MalformedStream if a value is not complete."""
+        if self._depth:
+            raise MalformedStream("Unexpected end-of-input: a record is not complete.")
+
+    def _begin(self) -> bool:
+        found = _NO_SPACE.search(self._buffer, self._at)
+        if found is None:
+            self._start = self._at = len(self._buffer)
+            return False
+        self._start = self._at = found.start()
+        character = self._buffer[self._start]
+        if character not in _OPENING:
+            shown = chr(character) if 0x20 < character < 0x7F else ""
+            raise MalformedStream(f"Unexpected character ('{shown}' (code {character})): expected the {{ of a record.")
+        return True
+
+    def _end_of_value(self) -> int | None:
+        """Where it ends; None if that has not arrived."""
+        buffer, size = self._buffer, len(self._buffer)
+        while True:
+            found = (_IN_STRING if self._is_in_string else _BRACKET).search(buffer, self._at)
+            if found is None:
+                self._at = size
+                return None
+            character = buffer[found.start()]
+            if character == _BACKSLASH:
+                if found.end() == size:  # what it escapes has not arrived
+                    self._at = found.start()
+                    return None
+                self._at = found.end() + 1
+                continue
+            self._at = found.end()
+            if character == _QUOTE:
+                self._is_in_string = not self._is_in_string
+            elif character in _OPENING:
+                self._depth += 1
+                if self._depth > self._max_depth:
+                    raise MalformedStream(f"A record is nested deeper than {self._max_depth} levels.")
+            else:
+                self._depth -= 1
+                if self._depth == 0:
+                    return self._at

@@ -1,0 +1,45 @@
+"""Groups of records that are written together, and the responses to each of their records."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kaspar.rest.context import RestContext
+from kaspar.rest.errors import RestError
+from kaspar.rest.identities import Identity
+from kaspar.rest.producing import Delivered, Outcome, WaitForOutcomes
+from kaspar.rest.v3.producing.encoding import EncodedRecord
+
+Prepared: TypeAlias = EncodedRecord | RestError
+"""A record, or why it cannot be written."""
+Result: TypeAlias = tuple[EncodedRecord, Delivered] | RestError
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Records that a producer has."""
+
+    _prepared: Sequence[Prepared]
+    _wait: WaitForOutcomes | None
+    """None if it has none of them."""
+
+    async def results(self) -> list[Result]:
+        """Of each record, in their order."""
+        outcomes: Iterator[Outcome] = iter(await self._wait() if self._wait is not None else ())
+        return [each if isinstance(each, RestError) else _result(each, next(outcomes)) for each in self._prepared]
+
+
+async def submit(context: RestContext, identity: Identity, topic: str, prepared: Sequence[Prepared]) -> Group:
+    """Returns when the producer has the records. What refuses all of them is the result of each."""
+    records = [each.record for each in prepared if not isinstance(each, RestError)]
+    if not records:
+        return Group(prepared, None)
+    try:
+        wait = await context.producers.submit(identity, topic, records)
+    except RestError as refusal:
+        return Group([each if isinstance(each, RestError) else refusal for each in prepared], None)
+    return Group(prepared, wait)
+
+
+def _result(encoded: EncodedRecord, outcome: Outcome) -> Result:
+    return (encoded, outcome) if isinstance(outcome, Delivered) else RestError(outcome.kind, outcome.message)

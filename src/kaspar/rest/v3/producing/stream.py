@@ -1,0 +1,204 @@
+"""POST .../records: records in JSON one after the other, and a response to each, in their order, as soon as it is
+written. A request may have one record, or go on for hours.
+
+A record that is refused has an error for a response, and those after it are written; but what is not JSON at all ends
+the request, since nobody can say where the next record would begin.
+
+What a client sends is read only as fast as it is written: a bounded number of records is on its way, and while they
+are, or while the client does not read its responses, nothing more is read.
+"""
+
+import asyncio
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from kaspar.base.errors import ErrorCode
+from kaspar.rest.context import RestContext
+from kaspar.rest.errors import (
+    BAD_REQUEST,
+    INVALID_PAYLOAD,
+    TOPIC_NOT_FOUND,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorKind,
+    RestError,
+)
+from kaspar.rest.http import JSON, decode_body, encode, error_response
+from kaspar.rest.v3.endpoint import Call, Endpoint, no_cluster
+from kaspar.rest.v3.errors import NO_BODY, too_large
+from kaspar.rest.v3.producing.bodies import RECORD, Record, Written, timestamp_text
+from kaspar.rest.v3.producing.encoding import RecordEncoder
+from kaspar.rest.v3.producing.json_values import JsonValues, MalformedStream, ValueTooLarge
+from kaspar.rest.v3.producing.outcomes import Group, Prepared, Result, submit
+from kaspar.rest.v3.resources import ErrorBody
+from kaspar.rest.v3.topics import TOPIC
+from kaspar.tools.error_messages import DEFAULT_MESSAGES
+from kaspar.web.streaming import allow_streaming
+
+TAG: Final = "Records"
+_GROUP_RECORDS: Final = 100
+_GROUP_BYTES: Final = 1 << 20
+_GROUPS: Final = 4
+"""How many groups of records are on their way, beside the one that is being made and the one that is waited for."""
+_SEPARATOR: Final = b"\r\n"
+
+_Groups = asyncio.Queue[Group | None]
+
+
+async def produce(call: Call) -> Response:
+    await check_target(call)
+    return RecordStream(call)
+
+
+async def check_target(call: Call) -> None:
+    """Whether there is such a topic. Raises RestError."""
+    if not await call.context.cluster.has_id(call.identity, call.cluster_id):
+        raise no_cluster(call.cluster_id)
+    try:
+        await call.context.topics.partition_count(call.identity, call.topic)
+    except RestError as problem:
+        if problem.kind is not TOPIC_NOT_FOUND:
+            raise
+        message = DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        raise RestError(UNKNOWN_TOPIC_OR_PARTITION, message) from None
+
+
+class RecordStream(Response):
+    """Reads the request while it writes the response."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(media_type=JSON)
+        self._call = call
+        self._context: RestContext = call.context
+        self._encoder = RecordEncoder(call.context.schemas, call.topic)
+        self._max_bytes = call.context.config.settings.kaspar_http_max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        allow_streaming(scope)
+        groups: _Groups = asyncio.Queue(_GROUPS)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._read(receive, groups))
+            if not await self._write(send, groups):
+                refusal = RestError(INVALID_PAYLOAD, NO_BODY)
+                await error_response(refusal.kind, refusal.message)(scope, receive, send)
+
+    # --- What arrives -------------------------------------------------------------------------------------------------
+
+    async def _read(self, receive: Receive, groups: _Groups) -> None:
+        """Ends with None, also if the client is gone: what it has sent is written, and nobody reads the responses."""
+        values = JsonValues(self._max_bytes)
+        is_more = True
+        while is_more:
+            try:
+                message = await receive()
+            except HTTPException as problem:  # the client was silent for too long
+                kind = ErrorKind(problem.status_code, problem.status_code)
+                await groups.put(Group([RestError(kind, problem.detail)], None))
+                break
+            if message["type"] == "http.disconnect":
+                break
+            values.feed(message.get("body", b""))
+            is_more = message.get("more_body", False)
+            if not await self._take_all(values, groups, is_end=not is_more):
+                break
+        await groups.put(None)
+
+    async def _take_all(self, values: JsonValues, groups: _Groups, *, is_end: bool) -> bool:
+        """Submits the records that have arrived. False if no more can follow."""
+        is_malformed = False
+        while not is_malformed:
+            prepared, is_malformed = await self._next_group(values, is_end=is_end)
+            if not prepared:
+                return True
+            group = await submit(self._context, self._call.identity, self._call.topic, prepared)
+            await groups.put(group)
+            await asyncio.sleep(0)  # other requests have their turn
+        return False
+
+    async def _next_group(self, values: JsonValues, *, is_end: bool) -> tuple[list[Prepared], bool]:
+        """What can be taken now, and whether it ends with something that is not a record."""
+        prepared: list[Prepared] = []
+        size = 0
+        while len(prepared) < _GROUP_RECORDS and size < _GROUP_BYTES:
+            try:
+                value = values.next()
+                if value is None:
+                    if is_end:
+                        values.end()
+                    return prepared, False
+                record = _decoded(value)
+            except ValueTooLarge:
+                return [*prepared, too_large(self._max_bytes)], True
+            except MalformedStream as problem:
+                return [*prepared, RestError(BAD_REQUEST, f"Bad Request: Error processing JSON: {problem}")], True
+            if isinstance(record, RestError):
+                prepared.append(record)
+                continue
+            try:
+                encoded = await self._encoder.encode(record)
+            except RestError as problem:
+                prepared.append(problem)
+            else:
+                prepared.append(encoded)
+                size += encoded.size
+        return prepared, False
+
+    # --- What is sent -------------------------------------------------------------------------------------------------
+
+    async def _write(self, send: Send, groups: _Groups) -> bool:
+        """False if there was no record; then nothing has been sent."""
+        has_begun = False
+        while (group := await groups.get()) is not None:
+            body = b"".join(encode(self._answer(each)) + _SEPARATOR for each in await group.results())
+            if not has_begun:
+                has_begun = True
+                await send({"type": "http.response.start", "status": 200, "headers": [_CONTENT_TYPE]})
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        if has_begun:
+            await send({"type": "http.response.body", "body": b""})
+        return has_begun
+
+    def _answer(self, result: Result) -> Written | ErrorBody:
+        if isinstance(result, RestError):
+            return ErrorBody(result.kind.code, result.message)
+        encoded, delivered = result
+        return Written(
+            200,
+            self._call.cluster_id,
+            self._call.topic,
+            delivered.partition,
+            delivered.offset,
+            timestamp_text(delivered.timestamp_ms),
+            encoded.key,
+            encoded.value,
+        )
+
+
+_CONTENT_TYPE: Final = (b"content-type", JSON.encode())
+
+
+def _decoded(value: bytes) -> Record | RestError:
+    """An error for JSON that is not a record. Raises MalformedStream for what is not JSON."""
+    try:
+        return decode_body(RECORD, value)
+    except RestError as problem:
+        if isinstance(problem.__context__, msgspec.ValidationError):
+            return problem
+        raise MalformedStream(problem.message) from None
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        f"{TOPIC}/records",
+        produce,
+        "Write records, which follow each other in the body, as the responses to them do",
+        TAG,
+        Written,
+        200,
+        Record,
+    ),
+)

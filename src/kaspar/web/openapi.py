@@ -1,0 +1,129 @@
+"""OpenAPI descriptions, made of what a service declares of its operations."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from kaspar import __version__
+
+_COMPONENT: Final = "#/components/schemas/{name}"
+
+
+class ParameterKind(Enum):
+    """The JSON Schema type of a parameter."""
+
+    TEXT = "string"
+    FLAG = "boolean"
+    NUMBER = "integer"
+    TEXTS = "array"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A query parameter."""
+
+    name: str
+    kind: ParameterKind
+    doc: str
+    default: str | int | None = None
+    choices: tuple[str, ...] = ()
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an operation responds with one status."""
+
+    doc: str
+    body: Any = None
+    """The type of the JSON, or None if there is no body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    method: str
+    path: str
+    """With its parameters in braces: `/topics/{topic}`."""
+    summary: str
+    tag: str
+    answers: Mapping[str, Answer]
+    """By status."""
+    parameters: tuple[Parameter, ...] = ()
+    numbers: frozenset[str] = field(default_factory=frozenset)
+    """The parameters of the path that are integers; the others are strings."""
+    body: Any = None
+
+
+def description(title: str, operations: Iterable[Operation], *, content_type: str) -> dict[str, Any]:
+    operations = tuple(operations)
+    kinds = {str(kind): kind for each in operations for kind in _kinds(each)}
+    schemas, components = msgspec.json.schema_components(kinds.values(), ref_template=_COMPONENT)
+    content = {name: {content_type: {"schema": schema}} for name, schema in zip(kinds, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, content)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": __version__},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _kinds(operation: Operation) -> list[Any]:
+    return [kind for kind in (operation.body, *(each.body for each in operation.answers.values())) if kind is not None]
+
+
+def _operation(operation: Operation, content: Mapping[str, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "summary": operation.summary,
+        "operationId": _operation_id(operation),
+        "tags": [operation.tag],
+        "parameters": [*_path_parameters(operation), *map(_query_parameter, operation.parameters)],
+        "responses": {status: _answer(answer, content) for status, answer in operation.answers.items()},
+    }
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": content[str(operation.body)]}
+    return described
+
+
+def _answer(answer: Answer, content: Mapping[str, Any]) -> dict[str, Any]:
+    if answer.body is None:
+        return {"description": answer.doc}
+    return {"description": answer.doc, "content": content[str(answer.body)]}
+
+
+def _operation_id(operation: Operation) -> str:
+    segments = operation.path.strip("/").replace(":", "/").split("/")
+    words = [word for segment in segments for word in segment.strip("{}").replace("-", "_").split("_")]
+    return operation.method.lower() + "".join(word[:1].upper() + word[1:] or "All" for word in words)
+
+
+def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+    names = [segment[1:-1] for segment in operation.path.split("/") if segment.startswith("{")]
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer" if name in operation.numbers else "string"},
+        }
+        for name in names
+    ]
+
+
+def _query_parameter(parameter: Parameter) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": parameter.kind.value}
+    if parameter.kind is ParameterKind.TEXTS:
+        schema["items"] = {"type": "string"}
+    if parameter.kind is ParameterKind.FLAG:
+        schema["default"] = False
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    if parameter.choices:
+        schema["enum"] = list(parameter.choices)
+    described = {"name": parameter.name, "in": "query", "description": parameter.doc, "schema": schema}
+    return described | {"required": True} if parameter.is_required else described
