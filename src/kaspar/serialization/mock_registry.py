@@ -1,7 +1,7 @@
 """A registry in this process, for unit tests: `mock://name` as its URL, as with Confluent's MockSchemaRegistry.
 
 Clients with the same name share it. It keeps schemas, ids and versions, knows no compatibility, and forgets everything
-with the process or by `drop_mock_registry`.
+with the process or by `drop_mock_registry`, after which the same clients find it empty.
 """
 
 import hashlib
@@ -28,6 +28,19 @@ def drop_mock_registry(scope: str) -> None:
         _registries.pop(scope, None)
 
 
+class MockRequests:
+    """How a client reaches the registry of a name."""
+
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
+
+    def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
+        return mock_registry(self._scope).request(method, path, parameters, body)
+
+    def close(self) -> None:
+        """It stays, for the other clients."""
+
+
 class MockRegistry:
     """Responds to the requests of RegistryClient as a registry does over HTTP."""
 
@@ -36,9 +49,6 @@ class MockRegistry:
         self._by_id: dict[int, dict[str, Any]] = {}
         self._subjects: dict[str, dict[int, int]] = {}
         """The id of each version."""
-
-    def close(self) -> None:
-        """It stays, for the other clients."""
 
     def request(self, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> Any:
         steps = [unquote(step) for step in path.strip("/").split("/")]

@@ -66,11 +66,13 @@ class RegistryClient:
         """Raises InvalidSetting."""
         self.config = config
         self._requests = requests or _requests(config)
-        self._by_key = BoundedCache[RegisteredSchema](config.max_schemas, float("inf"), monotonic)
-        self._by_version = BoundedCache[RegisteredSchema](config.max_schemas, float("inf"), monotonic)
-        self._by_text = BoundedCache[RegisteredSchema](config.max_schemas, float("inf"), monotonic)
-        self._latest = BoundedCache[RegisteredSchema](config.max_latest, config.latest_ttl_s, monotonic)
-        self._missing = BoundedCache[RegistryError](config.max_schemas, config.missing_ttl_s, monotonic)
+        # A registry in this process is as quick as a cache, and may be emptied between two tests.
+        longest = float("inf") if config.mock_scope is None else 0
+        self._by_key = BoundedCache[RegisteredSchema](config.max_schemas, longest, monotonic)
+        self._by_version = BoundedCache[RegisteredSchema](config.max_schemas, longest, monotonic)
+        self._by_text = BoundedCache[RegisteredSchema](config.max_schemas, longest, monotonic)
+        self._latest = BoundedCache[RegisteredSchema](config.max_latest, min(longest, config.latest_ttl_s), monotonic)
+        self._missing = BoundedCache[RegistryError](config.max_schemas, min(longest, config.missing_ttl_s), monotonic)
 
     def close(self) -> None:
         self._requests.close()
@@ -209,9 +211,9 @@ class RegistryClient:
 def _requests(config: RegistryConfig) -> Requests:
     if config.mock_scope is None:
         return HttpRequests(config)
-    from kaspar.serialization.mock_registry import mock_registry
+    from kaspar.serialization.mock_registry import MockRequests
 
-    return mock_registry(config.mock_scope)
+    return MockRequests(config.mock_scope)
 
 
 def _schema_text(found: Mapping[str, Any]) -> SchemaText:

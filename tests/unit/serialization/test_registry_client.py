@@ -215,6 +215,17 @@ def test_clients_of_a_mock_share_it_by_its_name() -> None:
             drop_mock_registry(name)
 
 
+def test_emptied_mock_is_empty_for_its_clients() -> None:
+    client = RegistryClient(registry_config({"schema.registry.url": "mock://emptied"}))
+    client.register("t-value", INT)
+    client.schema_by_id(1)
+    drop_mock_registry("emptied")
+    with pytest.raises(RegistryError):
+        client.schema_by_id(1)
+    assert client.register("t-value", LONG).id == 1
+    drop_mock_registry("emptied")
+
+
 def test_process_has_one_client_for_a_configuration() -> None:
     config = registry_config({"schema.registry.url": "mock://shared"})
     assert shared_client(config) is shared_client(pickle.loads(pickle.dumps(config)))

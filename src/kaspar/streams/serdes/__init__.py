@@ -9,7 +9,7 @@ of two functions. Serdes travel to Spark's workers with the topology: they are p
 
 from kaspar.streams.serdes.avro_records import avro
 from kaspar.streams.serdes.errors import SerializationError
-from kaspar.streams.serdes.json_values import json
+from kaspar.streams.serdes.json_values import json, json_schema
 from kaspar.streams.serdes.lists import list_of
 from kaspar.streams.serdes.named import serde_for
 from kaspar.streams.serdes.numbers import double, integer, long, short, single
@@ -28,6 +28,7 @@ __all__ = [
     "double",
     "integer",
     "json",
+    "json_schema",
     "list_of",
     "long",
     "of",

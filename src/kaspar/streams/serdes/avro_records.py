@@ -1,4 +1,5 @@
-"""Values in Avro's binary form by a given schema, without a file header and without a schema id."""
+"""Values in Avro's binary form by a given schema, without a file header; without a schema id, too, unless they are of a
+registry (registered_avro.py)."""
 
 import functools
 import io
@@ -18,8 +19,13 @@ class _Avro:
 
         self._text = text
         self._schema = _parsed(text)
-        self._read = schemaless_reader
+        self._read: Callable[..., Any] = schemaless_reader
         self._write = schemaless_writer
+        if _is_recursive(text):
+            # The compiled reader overflows the stack for values within values without end; this one raises.
+            from fastavro._read_py import schemaless_reader as checked_reader
+
+            self._read = checked_reader
 
     def serialize(self, topic: str, value: Any) -> bytes | None:
         if value is None:
@@ -48,9 +54,38 @@ class _Avro:
         return avro, (self._text,)
 
 
-def avro(schema: Mapping[str, Any] | Sequence[Any] | str) -> Serde[Any]:
-    """Values of an Avro schema, which is given as a dict or as its JSON text. Records are dicts."""
-    return _Avro(schema if isinstance(schema, str) else json.dumps(schema))
+def avro(
+    schema: Mapping[str, Any] | Sequence[Any] | str | None,
+    *,
+    registry: str | Mapping[str, str] | None = None,
+    is_key: bool = False,
+) -> Serde[Any]:
+    """Values of an Avro schema, which is given as a dict or as its JSON text. Records are dicts.
+
+    With `registry`, a URL or a dict of Confluent's properties, the schema's id stands in front of each value. Values
+    are read by the schema with which they were written, and as `schema`; None reads them as they were written. `is_key`
+    says that keys are meant: the subjects of keys and values differ.
+    """
+    text = schema if schema is None or isinstance(schema, str) else json.dumps(schema)
+    if registry is not None:
+        from kaspar.streams.serdes.registered_avro import registered_avro
+
+        return registered_avro(text, registry, is_key)
+    if text is None:
+        raise SerializationError("serdes.avro needs a schema, or a registry to read schemas from.")
+    return _Avro(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_recursive(text: str) -> bool:
+    """True also for a schema that only fastavro accepts."""
+    from kaspar.schemas.schema import InvalidSchema
+    from kaspar.serialization.avro_schemas import is_recursive, load_schema
+
+    try:
+        return is_recursive(load_schema(text, {}))
+    except InvalidSchema:
+        return True
 
 
 @functools.lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ Written without spaces, in UTF-8, with keys in the order of the dict. Numbers ar
 back equal (1e16, not 1e+16); NaN and the infinities, which JSON does not have, are written as null.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -46,3 +47,16 @@ JSON = _Json()
 def json() -> Serde[Any]:
     """Any JSON value. For instances of a class, `structured` reads them back as such."""
     return JSON
+
+
+def json_schema(
+    schema: Mapping[str, Any] | str, *, registry: str | Mapping[str, str], is_key: bool = False
+) -> Serde[Any]:
+    """JSON values of a JSON Schema, which is given as a dict or as its text, with its id in a registry in front.
+
+    `registry` is a URL, or a dict of Confluent's properties. `is_key` says that keys are meant: the subjects of keys
+    and values differ.
+    """
+    from kaspar.streams.serdes.registered_json import registered_json
+
+    return registered_json(schema if isinstance(schema, str) else _encode(schema).decode(), registry, is_key)

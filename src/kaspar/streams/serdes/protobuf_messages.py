@@ -3,7 +3,7 @@
 The form is deterministic (maps are sorted by key), so that equal keys are equal bytes and go to the same partition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadable, unwritable, wrong_type
@@ -44,8 +44,18 @@ class _Protobuf(Generic[M]):
         return protobuf, (self._class,)
 
 
-def protobuf(message_class: type[M]) -> Serde[M]:
-    """Messages of a generated class. Its module must be installed where the program runs, as for any import."""
+def protobuf(
+    message_class: type[M], *, registry: str | Mapping[str, str] | None = None, is_key: bool = False
+) -> Serde[M]:
+    """Messages of a generated class. Its module must be installed where the program runs, as for any import.
+
+    With `registry`, a URL or a dict of Confluent's properties, the id of the schema stands in front of each message.
+    `is_key` says that keys are meant: the subjects of keys and values differ.
+    """
     if not hasattr(message_class, "FromString") or not hasattr(message_class, "DESCRIPTOR"):
         raise SerializationError(f"serdes.protobuf takes a message class that protoc generated, not {message_class!r}.")
+    if registry is not None:
+        from kaspar.streams.serdes.registered_protobuf import registered_protobuf
+
+        return registered_protobuf(message_class, registry, is_key)
     return _Protobuf(message_class)

@@ -1,0 +1,113 @@
+"""Values in Avro with the id of their schema in front, as Confluent's GenericAvroSerde writes them.
+
+They are read by the schema that they were written with, and then by the serde's own, if it has one: fields that are new
+have their defaults, and those that are gone are dropped.
+"""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from kaspar.schemas.schema import InvalidSchema, SchemaType
+from kaspar.serialization.avro_schemas import is_recursive, load_schema
+from kaspar.serialization.registry_client import RegisteredSchema, SchemaText
+from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadable, unwritable
+from kaspar.streams.serdes.registered_schemas import RegisteredSchemas, Registry
+
+_NAME = "avro"
+
+
+class RegisteredAvro:
+    """`text` is the schema that is written, and read as; None is for reading whatever was written."""
+
+    def __init__(self, text: str | None, registry: Registry, *, is_key: bool) -> None:
+        """Raises InvalidSetting, and SerializationError for an invalid schema."""
+        from fastavro import schemaless_writer
+
+        self._text = text
+        self._schemas = RegisteredSchemas(_NAME, registry, is_key=is_key)
+        self._write = schemaless_writer
+        self._written: Any = None
+        self._name: str | None = None
+        self._is_bytes = False
+        if text is not None:
+            self._written, self._name = _parsed(text), _record_name(text)
+            self._is_bytes = self._written == "bytes"
+        self._readers: dict[int | UUID, Callable[[bytes], Any]] = {}
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        if self._text is None:
+            raise unwritable(_NAME, topic, value, "it has no schema to write with: pass one to serdes.avro")
+        prefix = self._schemas.prefix(topic, SchemaText(SchemaType.AVRO, self._text), self._name, value)
+        if self._is_bytes and isinstance(value, bytes):
+            return prefix + value  # as Confluent's serializer does with byte arrays
+        stream = io.BytesIO(prefix)
+        stream.seek(len(prefix))
+        try:
+            self._write(stream, self._written, value, strict_allow_default=True)
+        except Exception as error:  # fastavro raises many kinds
+            raise unwritable(_NAME, topic, value, f"it is not of the schema ({reason_of(error)})") from error
+        return stream.getvalue()
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        if data is None:
+            return None
+        key, payload = self._schemas.split(topic, data)
+        read = self._readers.get(key)
+        if read is None:
+            schema = self._schemas.schema(topic, data, key, SchemaType.AVRO)
+            try:
+                read = self._readers[key] = self._reader(schema)
+            except Exception as error:  # fastavro's own kinds, and InvalidSchema
+                raise unreadable(_NAME, topic, data, f"schema {key} cannot be used ({reason_of(error)})") from error
+        try:
+            return read(payload)
+        except Exception as error:  # EOFError, IndexError, SchemaResolutionError and more
+            raise unreadable(_NAME, topic, data, f"they are not Avro of schema {key} ({reason_of(error)})") from error
+
+    def _reader(self, registered: RegisteredSchema) -> Callable[[bytes], Any]:
+        from fastavro import parse_schema, schemaless_reader
+
+        text = registered.schema.text
+        if text == '"bytes"':
+            return lambda payload: payload
+        named: dict[str, Any] = {}
+        for each in registered.referenced.values():
+            parse_schema(json.loads(each), named)
+        writer, reader = parse_schema(json.loads(text), named), self._written
+        read: Callable[..., Any] = schemaless_reader
+        if is_recursive(load_schema(text, registered.referenced)):
+            # The compiled reader overflows the stack for values within values without end; this one raises.
+            from fastavro._read_py import schemaless_reader as checked_reader
+
+            read = checked_reader
+        return lambda payload: read(io.BytesIO(payload), writer, reader)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return registered_avro, (self._text, self._schemas.given, self._schemas.is_key)
+
+
+def registered_avro(text: str | None, registry: Registry, is_key: bool) -> RegisteredAvro:
+    return RegisteredAvro(text, registry, is_key=is_key)
+
+
+def _parsed(text: str) -> Any:
+    from fastavro import parse_schema
+
+    try:
+        return parse_schema(json.loads(text))
+    except Exception as error:  # fastavro's own kinds, KeyError and more
+        raise SerializationError(f"The Avro schema is invalid ({type(error).__name__}: {reason_of(error)}).") from error
+
+
+def _record_name(text: str) -> str | None:
+    from kaspar.schemas.avro import parse
+
+    try:
+        return parse(text, {}).name
+    except InvalidSchema as error:
+        raise SerializationError(f"The Avro schema is invalid: {reason_of(error)}.") from error

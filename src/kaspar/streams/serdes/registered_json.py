@@ -1,0 +1,52 @@
+"""JSON values with the id of their JSON Schema in front, as Confluent's KafkaJsonSchemaSerde writes them.
+
+They are checked by the schema when they are written, and not when they are read: a consumer gets what was accepted.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kaspar.schemas.schema import InvalidSchema, SchemaType, format_of
+from kaspar.serialization.errors import InvalidValue, UnreadableBytes
+from kaspar.serialization.json_schema_values import JsonSchemaValues
+from kaspar.serialization.registry_client import SchemaText
+from kaspar.streams.serdes.errors import SerializationError, reason_of, unreadable, unwritable
+from kaspar.streams.serdes.registered_schemas import RegisteredSchemas, Registry
+
+_NAME = "json_schema"
+
+
+class RegisteredJson:
+    def __init__(self, text: str, registry: Registry, *, is_key: bool) -> None:
+        self._text = text
+        self._schemas = RegisteredSchemas(_NAME, registry, is_key=is_key)
+        try:
+            self._values = JsonSchemaValues(text, {})
+            self._name = format_of(SchemaType.JSON).parse(text, {}).name
+        except InvalidSchema as error:
+            raise SerializationError(f"The JSON Schema is invalid: {reason_of(error)}.") from error
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            payload = self._values.to_bytes(value)
+        except (InvalidValue, TypeError, ValueError) as error:  # the latter two of values that JSON does not have
+            raise unwritable(_NAME, topic, value, reason_of(error)) from error
+        return self._schemas.prefix(topic, SchemaText(SchemaType.JSON, self._text), self._name, value) + payload
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        if data is None:
+            return None
+        _, payload = self._schemas.split(topic, data)
+        try:
+            return self._values.from_bytes(payload)
+        except UnreadableBytes as error:
+            raise unreadable(_NAME, topic, data, reason_of(error)) from error
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return registered_json, (self._text, self._schemas.given, self._schemas.is_key)
+
+
+def registered_json(text: str, registry: Registry, is_key: bool) -> RegisteredJson:
+    return RegisteredJson(text, registry, is_key=is_key)

@@ -1,0 +1,96 @@
+"""Schemas of a registry for serdes: the id in front of what is written, and the schema of what is read.
+
+A schema is registered under the topic's subject with the first record that is written, as by Confluent's serdes, and by
+their properties: `auto.register.schemas`, `use.latest.version`, `normalize.schemas`, `key.subject.name.strategy` and
+`value.subject.name.strategy`. The client of the registry, with what it knows, is one for each process.
+
+That a registry refuses a schema, or does not know an id, is a matter of the record: SerializationError. That it cannot
+be reached is not, and no handler of bad records must skip them for it: RegistryUnavailable ends the program.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from kaspar.schemas.schema import SchemaType
+from kaspar.serialization import subject_names
+from kaspar.serialization.errors import RegistryError, RegistryUnavailable, UnreadableBytes
+from kaspar.serialization.errors import SerializationError as Unserializable
+from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient, SchemaText, shared_client
+from kaspar.serialization.registry_config import URL, registry_config
+from kaspar.serialization.wire_format import id_prefix, read_frame
+from kaspar.streams.serdes.errors import reason_of, unreadable, unwritable
+
+Registry = str | Mapping[str, str]
+"""A URL, or Confluent's properties of a client."""
+
+
+class RegisteredSchemas:
+    """Of one serde. `name` is how the serde calls itself in errors."""
+
+    def __init__(self, name: str, registry: Registry, *, is_key: bool) -> None:
+        """Raises InvalidSetting."""
+        self.name = name
+        self.is_key = is_key
+        self.given = registry
+        self._properties = {URL: registry} if isinstance(registry, str) else dict(registry)
+        self._config = registry_config(self._properties)
+        part = "key" if is_key else "value"
+        self._strategy = subject_names.strategy(
+            self._properties.get(f"{part}.subject.name.strategy", subject_names.DEFAULT)
+        )
+        self._prefixes: dict[str, bytes] = {}
+
+    @property
+    def client(self) -> RegistryClient:
+        return shared_client(self._config)
+
+    def prefix(self, topic: str, schema: SchemaText, record_name: str | None, value: Any) -> bytes:
+        """What stands in front of a value. Raises SerializationError."""
+        found = self._prefixes.get(topic)
+        if found is None:
+            found = self._prefixes[topic] = id_prefix(self._schema_id(topic, schema, record_name, value))
+        return found
+
+    def _schema_id(self, topic: str, schema: SchemaText, record_name: str | None, value: Any) -> int:
+        try:
+            registered = self._registered(self._strategy(topic, self.is_key, record_name), schema)
+        except RegistryUnavailable:
+            raise
+        except (RegistryError, Unserializable) as problem:
+            raise unwritable(
+                self.name, topic, value, f"the registry has no id for its schema ({reason_of(problem)})"
+            ) from problem
+        assert registered.id is not None, "it was registered, or looked up, by its text"
+        return registered.id
+
+    def _registered(self, subject: str, schema: SchemaText) -> RegisteredSchema:
+        normalize = self._is_set("normalize.schemas", default="false")
+        if self._is_set("auto.register.schemas", default="true"):
+            return self.client.register(subject, schema, normalize=normalize)
+        if self._is_set("use.latest.version", default="false"):
+            return self.client.latest(subject)
+        return self.client.lookup(subject, schema, normalize=normalize)
+
+    def _is_set(self, name: str, *, default: str) -> bool:
+        return self._properties.get(name, default).strip().lower() == "true"
+
+    def split(self, topic: str, data: bytes) -> tuple[int | UUID, bytes]:
+        """What the schema is asked for by, and the bytes behind it. Raises SerializationError."""
+        try:
+            framed = read_frame(data, is_key=self.is_key)
+        except UnreadableBytes as problem:
+            raise unreadable(self.name, topic, data, reason_of(problem)) from problem
+        return framed.schema, data[framed.start :]
+
+    def schema(self, topic: str, data: bytes, key: int | UUID, kind: SchemaType) -> RegisteredSchema:
+        """Raises SerializationError."""
+        try:
+            found = self.client.schema_by_guid(key) if isinstance(key, UUID) else self.client.schema_by_id(key)
+        except RegistryUnavailable:
+            raise
+        except RegistryError as problem:
+            raise unreadable(self.name, topic, data, reason_of(problem)) from problem
+        if found.schema.type is not kind:
+            raise unreadable(self.name, topic, data, f"schema {key} is of {found.schema.type.value}, not {kind.value}")
+        return found
