@@ -108,13 +108,18 @@ class Names:
             self._symbols.setdefault(prefix + element.name, _Symbol.OTHER)
 
 
+def option_imports(file: Any) -> Sequence[str]:
+    """What edition 2024 imports for its options only. A descriptor.proto from before that does not have the field."""
+    return tuple(getattr(file, "option_dependency", ()))
+
+
 def _visible(files: Sequence[Any]) -> Iterator[Any]:
     """The last file, what it imports, and what that imports publicly."""
     by_name = {file.name: file for file in files}
     main = files[-1]
     yield main
     seen = {main.name}
-    waiting = [*main.dependency, *main.option_dependency]
+    waiting = [*main.dependency, *option_imports(main)]
     while waiting:
         name = waiting.pop()
         if name in seen or name not in by_name:

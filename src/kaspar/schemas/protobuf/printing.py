@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
 from kaspar.schemas.protobuf.members import Members, NestedMessages, Oneof, groups_of
-from kaspar.schemas.protobuf.names import Names
+from kaspar.schemas.protobuf.names import Names, option_imports
 from kaspar.schemas.protobuf.options import Option, OptionPrinter, indented, quoted
 
 MAX_FIELD_NUMBER: Final = (1 << 29) - 1
@@ -102,7 +102,7 @@ class _Printer:
             for index, name in numbered
             if index in public | weak
         ]
-        of_options = [f"import option {quoted(name)};\n" for name in self._file.option_dependency]
+        of_options = [f"import option {quoted(name)};\n" for name in option_imports(self._file)]
         if self._normalized:
             plain, special, of_options = sorted(set(plain)), sorted(set(special)), sorted(set(of_options))
         return plain + special + of_options
@@ -291,10 +291,12 @@ def _block(sections: Iterable[Sequence[str]]) -> str:
 
 def _visibility(element: Any) -> str:
     """Edition 2024 can export a type from its file, or keep it local."""
-    if not element.visibility:
+    # A descriptor.proto from before that edition does not have the field.
+    visibility = getattr(element, "visibility", 0)
+    if not visibility:
         return ""
     values = element.DESCRIPTOR.fields_by_name["visibility"].enum_type.values_by_number
-    return f"{values[element.visibility].name.removeprefix('VISIBILITY_').lower()} "
+    return f"{values[visibility].name.removeprefix('VISIBILITY_').lower()} "
 
 
 def _number(field: Any) -> int:

@@ -133,9 +133,24 @@ message N { option (note) = "n"; }
 enum E { ONE = 1; }
 """
 
+EDITION_2024: Final = """
+edition = "2024";
+package e;
+import "google/protobuf/any.proto";
+import option "confluent/meta.proto";
+local message Hidden { int32 a = 1 [(confluent.field_meta).doc = "d"]; }
+export message Shown { Hidden hidden = 1; google.protobuf.Any any = 2; export enum E { ZERO = 0; } }
+"""
+
 WITHOUT_PACKAGE: Final = """
 message First { optional Second second = 1; optional int32 value = 2; }
 message Second { map<string, First> firsts = 1; message Nested {} optional Nested nested = 2; }
 """
 
-ALL: Final = {"proto2": PROTO2, "proto3": PROTO3, "edition": EDITION, "without a package": WITHOUT_PACKAGE}
+ALL: Final = {
+    "proto2": PROTO2,
+    "proto3": PROTO3,
+    "edition": EDITION,
+    "edition 2024": EDITION_2024,
+    "without a package": WITHOUT_PACKAGE,
+}

@@ -230,6 +230,16 @@ def test_schemas_that_differ_have_different_canonical_texts(other: str) -> None:
     assert parse(other, {}).canonical != parse('syntax = "proto3"; message M { string a = 1; }', {}).canonical
 
 
+def test_options_that_only_the_source_has_make_no_difference() -> None:
+    """Descriptors do not have them, so text and descriptor would not be one schema."""
+    text = """edition = "2023"; import "google/protobuf/descriptor.proto";
+    extend google.protobuf.MessageOptions { string note = 50001 [retention = RETENTION_SOURCE]; }"""
+    assert (
+        parse(f'{text} message M {{ option (note) = "n"; }}', {}).canonical
+        == parse(f"{text} message M {{}}", {}).canonical
+    )
+
+
 def test_names_are_as_short_as_protocs_scoping_allows() -> None:
     text = """syntax = "proto3"; package a.b;
     message M {
