@@ -1,5 +1,5 @@
-"""Writes docs/reference/ from the declarations of settings, metrics and permissions, and from the options of commands.
-A test fails when it is not current.
+"""Writes docs/reference/ from the declarations of settings, metrics, permissions and endpoints, and from the options of
+commands. A test fails when it is not current.
 
 python -m scripts.generate_reference
 """
@@ -25,6 +25,7 @@ from kaspar.config import (
 from kaspar.config.authorizer import AuthorizerSettings
 from kaspar.protocol.api import api_name
 from scripts.command_pages import command_pages
+from scripts.registry_pages import registry_page
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 _NOTE = "This page is written by `scripts/generate_reference.py` from the declarations in `src/kaspar/config`.\n"
@@ -42,6 +43,7 @@ def pages() -> dict[str, str]:
         "topic-settings.md": topic_page(),
         "metrics.md": metrics_page(),
         "permissions.md": permissions_page(),
+        "registry-api.md": registry_page(),
         **{f"commands/{name}": text for name, text in command_pages().items()},
     }
 

@@ -108,10 +108,6 @@ def reference_exists(subject: str, version: int) -> RegistryError:
     return RegistryError(42206, f"One or more references exist to the schema {key}.")
 
 
-def id_does_not_match(message: str) -> RegistryError:
-    return RegistryError(42207, message)
-
-
 def invalid_subject(subject: str) -> RegistryError:
     return RegistryError(42208, f"The specified subject '{subject}' is not a valid.")
 

@@ -42,12 +42,12 @@ class Parameter:
 class Access(Enum):
     """What a caller needs to be allowed, where permissions are on."""
 
-    NOTHING = "anybody who is authenticated"
+    NOTHING = "no permission"
     READ_SUBJECT = "Read on the subject"
     WRITE_SUBJECT = "Write on the subject"
     READ_CONFIG = "Read on Config:"
     WRITE_CONFIG = "Write on Config:"
-    READ_ANY = "Read on a subject that has the schema; others are left out"
+    READ_ANY = "Read on one of its subjects"
 
 
 @dataclass(frozen=True, slots=True)
