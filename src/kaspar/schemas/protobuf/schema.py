@@ -1,8 +1,8 @@
 """A parsed Protobuf schema: its canonical text, its other forms, and its descriptors.
 
 The canonical text is printed from the compiled descriptor, whatever the schema was registered as. So a .proto text, the
-text that Java's clients print, and the base64 of a descriptor have the same one, and get one id. Comments are not part of
-it, nor are options of which protobuf says that only the source has them (RETENTION_SOURCE).
+text that Java's clients print, and the base64 of a descriptor have the same one, and get one id. Comments are not part
+of it, nor are options of which protobuf says that only the source has them (RETENTION_SOURCE).
 """
 
 import base64
