@@ -34,8 +34,8 @@ class BinaryProduce(_Body):
 
 
 class RawRecord(_Body):
-    key: msgspec.Raw = NULL
-    value: msgspec.Raw = NULL
+    key: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)  # a default would have to be described as JSON
+    value: msgspec.Raw = msgspec.field(default_factory=lambda: NULL)
     partition: int | None = None
 
 
@@ -87,6 +87,10 @@ class Subscription(_Body):
     topic_pattern: str | None = None
 
 
+class Subscribed(msgspec.Struct):
+    topics: list[str]
+
+
 class Partition(_Body):
     topic: str
     partition: _Partition
@@ -130,10 +134,24 @@ class TopicPartition(msgspec.Struct):
     replicas: list[Replica]
 
 
+class FirstAndNext(msgspec.Struct):
+    beginning_offset: int
+    end_offset: int
+
+
+class Brokers(msgspec.Struct):
+    brokers: list[int]
+
+
 class Topic(msgspec.Struct):
     name: str
     configs: dict[str, str | None]
     partitions: list[TopicPartition]
+
+
+class Error(msgspec.Struct):
+    error_code: int
+    message: str
 
 
 def decoder(body: type[Any]) -> msgspec.json.Decoder[Any]:

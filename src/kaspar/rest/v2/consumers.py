@@ -70,7 +70,7 @@ class ConsumerEndpoints:
         return no_content()
 
     async def get_subscription(self, request: Request) -> Response:
-        return await self._answer(request, lambda consumer: {"topics": consumer.subscription()})
+        return await self._answer(request, lambda consumer: bodies.Subscribed(consumer.subscription()))
 
     async def assign(self, request: Request) -> Response:
         instance = self._instance(request)
@@ -79,8 +79,8 @@ class ConsumerEndpoints:
         return no_content()
 
     async def get_assignment(self, request: Request) -> Response:
-        def ask(consumer: BufferedConsumer) -> dict[str, list[bodies.Partition]]:
-            return {"partitions": [bodies.Partition(each.topic, each.partition) for each in consumer.assignment()]}
+        def ask(consumer: BufferedConsumer) -> bodies.Partitions:
+            return bodies.Partitions([bodies.Partition(each.topic, each.partition) for each in consumer.assignment()])
 
         return await self._answer(request, ask)
 
@@ -112,7 +112,7 @@ class ConsumerEndpoints:
             bodies.OffsetOfPartition(where.topic, where.partition, offset, metadata)
             for where, offset, metadata in found
         ]
-        return json_response({"offsets": offsets}, media_type=media_type)
+        return json_response(bodies.Offsets(offsets), media_type=media_type)
 
     async def seek(self, request: Request) -> Response:
         instance = self._instance(request)

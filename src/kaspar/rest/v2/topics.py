@@ -50,18 +50,18 @@ class TopicEndpoints:
     async def get_offsets(self, request: Request) -> Response:
         name, number = request.path_params["topic"], partition_of(request)
 
-        def ask(admin: Admin) -> dict[str, int]:
+        def ask(admin: Admin) -> bodies.FirstAndNext:
             _one_partition(admin, name, number)
             where = TopicPartition(name, number)
             first = accepted(list_offsets(admin, {where: OffsetSpec.EARLIEST})[where])
             last = accepted(list_offsets(admin, {where: OffsetSpec.LATEST})[where])
-            return {"beginning_offset": first.offset, "end_offset": last.offset}
+            return bodies.FirstAndNext(first.offset, last.offset)
 
         return await self._ask(request, ask)
 
     async def list_brokers(self, request: Request) -> Response:
-        def ask(admin: Admin) -> dict[str, list[int]]:
-            return {"brokers": sorted(node.node_id for node in describe_cluster(admin).nodes)}
+        def ask(admin: Admin) -> bodies.Brokers:
+            return bodies.Brokers([node.node_id for node in describe_cluster(admin).nodes])
 
         return await self._ask(request, ask)
 
