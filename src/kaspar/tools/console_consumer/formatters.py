@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaspar.base.errors import KasparError, MalformedBytes
 from kaspar.tools.console_consumer.deserializers import Deserializer, deserializer
-from kaspar.tools.schema_console.formats import is_schema_formatter
+from kaspar.tools.schema_records.formats import is_schema_formatter
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -39,9 +39,9 @@ class FormattingFailed(KasparError):
 def formatter(class_name: str, properties: Mapping[str, str]) -> Formatter | None:
     """None for a class that is not known. Raises InvalidSetting for properties of a registry."""
     if is_schema_formatter(class_name):
-        from kaspar.tools.schema_console.formatter import schema_formatter
+        from kaspar.tools.schema_records.printing import field_printers
 
-        return schema_formatter(properties)
+        return default_formatter(properties, *field_printers(properties))
     match class_name.removeprefix(_PACKAGE):
         case "DefaultMessageFormatter" | "LoggingMessageFormatter":  # what the latter logs besides is below its level
             return default_formatter(properties)

@@ -1,10 +1,10 @@
 """How lines become records: Kafka's line reader and Confluent's three, by the names of their classes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from kaspar.tools.console_producer.lines import READER_CLASS, InputRecord, LineParser
-from kaspar.tools.schema_console.formats import format_of_reader
+from kaspar.tools.schema_records.formats import format_of_reader
 
 
 class LineReader(Protocol):
@@ -23,6 +23,29 @@ def line_reader(class_name: str, topic: str, properties: Mapping[str, str]) -> L
     schema_format = format_of_reader(class_name)
     if schema_format is None:
         return None
-    from kaspar.tools.schema_console.reader import SchemaLineReader
+    from kaspar.tools.schema_records.serializing import field_serializers
 
-    return SchemaLineReader(schema_format, topic, properties)
+    return _SchemaLineReader(LineParser(properties), *field_serializers(schema_format, topic, properties))
+
+
+class _SchemaLineReader:
+    """The parts of a line are Kafka's; what key and value are is for their serializers."""
+
+    def __init__(
+        self, lines: LineParser, key: Callable[[bytes, int], bytes], value: Callable[[bytes, int], bytes]
+    ) -> None:
+        self._lines = lines
+        self._key = key
+        self._value = value
+
+    @property
+    def values_only(self) -> bool:
+        return False
+
+    def parse(self, line: bytes, number: int) -> InputRecord:
+        key, value, headers = self._lines.parse(line, number)
+        return InputRecord(
+            None if key is None else self._key(key, number),
+            None if value is None else self._value(value, number),
+            headers,
+        )

@@ -4,7 +4,7 @@ from typing import Final
 
 from kaspar.tools.console_consumer.command import ConsumerCommand
 from kaspar.tools.console_producer.command import ProducerCommand
-from kaspar.tools.schema_console.formats import SchemaFormat
+from kaspar.tools.schema_records.formats import SchemaFormat
 
 _DEFAULTS: Final = {"schema.registry.url": "http://localhost:8081"}
 _REGISTRY: Final = (

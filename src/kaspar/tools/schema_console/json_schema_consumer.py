@@ -7,7 +7,7 @@ from typing import Final
 from kaspar.tools.command_line import KafkaOptions
 from kaspar.tools.console_consumer import command
 from kaspar.tools.schema_console.commands import consumer_command
-from kaspar.tools.schema_console.formats import JSON_SCHEMA
+from kaspar.tools.schema_records.formats import JSON_SCHEMA
 
 _COMMAND: Final = consumer_command("kafka-json-schema-console-consumer", JSON_SCHEMA)
 

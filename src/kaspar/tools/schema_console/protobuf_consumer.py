@@ -7,7 +7,7 @@ from typing import Final
 from kaspar.tools.command_line import KafkaOptions
 from kaspar.tools.console_consumer import command
 from kaspar.tools.schema_console.commands import consumer_command
-from kaspar.tools.schema_console.formats import PROTOBUF
+from kaspar.tools.schema_records.formats import PROTOBUF
 
 _COMMAND: Final = consumer_command("kafka-protobuf-console-consumer", PROTOBUF)
 

@@ -7,7 +7,7 @@ from typing import Final
 from kaspar.tools.command_line import KafkaOptions
 from kaspar.tools.console_producer import command
 from kaspar.tools.schema_console.commands import producer_command
-from kaspar.tools.schema_console.formats import PROTOBUF
+from kaspar.tools.schema_records.formats import PROTOBUF
 
 _COMMAND: Final = producer_command(
     "kafka-protobuf-console-producer",

@@ -12,7 +12,7 @@ from kaspar.serialization.records import RecordWriter, record_writer
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient, SchemaText
 from kaspar.tools.command_line import CommandFailed
 from kaspar.tools.java_numbers import parse_int
-from kaspar.tools.schema_console.formats import SchemaFormat
+from kaspar.tools.schema_records.formats import SchemaFormat
 
 
 def chosen_schema(

@@ -1,35 +1,37 @@
-"""Records with schemas printed as JSON, as Confluent's SchemaMessageFormatter does it.
+"""Keys and values printed as JSON, as Confluent's SchemaMessageFormatter does it.
 
-The parts of a line and their order are those of kafka-console-consumer. With `print.schema.ids` the ids of the schemas
-are printed as well, or their GUIDs if the record has those.
+With `print.schema.ids` the ids of the schemas are printed as well, or their GUIDs if the record has those.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kaspar.base.errors import KasparError
+from kaspar.serialization.errors import SerializationError
 from kaspar.serialization.records import RecordReader
 from kaspar.serialization.registry_client import RegistryClient
 from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.wire_format import read_frame
-from kaspar.tools.console_consumer.formatters import Formatter, FormattingFailed, default_formatter
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+FieldPrinter = Callable[["Message"], bytes]
+"""Raises SerializationError if the key or value cannot be printed."""
+
 _encode = msgspec.json.Encoder().encode
 
 
-def schema_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Raises InvalidSetting."""
+def field_printers(properties: Mapping[str, str]) -> tuple[FieldPrinter | None, FieldPrinter]:
+    """For keys and for values; None if keys are printed by a deserializer of Kafka's. Raises InvalidSetting."""
     reader = RecordReader(RegistryClient(registry_config(properties)))
     key = None if "key.deserializer" in properties else _field(reader, properties, "key")
-    return default_formatter(properties, key, _field(reader, properties, "value"))
+    return key, _field(reader, properties, "value")
 
 
-def _field(reader: RecordReader, properties: Mapping[str, str], part: str) -> Formatter:
+def _field(reader: RecordReader, properties: Mapping[str, str], part: str) -> FieldPrinter:
     is_key = part == "key"
     null = properties.get("null.literal", "null").encode()
     prints_ids = properties.get("print.schema.ids", "").strip().lower() == "true"
@@ -44,7 +46,7 @@ def _field(reader: RecordReader, properties: Mapping[str, str], part: str) -> Fo
             text = _encode(reader.decode(data, headers, is_key=is_key).value)
         except KasparError as problem:
             where = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
-            raise FormattingFailed(f"Error deserializing the {part} of the record in {where}: {problem}") from problem
+            raise SerializationError(f"Error deserializing the {part} of the record in {where}: {problem}") from problem
         if prints_ids:
             return separator.join((text, str(read_frame(data, headers, is_key=is_key).schema).encode()))
         return text

@@ -1,7 +1,6 @@
-"""Records from lines of JSON, as Confluent's SchemaMessageReader makes them.
+"""Keys and values from JSON, as Confluent's SchemaMessageReader makes them.
 
-What of a line is headers, key and value is as for kafka-console-producer. The key and the value are JSON of their
-schemas; with `key.serializer` the key is plain text or a number instead.
+Both are JSON of their schemas; with `key.serializer` the key is plain text or a number instead.
 """
 
 import struct
@@ -15,39 +14,27 @@ from kaspar.serialization.records import RecordWriter
 from kaspar.serialization.registry_client import RegistryClient
 from kaspar.serialization.registry_config import registry_config
 from kaspar.tools.command_line import CommandFailed
-from kaspar.tools.console_producer.lines import InputRecord, LineParser
 from kaspar.tools.java_numbers import parse_int, parse_long
-from kaspar.tools.schema_console.formats import SchemaFormat
-from kaspar.tools.schema_console.schemas import chosen_schema, writer_of
+from kaspar.tools.schema_records.formats import SchemaFormat
+from kaspar.tools.schema_records.schemas import chosen_schema, writer_of
 
 _SERIALIZERS: Final = "org.apache.kafka.common.serialization."
-_Serialize = Callable[[bytes, int], bytes]
+FieldSerializer = Callable[[bytes, int], bytes]
 """Of a key or value, and the number of its line. Raises CommandFailed."""
 
 
-class SchemaLineReader:
-    def __init__(self, schema_format: SchemaFormat, topic: str, properties: Mapping[str, str]) -> None:
-        """Raises CommandFailed and InvalidSetting."""
-        self._lines = LineParser(properties)
-        registry = RegistryClient(registry_config(properties))
-        self._value: _Serialize = _SchemaField("value", schema_format, registry, topic, properties)
-        self._key: _Serialize | None = None
-        if properties.get("parse.key", "").strip().lower() == "true":
-            serializer = properties.get("key.serializer")
-            if serializer is None:
-                self._key = _SchemaField("key", schema_format, registry, topic, properties)
-            else:
-                self._key = _plain_serializer(serializer)
-
-    @property
-    def values_only(self) -> bool:
-        return False
-
-    def parse(self, line: bytes, number: int) -> InputRecord:
-        key, value, headers = self._lines.parse(line, number)
-        if key is not None and self._key is not None:
-            key = self._key(key, number)
-        return InputRecord(key, None if value is None else self._value(value, number), headers)
+def field_serializers(
+    schema_format: SchemaFormat, topic: str, properties: Mapping[str, str]
+) -> tuple[FieldSerializer, FieldSerializer]:
+    """For keys and for values. Raises CommandFailed and InvalidSetting."""
+    registry = RegistryClient(registry_config(properties))
+    value = _SchemaField("value", schema_format, registry, topic, properties)
+    if properties.get("parse.key", "").strip().lower() != "true":
+        return _as_it_is, value
+    serializer = properties.get("key.serializer")
+    if serializer is not None:
+        return _plain_serializer(serializer), value
+    return _SchemaField("key", schema_format, registry, topic, properties), value
 
 
 class _SchemaField:
@@ -88,11 +75,16 @@ class _SchemaField:
         )
 
 
-def _plain_serializer(class_name: str) -> _Serialize:
+def _as_it_is(text: bytes, number: int) -> bytes:
+    del number
+    return text
+
+
+def _plain_serializer(class_name: str) -> FieldSerializer:
     """Those of Kafka's serializers that Confluent's line reader feeds with text."""
     match class_name.strip().removeprefix(_SERIALIZERS):
         case "StringSerializer":
-            return lambda text, number: text
+            return _as_it_is
         case "LongSerializer":
             return _number("Long", ">q", parse_long)
         case "IntegerSerializer":
@@ -105,7 +97,7 @@ def _plain_serializer(class_name: str) -> _Serialize:
     )
 
 
-def _number(name: str, layout: str, parse: Callable[[str], int]) -> _Serialize:
+def _number(name: str, layout: str, parse: Callable[[str], int]) -> FieldSerializer:
     form = struct.Struct(layout)
 
     def serialize(text: bytes, number: int) -> bytes:
