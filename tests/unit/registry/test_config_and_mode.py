@@ -161,6 +161,22 @@ def test_ids_go_on_after_an_import(registry: MemoryRegistry) -> None:
     assert registry.register("others", INT)["id"] == 101
 
 
+def test_last_id_and_version_are_not_exceeded(registry: MemoryRegistry) -> None:
+    """They are 32 bits wide for clients; what does not fit is not written."""
+    put(registry, "/mode", {"mode": "IMPORT"})
+    registry.register("orders", STRING, id=2**31 - 1, version=2**31 - 1)
+    put(registry, "/mode", {"mode": "READWRITE"})
+    written = len(registry.log.records)
+    assert registry.try_register("others", INT).error[:2] == (500, 50001)
+    assert registry.try_register("orders", '"bytes"').error[:2] == (422, 42201)
+    assert registry.try_register("others", INT, id=2**31).status == 400
+    assert len(registry.log.records) == written
+
+
+def test_negative_id_is_none(registry: MemoryRegistry) -> None:
+    assert registry.register("orders", STRING, id=-7)["id"] == 1
+
+
 def test_import_begins_with_an_empty_registry(registry: MemoryRegistry) -> None:
     registry.register("orders", STRING)
     registry.request("DELETE", "/subjects/orders")

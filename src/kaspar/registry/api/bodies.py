@@ -1,6 +1,6 @@
 """Bodies of requests and responses. Fields of responses that are empty are left out, as Confluent's are."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,9 +11,12 @@ from kaspar.registry.records import AVRO, ConfigValue
 from kaspar.registry.state import StoredVersion
 
 
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+
+
 class RegisterRequest(msgspec.Struct, frozen=True, rename="camel"):
-    version: int | None = None
-    id: int | None = None
+    version: _Int32 | None = None
+    id: _Int32 | None = None
     schema_type: str | None = None
     references: tuple[SchemaReference, ...] | None = None
     metadata: Metadata | None = None
@@ -31,7 +34,7 @@ class RegisterRequest(msgspec.Struct, frozen=True, rename="camel"):
             metadata=self.metadata,
             rule_set=self.rule_set,
             version=NO_VERSION if self.version is None else self.version,
-            id=NO_ID if self.id is None else self.id,
+            id=NO_ID if self.id is None or self.id < 0 else self.id,
         )
 
 

@@ -20,7 +20,7 @@ from kaspar.registry.entities import (
     merged_rule_sets,
     with_confluent_version,
 )
-from kaspar.registry.errors import invalid_schema, not_permitted
+from kaspar.registry.errors import invalid_schema, not_permitted, store_failed
 from kaspar.registry.fingerprint import fingerprint
 from kaspar.registry.interfaces import LogRecord
 from kaspar.registry.names import DEFAULT_CONTEXT, context_of, context_prefix
@@ -32,10 +32,11 @@ from kaspar.registry.records import (
     schema_record,
     schema_tombstone,
 )
-from kaspar.registry.state import State, StoredVersion
+from kaspar.registry.state import ContextIndex, State, StoredVersion
 
 NO_VERSION: Final = 0
 NO_ID: Final = -1
+_MAX_NUMBER: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def registration(state: State, new: NewSchema) -> Decision[Place]:
         schema_id = new.id
         _check_id(state, new, schema_id)
     else:
-        schema_id = index.max_id + 1 if same is None else same[0]
+        schema_id = _next_id(index) if same is None else same[0]
     value = SchemaValue(
         subject=new.subject,
         version=version,
@@ -158,9 +159,17 @@ def _context_records(state: State, subject: str) -> Iterator[LogRecord]:
         yield context_record(context)
 
 
+def _next_id(index: ContextIndex) -> int:
+    if index.max_id >= _MAX_NUMBER:
+        raise store_failed("Error while registering the schema: the context has no more ids")
+    return index.max_id + 1
+
+
 def _version(state: State, new: NewSchema) -> int:
     following = next_version(state, new.subject)
     if new.version <= NO_VERSION:
+        if following > _MAX_NUMBER:
+            raise invalid_schema("The subject has no more versions")
         return following
     if new.version != following and not is_import(state.mode_in_scope(new.subject)):
         raise invalid_schema("Version is not one more than previous version")
