@@ -16,9 +16,8 @@ from kaspar.schemas.schema import SchemaType
 from kaspar.serialization.records import RecordReader, record_writer
 from kaspar.serialization.registry_client import RegistryClient, SchemaText
 from kaspar.serialization.registry_config import registry_config
-from tests.peers.small_registry import SmallRegistry
+from kaspar.testing import Broker
 
-VALUE = SerializationContext("orders", MessageField.VALUE)
 AVRO = json.dumps(
     {
         "type": "record",
@@ -41,39 +40,45 @@ PROTOBUF = (
 )
 
 
-@pytest.fixture
-def small() -> Iterator[SmallRegistry]:
-    with SmallRegistry() as running:
-        yield running
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with Broker(registry=True) as broker:
+        yield broker.registry_url
 
 
 @pytest.fixture
-def ours(small: SmallRegistry) -> Iterator[RegistryClient]:
-    client = RegistryClient(registry_config({"schema.registry.url": small.url}))
+def ours(url: str) -> Iterator[RegistryClient]:
+    client = RegistryClient(registry_config({"schema.registry.url": url}))
     yield client
     client.close()
 
 
 @pytest.fixture
-def theirs(small: SmallRegistry) -> Iterator[SchemaRegistryClient]:
-    with SchemaRegistryClient({"url": small.url}) as client:
+def theirs(url: str) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient({"url": url}) as client:
         yield client
+
+
+def values_of(topic: str) -> SerializationContext:
+    return SerializationContext(topic, MessageField.VALUE, [])
 
 
 def test_avro(ours: RegistryClient, theirs: SchemaRegistryClient) -> None:
     value = {"id": 1, "note": {"string": "x"}, "raw": "\u00ff", "price": "\u0004\u00d2", "lines": [{"a": 0.5}]}
-    writer = record_writer(ours.register("orders-value", SchemaText(SchemaType.AVRO, AVRO)))
-    read: Any = AvroDeserializer(theirs)(writer.to_bytes(value), VALUE)
+    writer = record_writer(ours.register("avro-value", SchemaText(SchemaType.AVRO, AVRO)))
+    read: Any = AvroDeserializer(theirs)(writer.to_bytes(value), values_of("avro"))
     assert (read["note"], read["raw"], str(read["price"])) == ("x", b"\xff", "12.34")
-    written = AvroSerializer(theirs, AVRO)(read, VALUE)
+    written = AvroSerializer(theirs, AVRO)(read, values_of("avro"))
     assert written == writer.to_bytes(value)
     assert RecordReader(ours).decode(written).value == value
 
 
 def test_json_schema(ours: RegistryClient, theirs: SchemaRegistryClient) -> None:
-    writer = record_writer(ours.register("orders-value", SchemaText(SchemaType.JSON, JSON_SCHEMA)))
-    assert JSONDeserializer(JSON_SCHEMA, schema_registry_client=theirs)(writer.to_bytes({"id": 1}), VALUE) == {"id": 1}
-    written = JSONSerializer(JSON_SCHEMA, theirs)({"id": 2}, VALUE)
+    writer = record_writer(ours.register("json-value", SchemaText(SchemaType.JSON, JSON_SCHEMA)))
+    assert JSONDeserializer(JSON_SCHEMA, schema_registry_client=theirs)(
+        writer.to_bytes({"id": 1}), values_of("json")
+    ) == {"id": 1}
+    written = JSONSerializer(JSON_SCHEMA, theirs)({"id": 2}, values_of("json"))
     assert RecordReader(ours).decode(written).value == {"id": 2}
 
 
@@ -103,21 +108,21 @@ def test_protobuf(ours: RegistryClient, theirs: SchemaRegistryClient, name: str,
     message_class = _message_class(name)
     serializer = ProtobufSerializer(message_class, theirs)
     deserializer: Any = ProtobufDeserializer(message_class, schema_registry_client=theirs)
-    writer = record_writer(ours.register("orders-value", SchemaText(SchemaType.PROTOBUF, PROTOBUF)), name)
-    message = deserializer(writer.to_bytes(value), VALUE)
-    written = serializer(message, VALUE)
+    writer = record_writer(ours.register("protobuf-value", SchemaText(SchemaType.PROTOBUF, PROTOBUF)), name)
+    message = deserializer(writer.to_bytes(value), values_of("protobuf"))
+    written = serializer(message, values_of("protobuf"))
     assert written[5:] == writer.to_bytes(value)[5:]
     assert RecordReader(ours).decode(written).value == value
 
 
 def test_guid_in_a_header(ours: RegistryClient, theirs: SchemaRegistryClient) -> None:
     schema = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
-    ours.register("orders-value", SchemaText(SchemaType.AVRO, schema))
+    registered = ours.register("guids-value", SchemaText(SchemaType.AVRO, schema))
     serializer = AvroSerializer(theirs, schema, conf={"schema.id.serializer": header_schema_id_serializer})
-    context = SerializationContext("orders", MessageField.VALUE, [])
+    context = values_of("guids")
     written = serializer({"a": 1}, context)
     assert written == b"\x02"
     headers: Any = context.headers
     assert RecordReader(ours).decode(written, headers).value == {"a": 1}
-    data, header = record_writer(ours.schema_by_id(1)).to_bytes_and_header({"a": 1})
+    data, header = record_writer(registered).to_bytes_and_header({"a": 1})
     assert (data, [("__value_schema_id", header)]) == (written, headers)

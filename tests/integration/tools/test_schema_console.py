@@ -8,6 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
+from kaspar.schemas.schema import SchemaType
+from kaspar.serialization.registry_client import RegistryClient, SchemaText
+from kaspar.serialization.registry_config import registry_config
+from kaspar.testing import Broker
 from kaspar.tools.console_consumer import command as console_consumer
 from kaspar.tools.console_producer import command as console_producer
 from kaspar.tools.schema_console import (
@@ -18,9 +22,7 @@ from kaspar.tools.schema_console import (
     protobuf_consumer,
     protobuf_producer,
 )
-from tests.peers.kaspar import KasparProcess
 from tests.peers.raw_client import RawClient
-from tests.peers.small_registry import SmallRegistry
 
 Main = Callable[[Sequence[str] | None], int]
 RECORD = '{"type":"record","name":"shop.R","fields":[{"name":"a","type":"int"},{"name":"b","type":["null","string"]}]}'
@@ -59,8 +61,8 @@ class Done(NamedTuple):
 class Console:
     def __init__(
         self,
-        broker: KasparProcess,
-        registry: SmallRegistry,
+        broker: Broker,
+        registry: RegistryClient,
         topic: str,
         monkeypatch: pytest.MonkeyPatch,
         capfd: pytest.CaptureFixture[str],
@@ -84,29 +86,42 @@ class Console:
         return self._run(main, [*words, *limits], "--formatter-property", properties)
 
     def _run(self, main: Main, words: Sequence[str], option: str, properties: dict[str, str]) -> Done:
-        given = {"schema.registry.url": self.registry.url}
+        given = {"schema.registry.url": self.broker.registry_url}
         given |= {name.replace("_", "."): value for name, value in properties.items()}
         pairs = [word for name, value in given.items() for word in (option, f"{name}={value}")]
-        argv = ["--bootstrap-server", self.broker.bootstrap, "--topic", self.topic, *words, *pairs]
+        argv = ["--bootstrap-server", self.broker.bootstrap_servers, "--topic", self.topic, *words, *pairs]
         self._capfd.readouterr()
         code = main(argv)
         return Done(code, *self._capfd.readouterr())
+
+    def schema_id(self, part: str = "value") -> int:
+        """Of the latest version."""
+        found = self.registry.latest(f"{self.topic}-{part}").id
+        assert found is not None
+        return found
 
     def data(self) -> list[bytes | None]:
         with RawClient(self.broker.port) as client:
             return client.read_values(self.topic)
 
 
+@pytest.fixture(scope="module")
+def running() -> Iterator[tuple[Broker, RegistryClient]]:
+    with Broker(process=True, registry=True) as broker:
+        registry = RegistryClient(registry_config({"schema.registry.url": broker.registry_url}))
+        yield broker, registry
+        registry.close()
+
+
 @pytest.fixture
 def console(
-    broker: KasparProcess,
+    running: tuple[Broker, RegistryClient],
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
-) -> Iterator[Console]:
+) -> Console:
     topic = "".join(character if character.isalnum() else "-" for character in request.node.name)
-    with SmallRegistry() as registry:
-        yield Console(broker, registry, topic, monkeypatch, capfd)
+    return Console(*running, topic, monkeypatch, capfd)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -115,10 +130,9 @@ def test_lines_become_records_and_lines_again(console: Console, name: str) -> No
     assert console.produce(form.produce, [form.line], value_schema=form.schema) == Done(0, "", "")
     (data,) = console.data()
     assert data is not None
-    assert data[:5] == b"\0\0\0\0\1"
+    assert data[:5] == b"\0" + console.schema_id().to_bytes(4)
     done = console.consume(form.consume, 1)
     assert (done.code, done.output) == (0, f"{form.printed}\n")
-    assert console.registry.registry.request("GET", "/subjects", {}) == [f"{console.topic}-value"]
 
 
 def test_keys_headers_nulls_and_ids(console: Console) -> None:
@@ -129,10 +143,11 @@ def test_keys_headers_nulls_and_ids(console: Console) -> None:
     assert console.produce(AVRO.produce, lines, **separators, **schemas, **flags) == Done(0, "", "")
     shown = dict.fromkeys(("print_key", "print_headers", "print_partition", "print_offset", "print_schema_ids"), "true")
     done = console.consume(AVRO.consume, 3, key_separator=" ", schema_id_separator="#", null_literal="-", **shown)
+    key, value = console.schema_id("key"), console.schema_id("value")
     assert done.output.splitlines() == [
-        'Partition:0 Offset:0 h:1 "k1"#1 {"a":1,"b":null}#2',
-        'Partition:0 Offset:1 h:2 "k2"#1 -#-',
-        'Partition:0 Offset:2 h:3 -#- {"a":3,"b":null}#2',
+        f'Partition:0 Offset:0 h:1 "k1"#{key} {{"a":1,"b":null}}#{value}',
+        f'Partition:0 Offset:1 h:2 "k2"#{key} -#-',
+        f'Partition:0 Offset:2 h:3 -#- {{"a":3,"b":null}}#{value}',
     ]
 
 
@@ -168,13 +183,12 @@ def test_schema_in_a_file_or_by_its_id(console: Console, tmp_path: object) -> No
     with open(file, "w") as written:
         written.write('"int"')
     assert console.produce(AVRO.produce, ["1"], value_schema_file=file).code == 0
-    assert console.produce(AVRO.produce, ["2"], value_schema_id="1").code == 0
+    assert console.produce(AVRO.produce, ["2"], value_schema_id=str(console.schema_id())).code == 0
     assert console.consume(AVRO.consume, 2).output == "1\n2\n"
 
 
 def test_schema_with_references(console: Console) -> None:
-    other = {"schema": '{"type":"fixed","name":"shop.F","size":1}'}
-    console.registry.registry.request("POST", "/subjects/f/versions", {}, other)
+    console.registry.register("f", SchemaText(SchemaType.AVRO, '{"type":"fixed","name":"shop.F","size":1}'))
     schema = '{"type":"record","name":"shop.R","fields":[{"name":"f","type":"shop.F"}]}'
     references = json.dumps([{"name": "shop.F", "subject": "f", "version": 1}])
     assert console.produce(AVRO.produce, ['{"f": "x"}'], value_schema=schema, value_refs=references).code == 0
@@ -192,18 +206,18 @@ def test_subject_by_the_name_of_the_record(console: Console) -> None:
     strategy = "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy"
     properties = {"value_schema": RECORD, "value_subject_name_strategy": strategy}
     assert console.produce(AVRO.produce, ['{"a": 1, "b": null}'], **properties).code == 0
-    assert console.registry.registry.request("GET", "/subjects", {}) == [f"{console.topic}-shop.R"]
+    assert f"{console.topic}-shop.R" in console.registry.subjects()
 
 
 def test_schema_that_may_not_be_registered(console: Console) -> None:
     done = console.produce(AVRO.produce, ["1"], value_schema='"int"', auto_register="false")
     assert done.code == 1
     assert f"The schema of the value cannot be used: Subject '{console.topic}-value' not found." in done.errors
-    assert console.registry.registry.request("GET", "/subjects", {}) == []
+    assert f"{console.topic}-value" not in console.registry.subjects()
 
 
 def test_latest_version_instead_of_the_given_schema(console: Console) -> None:
-    console.registry.registry.request("POST", f"/subjects/{console.topic}-value/versions", {}, {"schema": '"long"'})
+    console.registry.register(f"{console.topic}-value", SchemaText(SchemaType.AVRO, '"long"'))
     properties = {"auto_register": "false", "use_latest_version": "true"}
     assert console.produce(AVRO.produce, [str(2**40)], value_schema='"int"', **properties).code == 0
     assert console.consume(AVRO.consume, 1).output == f"{2**40}\n"
@@ -230,7 +244,7 @@ def test_line_that_does_not_fit_ends_the_command(console: Console, lines: list[s
     [
         ({}, "Must provide the value schema in either value.schema, value.schema.id, or value.schema.file"),
         ({"value_schema_id": "x"}, "Error parsing value.schema.id as int"),
-        ({"value_schema_id": "7"}, "Error retrieving schema for id 7: Schema 7 not found"),
+        ({"value_schema_id": "77777"}, "Error retrieving schema for id 77777: Schema 77777 not found"),
         ({"value_schema_file": "/nowhere"}, "Error reading schema from /nowhere"),
         ({"value_schema": '"int"', "value_refs": "{}x"}, "value.refs must be a list of references"),
         ({"value_schema": '"int"', "parse_key": "true"}, "Must provide the key schema"),
@@ -251,11 +265,11 @@ def test_wrong_properties(console: Console, properties: dict[str, str], problem:
 
 def test_record_without_a_schema(console: Console) -> None:
     with RawClient(console.broker.port) as client:
-        client.produce(console.topic, [b"plain", b"\0\0\0\0\7x"])
+        client.produce(console.topic, [b"plain", b"\0\0\1\0\0x"])
     assert console.produce(AVRO.produce, ["1"], value_schema='"int"').code == 0
     done = console.consume(AVRO.consume, 3)
     assert done.code == 1
     assert f"in {console.topic}-0 at offset 0: Unknown magic byte 112" in done.errors
     done = console.consume(AVRO.consume, 3, "--skip-message-on-error")
     assert (done.code, done.output) == (0, "1\n")
-    assert "at offset 1: Schema 7 not found" in done.errors
+    assert "at offset 1: Schema 65536 not found" in done.errors
