@@ -1,7 +1,7 @@
 """Parses schemas and compares them, without stalling the event loop, and remembers what was parsed lately.
 
-Small texts of formats that are parsed in Python take less time than handing them to a thread. All else runs in threads,
-of which there are few; more requests wait.
+A small schema of Avro takes less time than handing it to a thread. All else runs in threads, of which there are few;
+more requests wait. Small schemas of the other formats, too, can take long to compare.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Parser:
     async def run(self, sources: list[Source], work: Callable[[], T]) -> T:
         """Do what takes long with these schemas; in a thread, unless they are small."""
         small = sum(source.characters for source in sources) <= _INLINE_CHARACTERS
-        if small and all(source.type is not SchemaType.PROTOBUF for source in sources):
+        if small and all(source.type is SchemaType.AVRO for source in sources):
             return work()
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_THREADS, "schemas")

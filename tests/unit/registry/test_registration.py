@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from kaspar.registry.parsing import Source
+from kaspar.registry.records import SchemaValue, schema_record
+from kaspar.schemas import ParsedSchema
 from tests.unit.registry.memory import MemoryRegistry, avro_record
 
 STRING, INT = '"string"', '"int"'
@@ -181,6 +184,23 @@ def test_one_schema_that_many_register_at_once_gets_one_id(registry: MemoryRegis
 
     assert {(each["id"], each["version"]) for each in registry.runner.run(all_at_once())} == {(1, 1)}
     assert len(registry.log.records) == 3
+
+
+def test_only_the_latest_of_many_versions_is_parsed(registry: MemoryRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay parses none, and a level that is not transitive compares with one."""
+    for number in range(1, 3_001):
+        text = json.dumps(avro_record("a", optional=[f"f{number}"]), separators=(",", ":"))
+        registry.state.replay(*schema_record(SchemaValue("orders", number, number, schema=text)), number, 0)
+    parsed: list[str] = []
+    parse = registry.service._parser.parse
+
+    def counting(source: Source) -> ParsedSchema:
+        parsed.append(source.text)
+        return parse(source)
+
+    monkeypatch.setattr(registry.service._parser, "parse", counting)
+    assert registry.register("orders", avro_record("a"))["version"] == 3_001
+    assert len(set(parsed)) == 2
 
 
 def test_subject_may_have_any_character(registry: MemoryRegistry) -> None:

@@ -160,8 +160,8 @@ class RegistryApp:
         try:
             # The client that has written here reads its write here.
             await self._service.catch_up()
-        except StoreTimeout:
-            log.warning("a forwarded write was not replayed here in time", leader=leader_url)
+        except (StoreTimeout, StoreFailed) as problem:
+            log.warning("a forwarded write was not replayed here in time", leader=leader_url, reason=str(problem))
         headers = {name: value for name, value in answer.headers.items() if name.lower() == "content-type"}
         return Response(answer.body, answer.status, headers)
 

@@ -10,7 +10,6 @@ from kaspar.registry.entities import Metadata, RuleSet, SchemaReference
 from kaspar.registry.records import AVRO, ConfigValue
 from kaspar.registry.state import StoredVersion
 
-
 _Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
