@@ -4,11 +4,13 @@ import base64
 import json
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.integration.rest.api import Api
 from tests.integration.rest.conftest import CreateTopic, NewTopic
+from tests.integration.rest.serving import RunningRest
 from tests.peers.process import BrokerProcess
 
 AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "amount", "type": "int"}]})
@@ -132,6 +134,18 @@ def test_a_value_that_does_not_fit_its_schema_is_refused_by_itself(api: Api, new
     del body["records"][0]  # type: ignore[attr-defined]
     refused = api.produce(topic, body, name)
     assert (refused.status_code, refused.json()["error_code"]) == (422, 42203)
+
+
+@pytest.mark.parametrize(("acks", "offset"), [("0", -1), ("1", 0), ("all", 0)])
+def test_a_response_waits_for_the_acknowledgements_that_are_set(
+    rest_broker: BrokerProcess, new_topic: NewTopic, acks: str, offset: int
+) -> None:
+    topic = new_topic()
+    settings = {"bootstrap.servers": rest_broker.bootstrap, "producer.acks": acks}
+    with RunningRest(settings) as rest, httpx.Client(base_url=rest.url, timeout=30) as client:
+        response = Api(client).produce(topic, {"records": [{"value": "eA=="}]})
+        assert response.json()["offsets"] == [delivered(0, offset)]
+    assert [each.value() for each in records_of(rest_broker.bootstrap, topic, 1)] == [b"x"]
 
 
 def test_an_unknown_topic_is_reported_at_once_where_brokers_create_none(api: Api) -> None:

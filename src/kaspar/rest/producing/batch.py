@@ -54,8 +54,9 @@ class Batch:
         if error is None:
             partition, offset, (kind, timestamp) = message.partition(), message.offset(), message.timestamp()
             assert partition is not None
-            assert offset is not None
-            self.outcomes[index] = Delivered(partition, offset, timestamp if kind else None)
+            # Without acknowledgements nobody knows the offset; Java's producers have -1 for it.
+            known = -1 if offset is None or offset < 0 else offset
+            self.outcomes[index] = Delivered(partition, known, timestamp if kind else None)
         else:
             self.outcomes[index] = Undelivered(*classify(error))
         self._reported += 1

@@ -157,7 +157,12 @@ class SharedProducer:
                 if self._is_closing and len(self._producer) == 0:
                     self._is_polled = False
                     return
-            if self._producer.poll(_POLL_S) and self._waiting:
+            try:
+                served = self._producer.poll(_POLL_S)
+            except Exception:  # of a callback: the reports of other requests must not end with it
+                log.exception("a delivery report could not be handled")
+                continue
+            if served and self._waiting:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                     self._loop.call_soon_threadsafe(self._room.set)
 
