@@ -1,4 +1,4 @@
-"""The splitter of concatenated JSON values: where they end, in whatever pieces they arrive, and what ends the stream."""
+"""The splitter of concatenated JSON values: where they end, in whatever pieces they arrive, and what ends a stream."""
 
 import json
 from itertools import pairwise
@@ -76,7 +76,7 @@ def test_only_objects_and_arrays_can_begin(stream: bytes) -> None:
 
 def test_nesting_is_bounded() -> None:
     assert len(split(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, max_bytes=10_000)) == 1
-    with pytest.raises(MalformedStream, match="nested deeper than 1000"):
+    with pytest.raises(MalformedStream, match="nested deeper than 500"):
         split(b"[" * (MAX_DEPTH + 1), max_bytes=10_000)
 
 

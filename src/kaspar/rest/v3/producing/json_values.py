@@ -11,8 +11,8 @@ from typing import Final
 
 from kaspar.base.errors import KasparError
 
-MAX_DEPTH: Final = 1000
-"""As in Confluent's proxy."""
+MAX_DEPTH: Final = 500
+"""Decoders are recursive, and this is well below what Python lets them."""
 
 _NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
 _BRACKET: Final = re.compile(rb'["{}\[\]]')
