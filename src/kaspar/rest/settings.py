@@ -59,6 +59,13 @@ class ProxySettings(Settings):
         "`crn://example.org/`.",
     )
     api_v2_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 2 is served.")
+    api_endpoints_blocklist: tuple[str, ...] = setting(
+        LIST,
+        (),
+        importance=Importance.LOW,
+        doc="Must be empty: single endpoints cannot be turned off, and a list that has no effect would look as if they "
+        "were. ACLs of the cluster decide what requests may do.",
+    )
     api_v3_enable: bool = setting(BOOLEAN, True, importance=Importance.LOW, doc="Whether version 3 is served.")
 
 
@@ -182,6 +189,8 @@ class RestSettings(ProxySettings, ProducingSettings, ConsumingSettings, Identity
 
     def check_together(self) -> None:
         super().check_together()
+        if self.api_endpoints_blocklist:
+            raise InvalidSetting("api.endpoints.blocklist is not supported: single endpoints cannot be turned off")
         if self.kaspar_propagate_identity and self.authentication_method.upper() == "NONE":
             raise InvalidSetting("kaspar.propagate.identity=true needs authentication.method=BASIC or BEARER")
 
