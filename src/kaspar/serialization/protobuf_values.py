@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaspar.schemas.schema import InvalidSchema
 from kaspar.serialization.errors import InvalidValue, UnreadableBytes, reason_of
+from kaspar.serialization.protobuf_to_json import ToJson
 from kaspar.serialization.wire_format import FIRST_MESSAGE, read_indexes, write_indexes
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ProtobufValues:
         self._indexes = FIRST_MESSAGE if message is None else indexes_of(self._file, message)
         self._prefix = write_indexes(self._indexes)
         self._parse = json_format.ParseDict
-        self._to_json = json_format.MessageToDict
+        self._to_json = ToJson(self._pool)
 
     def to_bytes(self, value: Any) -> bytes:
         from google.protobuf.json_format import ParseError
@@ -60,7 +61,7 @@ class ProtobufValues:
         except DecodeError as error:
             raise UnreadableBytes(f"The bytes are no {message.DESCRIPTOR.full_name} ({reason_of(error)}).") from error
         try:
-            return self._to_json(message, always_print_fields_with_no_presence=True, descriptor_pool=self._pool)
+            return self._to_json.of(message.DESCRIPTOR)(message)
         except (TypeError, ValueError, RecursionError) as error:  # an Any of an unknown type, a time out of range
             raise UnreadableBytes(
                 f"The {message.DESCRIPTOR.full_name} has no JSON form ({reason_of(error)})."

@@ -128,6 +128,49 @@ def test_endless_nesting_is_refused_both_ways() -> None:
         prepared.from_bytes(b"\0" + data)
 
 
+def test_fields_are_printed_in_the_order_of_their_numbers() -> None:
+    prepared = ProtobufValues('syntax = "proto3"; message A { int32 c = 3; int32 a = 1; int32 b = 2; }', {})
+    assert list(prepared.from_bytes(prepared.to_bytes({"b": 1}))) == ["a", "b", "c"]
+
+
+def test_fields_of_proto2_have_their_own_defaults() -> None:
+    text = """
+    syntax = "proto2";
+    message A {
+      optional int32 count = 1 [default = 7];
+      optional A inner = 2;
+      oneof choice { string left = 3; }
+      repeated bool flags = 4;
+    }
+    """
+    prepared = ProtobufValues(text, {})
+    assert prepared.from_bytes(b"\0") == {"count": 7, "flags": []}
+    assert prepared.from_bytes(prepared.to_bytes({"inner": {"left": ""}})) == {
+        "count": 7,
+        "inner": {"count": 7, "left": "", "flags": []},
+        "flags": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        ("map<bool, int64> f = 1;", {"true": "5"}),
+        ("map<int32, string> f = 1;", {"-1": "x"}),
+        ("repeated double f = 1;", [0.1, "NaN", "-Infinity"]),
+        ("repeated float f = 1;", [0.1, 3.4e38, 16777216.0, "Infinity"]),
+        ("repeated bytes f = 1;", ["", "AQI="]),
+        ("repeated uint64 f = 1;", ["18446744073709551615"]),
+        ("repeated E f = 1;", ["Z", 7]),
+        ("repeated google.protobuf.Value f = 1;", [None, 1.0, {"a": None}]),
+    ],
+)
+def test_value_of_each_kind(declared: str, value: Any) -> None:
+    text = f'syntax = "proto3"; import "google/protobuf/struct.proto"; message A {{ {declared} }} enum E {{ Z = 0; }}'
+    prepared = ProtobufValues(text, {})
+    assert prepared.from_bytes(prepared.to_bytes({"f": value})) == {"f": value}
+
+
 def test_imports_are_resolved() -> None:
     text = 'syntax = "proto3"; import "line.proto"; message Order { shop.Line line = 1; }'
     line = 'syntax = "proto3"; package shop; message Line { bool paid = 1; }'
