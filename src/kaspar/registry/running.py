@@ -2,7 +2,6 @@
 host serves (kaspar.web.hosting.HostedService)."""
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -88,16 +87,15 @@ class RegistryServer:
     async def start(self) -> None:
         """Return when the topic was read for the first time. The first election is awaited by requests that write."""
         settings = self._config.settings
+        deadline_s = asyncio.get_running_loop().time() + settings.kafkastore_init_timeout_ms / 1000
         identity = settings.identity(self._bound)
-        timeout_s = settings.kafkastore_timeout_ms / 1000
-        init_timeout_s = settings.kafkastore_init_timeout_ms / 1000
         self._client = AsyncClient(
             self._config.bootstrap_servers,
             client_id=f"schema-registry-{identity.host}-{identity.port}",
             timeout_s=_REQUEST_TIMEOUT_S,
             security=client_security(self._config.client),
         )
-        self._forwarder = self._new_forwarder()
+        self._forwarder = self._new_forwarder(speaks_tls=identity.scheme == "https")
         self._watch_permissions()
         self._served = ServedLog(settings.kafkastore_topic, self._new_edition, self._leader_known)
         self._follower = LogFollower(self._client, settings.kafkastore_topic, self._served)
@@ -108,20 +106,10 @@ class RegistryServer:
             identity,
             topic=settings.kafkastore_topic,
             noop=noop_record(),
-            timeout_s=timeout_s,
+            timeout_s=settings.kafkastore_timeout_ms / 1000,
         )
-        deadline_s = time.monotonic() + init_timeout_s
         await self._prepare_topic(self._client, deadline_s)
-        self._follower.start()
-        try:
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + deadline_s - time.monotonic()):
-                await self._served.first_replay.wait()
-        except TimeoutError:
-            why = self._follower.problem or "its replay takes longer"
-            raise RegistryNotStarted(
-                f"the topic {settings.kafkastore_topic} was not read within kafkastore.init.timeout.ms="
-                f"{settings.kafkastore_init_timeout_ms}: {why}"
-            ) from None
+        await self._replay(self._follower, self._served, deadline_s)
         self._leadership.elector.start()
 
     async def stop(self) -> None:
@@ -145,6 +133,7 @@ class RegistryServer:
     async def _prepare_topic(self, client: AsyncClient, deadline_s: float) -> None:
         """Create or check the topic, as soon as the brokers allow it."""
         settings = self._config.settings
+        clock_s = asyncio.get_running_loop().time
         reported_s = float("-inf")
         while True:
             try:
@@ -155,7 +144,7 @@ class RegistryServer:
             except UnusableTopic as problem:
                 raise RegistryNotStarted(str(problem)) from None
             except (OSError, Refused) as problem:
-                now_s = time.monotonic()
+                now_s = clock_s()
                 if now_s >= deadline_s:
                     raise RegistryNotStarted(
                         f"the brokers {self._config.bootstrap_servers} could not be used within "
@@ -165,6 +154,19 @@ class RegistryServer:
                     reported_s = now_s
                     log.warning("waiting for the brokers", brokers=self._config.bootstrap_servers, why=problem)
                 await asyncio.sleep(_RETRY_S)
+
+    async def _replay(self, follower: LogFollower, served: ServedLog, deadline_s: float) -> None:
+        """Read the topic up to its end."""
+        follower.start()
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await served.first_replay.wait()
+        except TimeoutError:
+            settings = self._config.settings
+            raise RegistryNotStarted(
+                f"the topic {settings.kafkastore_topic} was not read within kafkastore.init.timeout.ms="
+                f"{settings.kafkastore_init_timeout_ms}: {follower.problem or 'its replay takes longer'}"
+            ) from None
 
     def _new_edition(self, state: State, is_current: Callable[[], bool]) -> Edition:
         assert self._follower is not None
@@ -177,9 +179,8 @@ class RegistryServer:
         app = make_app(service, forwarder=self._forwarder, authorizer=self._permissions)
         return Edition(state, service, app)
 
-    def _new_forwarder(self) -> HttpForwarder:
+    def _new_forwarder(self, *, speaks_tls: bool) -> HttpForwarder:
         settings = self._config.settings
-        speaks_tls = settings.identity(self._bound).scheme == "https"
         return HttpForwarder(
             connect_timeout_s=settings.leader_connect_timeout_ms / 1000,
             read_timeout_s=settings.leader_read_timeout_ms / 1000,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from kaspar.base.errors import InvalidSetting
-from kaspar.base.log import get_log
 from kaspar.config.checks import at_least, one_of_in_any_case
 from kaspar.config.declaration import Importance, Settings, setting
 from kaspar.config.kinds import BOOLEAN, INT, LIST, PASSWORD, STRING
@@ -22,8 +21,6 @@ from kaspar.schemas.levels import CompatibilityLevel
 from kaspar.security.client import PROTOCOLS
 from kaspar.web.listeners import parse_listeners
 from kaspar.web.settings import WebSettings, listeners_setting
-
-log = get_log(__name__)
 
 _LEVELS: Final = (
     "NONE",
@@ -247,6 +244,16 @@ class RegistrySettings(StoreSettings, ElectionSettings, InstanceSettings, Schema
             raise InvalidSetting("kafkagroup.heartbeat.interval.ms must be less than kafkagroup.session.timeout.ms")
         parse_listeners(self.listeners, self.listener_protocol_map)
 
+    @classmethod
+    def warnings_about(cls, values: Mapping[str, str]) -> list[str]:
+        protocol = values.get("kafkastore.security.protocol", "PLAINTEXT").strip().upper()
+        servers = [each.strip() for each in values.get("kafkastore.bootstrap.servers", "").split(",")]
+        ignored = [each for each in servers if "://" in each and each.partition("://")[0].upper() != protocol]
+        return [
+            *super().warnings_about(values),
+            *(f"{each} is ignored: kafkastore.security.protocol is {protocol}" for each in ignored),
+        ]
+
     @property
     def compatibility_level(self) -> str:
         return (self.avro_compatibility_level or self.schema_compatibility_level).upper()
@@ -345,7 +352,6 @@ def bootstrap_servers(servers: Sequence[str], protocol: str) -> str:
                 "PLAINTEXT://host:port"
             )
         if match[1] is not None and match[1].upper() != protocol:
-            log.warning("a broker is ignored: its protocol is not kafkastore.security.protocol", server=text)
             continue
         chosen.append(f"{match[2]}:{match[3]}")
     if not chosen:

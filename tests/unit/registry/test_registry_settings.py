@@ -80,9 +80,11 @@ def test_ignored_settings_are_reported() -> None:
             "kafkastore.sasl.mechanism": "PLAIN",
             "kafkastore.topic": "t",
             "schema.compatibilty.level": "none",
+            "kafkastore.bootstrap.servers": "PLAINTEXT://a:1, SSL://b:2,c:3",
         }
     )
-    assert len(warnings) == 2
+    assert len(warnings) == 3
+    assert warnings[2] == "SSL://b:2 is ignored: kafkastore.security.protocol is PLAINTEXT"
     assert "schema.registry.resource.extension.class has no effect" in warnings[0]
     assert "Did you mean schema.compatibility.level?" in warnings[1]
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol
 
-from kaspar.base.errors import ErrorCode, KasparError, MalformedBytes, Refused
+from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.base.ids import ZERO_UUID, TopicPartition
 from kaspar.base.log import get_log
 from kaspar.client.async_client import AsyncClient
@@ -140,8 +140,10 @@ class LogFollower:
         replaced: LogReplaced | None = None
         while True:
             try:
-                position = await self._begin(replaced)
-                await self._follow(position)
+                if self._position is None:
+                    await self._begin(replaced)
+                else:
+                    await self._follow(self._position)
             except LogReplaced as reason:
                 log.error("the schemas are read again from the start of the log", why=reason)
                 self._reported = str(reason)
@@ -155,7 +157,7 @@ class LogFollower:
                 log.exception("reading the schemas met a bug and goes on")
                 await asyncio.sleep(_BACKOFF_S)
 
-    async def _begin(self, replaced: LogReplaced | None) -> LogPosition:
+    async def _begin(self, replaced: LogReplaced | None) -> None:
         """At the first record of the log, as soon as there is one. A topic that was deleted is not recreated: it may be
         about to be restored from a copy."""
         while (topic := await find_topic(self._client, self._partition.topic)) is None:  # noqa: ASYNC110
@@ -166,7 +168,6 @@ class LogFollower:
             self._state = self._audience.begin(replaced)
         self._position = LogPosition(self._partition.topic, topic.topic_id, start)
         self._moved(self._position)
-        return self._position
 
     async def _list_offset(self, timestamp: int) -> int:
         asked = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
@@ -188,16 +189,16 @@ class LogFollower:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     async def _follow(self, position: LogPosition) -> None:
-        """Until the log is replaced. A broker that is away is waited for."""
-        while True:
-            try:
-                connection = await self._connect()
-                while await self._fetch(connection, position):
-                    pass
-            except (OSError, Refused, MalformedBytes, FetchRefused) as problem:
-                self._report(problem)
+        """Until another leader has to be looked up."""
+        try:
+            connection = await self._connect()
+            while await self._fetch(connection, position):
+                pass
+        except FetchRefused as refused:
+            self._report(refused)
+        finally:
             self._client.core.forget_leader(self._partition)
-            await asyncio.sleep(_BACKOFF_S)
+        await asyncio.sleep(_BACKOFF_S)
 
     async def _connect(self) -> AsyncConnection:
         if self._connection is not None:
