@@ -124,7 +124,9 @@ class _Application:
         path = scope["path"]
         if len(path) > 1 and path.endswith("/"):  # `/topics/` is `/topics`, as in Confluent's proxy
             path = path.rstrip("/") or "/"
-        scope = {**scope, "path": path, "app": self}  # with an application, the router raises what it does not find
+        # With an application, the router raises what it does not find. The scope is not copied: by it endpoints tell
+        # the web server that their requests stream.
+        scope.update(path=path, app=self)
         try:
             await self._router(scope, receive, send)
         except HTTPException as problem:
