@@ -29,6 +29,13 @@ def http_error(status: HTTPStatus, message: str | None = None) -> RegistryError:
     return RegistryError(status.value, message or f"HTTP {status.value} {status.phrase}")
 
 
+class MethodNotAllowed(RegistryError):
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        status = HTTPStatus.METHOD_NOT_ALLOWED
+        super().__init__(status.value, f"HTTP {status.value} {status.phrase}")
+        self.allowed = allowed
+
+
 def subject_not_found(subject: str) -> RegistryError:
     return RegistryError(40401, f"Subject '{subject}' not found.")
 

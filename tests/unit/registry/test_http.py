@@ -69,9 +69,20 @@ def test_unknown_paths_are_404(registry: MemoryRegistry, target: str) -> None:
     assert registry.request("GET", target).error == (404, 404, "HTTP 404 Not Found")
 
 
-@pytest.mark.parametrize(("method", "target"), [("PUT", "/subjects"), ("POST", "/config"), ("PATCH", "/mode")])
-def test_methods_that_a_path_does_not_have_are_405(registry: MemoryRegistry, method: str, target: str) -> None:
-    assert registry.request(method, target).error == (405, 405, "HTTP 405 Method Not Allowed")
+@pytest.mark.parametrize(
+    ("method", "target", "allowed"),
+    [
+        ("PUT", "/subjects", "GET, HEAD"),
+        ("POST", "/config", "DELETE, GET, HEAD, PUT"),
+        ("PATCH", "/compatibility/subjects/a/versions", "POST"),
+    ],
+)
+def test_methods_that_a_path_does_not_have_are_405(
+    registry: MemoryRegistry, method: str, target: str, allowed: str
+) -> None:
+    response = registry.request(method, target)
+    assert response.error == (405, 405, "HTTP 405 Method Not Allowed")
+    assert response.headers["allow"] == allowed
 
 
 def test_slash_at_the_end_does_not_count(registry: MemoryRegistry) -> None:

@@ -23,6 +23,7 @@ from kaspar.registry.api.paths import segments_of, target_of
 from kaspar.registry.api.routing import ALL_ENDPOINTS, Router, path_parameters
 from kaspar.registry.authorization import Authorizer
 from kaspar.registry.errors import (
+    MethodNotAllowed,
     RegistryError,
     forwarding_failed,
     http_error,
@@ -184,4 +185,6 @@ def _error_response(problem: RegistryError, content_type: str) -> Response:
     headers = {"content-type": content_type}
     if problem.status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = 'Basic realm="schema-registry", charset="UTF-8"'
+    if isinstance(problem, MethodNotAllowed):
+        headers["allow"] = ", ".join(problem.allowed)
     return Response(_ENCODER.encode(ErrorResponse(problem.code, problem.message)), problem.status, headers)

@@ -6,7 +6,7 @@ from typing import Final
 
 from kaspar.registry.api import compatibility, config, mode, schemas, server, subjects
 from kaspar.registry.api.endpoint import Endpoint
-from kaspar.registry.errors import http_error
+from kaspar.registry.errors import MethodNotAllowed, http_error
 
 ALL_ENDPOINTS: Final = (
     *schemas.ENDPOINTS,
@@ -54,7 +54,7 @@ class Router:
             raise http_error(HTTPStatus.NOT_FOUND)
         endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
         if endpoint is None:
-            raise http_error(HTTPStatus.METHOD_NOT_ALLOWED)
+            raise MethodNotAllowed(tuple(sorted({*node.endpoints, *(["HEAD"] if "GET" in node.endpoints else [])})))
         return endpoint
 
 
