@@ -5,6 +5,7 @@ with SmallRegistry() as registry:
 """
 
 import json
+import ssl
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -32,18 +33,22 @@ class Scripted(NamedTuple):
 
 
 class SmallRegistry:
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.registry = MockRegistry()
         self.requests: list[Received] = []
         self.scripted: deque[Scripted] = deque()
         """The next responses."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._respond))
         self._server.daemon_threads = True
+        self._scheme = "http"
+        if tls is not None:
+            self._scheme = "https"
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def _respond(self, received: Received) -> Scripted:
         self.requests.append(received)

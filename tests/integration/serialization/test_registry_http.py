@@ -4,14 +4,17 @@ import base64
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kaspar.schemas.schema import SchemaType
+from kaspar.security.tls import server_context
 from kaspar.serialization.errors import RegistryError, RegistryUnavailable
 from kaspar.serialization.registry_client import RegistryClient, SchemaText
 from kaspar.serialization.registry_config import registry_config
 from kaspar.serialization.registry_http import HttpRequests
+from tests.peers.sasl_ssl import write_certificates
 from tests.peers.small_registry import Scripted, SmallRegistry
 
 INT = SchemaText(SchemaType.AVRO, '"int"')
@@ -176,3 +179,38 @@ def test_issuer_that_refuses(registry: SmallRegistry) -> None:
         assert caught.value.status == 401
         assert registry.requests == []
         client.close()
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    write_certificates(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def secured(certificates: Path) -> Iterator[SmallRegistry]:
+    """Which demands certificates of its clients."""
+    settings = {"ssl.keystore.location": str(certificates / "broker.pem"), "ssl.keystore.type": "PEM"}
+    settings |= {"ssl.truststore.location": str(certificates / "ca.pem"), "ssl.truststore.type": "PEM"}
+    with SmallRegistry(server_context(settings, "required")) as running:
+        yield running
+
+
+def test_both_sides_have_certificates(secured: SmallRegistry, certificates: Path) -> None:
+    client = Client(
+        secured.url,
+        schema_registry_ssl_truststore_location=str(certificates / "ca.pem"),
+        schema_registry_ssl_truststore_type="PEM",
+        schema_registry_ssl_keystore_location=str(certificates / "client.pem"),
+        schema_registry_ssl_keystore_type="PEM",
+    )
+    assert client.register("a", INT).id == 1
+    client.close()
+
+
+def test_registry_that_is_not_trusted(secured: SmallRegistry) -> None:
+    client = Client(secured.url, max_retries="0")
+    with pytest.raises(RegistryUnavailable, match="certificate verify failed"):
+        client.register("a", INT)
+    assert secured.requests == []
+    client.close()

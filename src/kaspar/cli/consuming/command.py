@@ -22,7 +22,7 @@ from kaspar.cli.failures import WrongUsage
 from kaspar.cli.parameters import PARTITIONS, Parsed, Words
 from kaspar.cli.record_clients import require_client, settings_of_consumer
 from kaspar.cli.records.json_path import JsonPath, parse_json_path
-from kaspar.cli.records.record import ReadRecord
+from kaspar.cli.records.record import RawRecord, ReadRecord
 from kaspar.cli.records.types import READABLE, RecordType
 from kaspar.cli.session import Session, cluster_options
 from kaspar.cli.topic_lookup import matching_topics, partitions_of
@@ -43,6 +43,7 @@ examples:
   kaspar consume orders --path '$.customer.id' | sort | uniq -c
   kaspar consume orders -f '%t %p %o %k %s\\n'                 in kcat's format language
   kaspar consume orders --group billing                       as a member of a group, which commits what was printed
+  kaspar consume orders --schema-registry http://localhost:8081    Avro, JSON Schema and Protobuf as JSON
 
 --where runs its expression as Python, with key, value (parsed if it is JSON), headers, timestamp, partition, offset and
 topic. Use only expressions that you would run as a program.
@@ -142,6 +143,11 @@ def _now() -> datetime:
     default=RecordType.AUTO,
     help="How to read values (default: auto, which is JSON if it parses, otherwise text, otherwise bytes).",
 )
+@click.option(
+    "--schema-registry",
+    metavar="URL",
+    help="Read keys and values by the schemas of this registry: Avro, JSON Schema and Protobuf are printed as JSON.",
+)
 @click.option("--no-color", is_flag=True, help="No colours, as NO_COLOR=1 in the environment.")
 @cluster_options
 def command(
@@ -163,6 +169,7 @@ def command(
     separator: str,
     key_type: RecordType,
     value_type: RecordType,
+    schema_registry: str | None,
     no_color: bool,
 ) -> int:
     """Print records of topics: by name, or by a pattern such as 'shop-*' or '^shop-[0-9]+$'.
@@ -176,13 +183,23 @@ def command(
     choice = _Choice(topics, position, until, partitions, group, isolation == "committed")
     choice.check()
     shown = _shown(Output.JSON if as_json else output, format_string, path, meta, separator, no_color)
-    printer = Printer(shown, where, count, key_type, value_type)
+    decode = None if schema_registry is None else _schema_decoder(schema_registry, key_type, value_type)
+    printer = Printer(shown, where, count, key_type, value_type, decode)
     require_client()
     try:
         _consume(session, choice, printer)
     finally:
         code = printer.report()
     return code
+
+
+def _schema_decoder(url: str, key_type: RecordType, value_type: RecordType) -> Callable[[RawRecord], RawRecord]:
+    """For what has no type of its own."""
+    from kaspar.cli.consuming.schemas import SchemaDecoder
+
+    guessed = (RecordType.AUTO, RecordType.JSON)
+    properties = {"schema.registry.url": url}
+    return SchemaDecoder(properties, reads_keys=key_type in guessed, reads_values=value_type in guessed).decode
 
 
 def _shown(

@@ -2,6 +2,7 @@
 
 import select
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
@@ -22,6 +23,8 @@ class Printer:
     """How many records are printed at most."""
     key_type: RecordType = RecordType.AUTO
     value_type: RecordType = RecordType.AUTO
+    decode: Callable[[RawRecord], RawRecord] | None = None
+    """What a record is before it is read by its types. Raises CannotRead."""
     out: BinaryIO = field(default_factory=lambda: sys.stdout.buffer)
     printed: int = 0
     unreadable: int = 0
@@ -33,8 +36,9 @@ class Printer:
 
     def print(self, raw: RawRecord) -> None:
         """Nothing if the record does not match. One that is not of the type is reported at once."""
-        record = ReadRecord(raw, self.key_type, self.value_type)
         try:
+            decoded = raw if self.decode is None else self.decode(raw)
+            record = ReadRecord(decoded, self.key_type, self.value_type)
             if self.where is not None and not self.where.matches(record):
                 return
             text = self.show(record)
