@@ -1,15 +1,15 @@
-"""What uvicorn's connections lack: limits (limits.py), TLS that counts from the first byte, and errors in a service's
-own form.
+"""What uvicorn's connections lack: limits (limits.py), the name in a client's certificate, and errors in the form of a
+service.
 
 `Connection` is mixed into uvicorn's protocol for h11 or for httptools, which have the same shape.
 """
 
 import asyncio
 import logging
-import ssl
+import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
@@ -19,6 +19,7 @@ from kaspar.base.log import get_log
 from kaspar.web.asgi import App, Receive, Scope, Send
 from kaspar.web.errors import ErrorForm, phrase_of
 from kaspar.web.limits import ConnectionLimits
+from kaspar.web.send_queue import acknowledged_bytes, unsent_bytes
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol as _UvicornProtocol
@@ -39,33 +40,42 @@ _SILENT: Final = logging.getLogger("kaspar.web.uvicorn")
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
+class Open(Protocol):
+    """A connection, or a TLS handshake that becomes one."""
+
+    @property
+    def is_responding(self) -> bool: ...
+
+    def abort(self, reason: str) -> None: ...
+
+
 class OpenConnections:
     """Those of one server, the one that has waited longest for a complete response first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open: dict[Connection, None] = {}
+        self._open: dict[Open, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def opened(self, connection: "Connection") -> None:
+    def opened(self, connection: Open) -> None:
         self._open[connection] = None
         if len(self._open) > self._most:
             oldest = self._longest_waiting(connection)
             del self._open[oldest]
             oldest.abort("there are too many connections")
 
-    def _longest_waiting(self, newest: "Connection") -> "Connection":
+    def _longest_waiting(self, newest: Open) -> Open:
         """One without a request under way, if there is one."""
         idle = (each for each in self._open if not each.is_responding and each is not newest)
         return next(idle, None) or next(iter(self._open))
 
-    def responded(self, connection: "Connection") -> None:
+    def responded(self, connection: Open) -> None:
         if connection in self._open:
             self._open[connection] = self._open.pop(connection)
 
-    def closed(self, connection: "Connection") -> None:
+    def closed(self, connection: Open) -> None:
         self._open.pop(connection, None)
 
     def abort_all(self, reason: str) -> None:
@@ -80,15 +90,11 @@ class Listening:
     limits: ConnectionLimits
     open_connections: OpenConnections
     error_form: ErrorForm
-    tls: Callable[[], ssl.SSLContext | None] = lambda: None
-    """Asked for each connection: certificates change. None: plain HTTP."""
-    name_of_peer: Callable[[bytes], str] | None = field(default=None)
+    name_of_peer: Callable[[bytes], str] | None = None
     """The name in a client's certificate (DER). Raises KasparError if it may not connect."""
 
 
 class Connection(_UvicornProtocol):
-    """It starts TLS itself, so that a handshake under way is bounded too."""
-
     def __init__(
         self,
         config: Config,
@@ -104,20 +110,15 @@ class Connection(_UvicornProtocol):
         self._limits = listening.limits
         self.refusal = MALFORMED
         """Status and message for what cannot be parsed; a parser's callback may change it."""
-        self._socket_transport: asyncio.Transport | None = None
-        self._handshake: asyncio.Task[None] | None = None
-        self._is_ready = False
-        """Whether uvicorn's protocol has its transport."""
-        self._early = b""
-        """What came with the end of the handshake, before the encrypted transport was known here."""
+        self._socket: socket.socket | None = None
+        """Over TLS: its transport does not know what waits for the client."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._response_timer: asyncio.TimerHandle | None = None
         self._unread_timer: asyncio.TimerHandle | None = None
 
     def abort(self, reason: str) -> None:
         log.debug("closed a connection", client=self._peer_address(), reason=reason)
-        if self._socket_transport is not None:
-            self._socket_transport.abort()
+        self.transport.abort()
 
     def refuse(self, status: int, message: str) -> None:
         """Respond to what is no request that could reach the application, and close."""
@@ -146,65 +147,31 @@ class Connection(_UvicornProtocol):
     # -- what asyncio calls ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._socket_transport = transport
+        super().connection_made(transport)
         self._start_head_timer()
         self._listening.open_connections.opened(self)
-        tls = self._listening.tls()
-        if tls is None:
-            self._ready(transport)
-        else:
-            transport.pause_reading()  # what comes is for the TLS protocol, which is not there yet
-            self._handshake = self.loop.create_task(self._start_tls(transport, tls))
-
-    async def _start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
-        encrypted = None
         try:
-            encrypted = await self.loop.start_tls(transport, self, context, server_side=True)
-            self._name_peer(encrypted)
-        except OSError as problem:
-            self._handshake_failed(transport, problem)
+            self._look_at_tls(transport)
         except KasparError as problem:
-            log.debug("a certificate is not accepted", client=self._peer_address(), reason=str(problem))
-            encrypted = None
-        if encrypted is None or encrypted.is_closing():  # None: it was closed meanwhile
-            if not transport.is_closing():
-                transport.abort()
-            self._end()
-        else:
-            self._ready(encrypted)
+            self.abort(f"its certificate is not accepted: {problem}")
 
-    def _handshake_failed(self, transport: asyncio.Transport, problem: OSError) -> None:
-        from kaspar.security.tls import alert_of, failure_sentence  # heavy, and loaded only where there is TLS
-
-        log.debug("a TLS handshake failed", client=self._peer_address(), reason=failure_sentence(problem))
-        if alert := alert_of(problem):
-            transport.write(alert)
-            transport.close()
-
-    def _name_peer(self, encrypted: asyncio.Transport | None) -> None:
+    def _look_at_tls(self, transport: asyncio.Transport) -> None:
         """Requests of this connection carry the name in its certificate."""
-        if encrypted is None or self._listening.name_of_peer is None:
+        tls = transport.get_extra_info("ssl_object")
+        if tls is None:
             return
-        certificate = encrypted.get_extra_info("ssl_object").getpeercert(True)
+        self._socket = transport.get_extra_info("socket")
+        if self._listening.name_of_peer is None:
+            return
+        certificate = tls.getpeercert(True)
         if certificate is not None:
             self.app = _with_peer(self.app, self._listening.name_of_peer(certificate))
 
-    def _ready(self, transport: asyncio.Transport) -> None:
-        self._is_ready = True
-        super().connection_made(transport)
-        if early := self._early:
-            self._early = b""
-            self.data_received(early)
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
-        if self._is_ready:
-            super().connection_lost(exc)
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if not self._is_ready:
-            self._early += data
-            return
         was_responding = self.is_responding
         super().data_received(data)
         if self.is_responding:
@@ -219,9 +186,7 @@ class Connection(_UvicornProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._unread_timer is not None:
-            self._unread_timer.cancel()
-            self._unread_timer = None
+        self._stop_unread_timer()
 
     # -- the limits --------------------------------------------------------------------------------------------------
 
@@ -232,6 +197,8 @@ class Connection(_UvicornProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+        if self._unread_timer is not None and not self._unread:  # it has read what came before
+            self._stop_unread_timer()
         if self._limits.response_within_s is not None:
             self._stop_response_timer()
             self._response_timer = self.loop.call_later(self._limits.response_within_s, self._check_response)
@@ -252,30 +219,45 @@ class Connection(_UvicornProtocol):
             self._start_unread_timer()
 
     @property
-    def _unread(self) -> int:
-        """How many bytes wait for the client."""
-        return 0 if self._socket_transport is None else self._socket_transport.get_write_buffer_size()
+    def _unread(self) -> bool:
+        """Whether bytes wait for the client."""
+        if self._socket is None:
+            return self.transport.get_write_buffer_size() > 0
+        return unsent_bytes(self._socket) > 0
 
     def _start_unread_timer(self) -> None:
         if self._unread_timer is not None:
             self._unread_timer.cancel()
-        self._unread_timer = self.loop.call_later(self._limits.unread_within_s, self._check_unread, self._unread)
+        self._unread_timer = self.loop.call_later(self._limits.unread_within_s, self._check_unread, self._taken())
 
     def _check_unread(self, before: int) -> None:
+        """The client need not have taken all of a large response, but something."""
         self._unread_timer = None
-        unread = self._unread
-        if unread > before - _LEAST_READ and unread > 0:
+        if not self._unread:
+            return
+        if self._taken() - before < _LEAST_READ:
             self.abort("it does not read its response")
-        elif unread > 0:
+        else:
             self._start_unread_timer()
+
+    def _taken(self) -> int:
+        """How much the client has received, counted from anywhere."""
+        if self._socket is None:
+            return -self.transport.get_write_buffer_size()
+        return acknowledged_bytes(self._socket)
 
     def _end(self) -> None:
         self._stop_response_timer()
-        for timer in (self._head_timer, self._unread_timer):
-            if timer is not None:
-                timer.cancel()
-        self._head_timer = self._unread_timer = None
+        self._stop_unread_timer()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
         self._listening.open_connections.closed(self)
+
+    def _stop_unread_timer(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
     def _stop_response_timer(self) -> None:
         if self._response_timer is not None:
@@ -283,8 +265,7 @@ class Connection(_UvicornProtocol):
             self._response_timer = None
 
     def _peer_address(self) -> str:
-        address = None if self._socket_transport is None else self._socket_transport.get_extra_info("peername")
-        return "unknown" if not address else f"{address[0]}:{address[1]}"
+        return "unknown" if not self.client else f"{self.client[0]}:{self.client[1]}"
 
 
 def _with_peer(app: App, name: str) -> App:

@@ -10,7 +10,7 @@ from kaspar.web.settings import WebSettings
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
     """- Beyond `connections` the one that has waited longest is closed. A TLS handshake under way counts.
-    - A client has `head_within_s` for the handshake and the head of its first request, and for each later head from its
+    - A client has `head_within_s` for a handshake, for the head of its first request, and for each later head from its
       first byte. What it still sends of a body after its response counts as the next head.
     - It has to read its response: in each `unread_within_s` all that waits in memory, or a part of some size.
     - Between requests a connection lives for `idle_s`.

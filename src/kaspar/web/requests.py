@@ -87,11 +87,13 @@ class Gate:
         self.under_way += 1
         try:
             await self._pass(scope, receive, response)
-        except BodyRefused as refused:
-            await self._fail(response, refused.status_code, str(refused.detail))
-        except Exception:
-            log.exception("a request failed", method=scope["method"], path=scope["path"])
-            await self._fail(response, 500, "Internal Server Error")
+        except Exception as problem:
+            refused = _refusal_in(problem)
+            if refused is not None:
+                await self._fail(response, refused.status_code, str(refused.detail))
+            else:
+                log.exception("a request failed", method=scope["method"], path=scope["path"])
+                await self._fail(response, 500, "Internal Server Error")
         finally:
             self.under_way -= 1
             if self._logs_requests:
@@ -117,6 +119,13 @@ class Gate:
             await send_error(response.send, self._error_form, status, message)
         else:
             response.cut()
+
+
+def _refusal_in(problem: BaseException | None) -> BodyRefused | None:
+    """Starlette wraps it if the response has begun."""
+    while problem is not None and not isinstance(problem, BodyRefused):
+        problem = problem.__cause__
+    return problem
 
 
 class _Response:

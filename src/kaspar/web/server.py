@@ -22,6 +22,7 @@ from kaspar.web.listeners import BACKLOG, Listener
 
 if TYPE_CHECKING:
     from kaspar.web.tls import PemTls, StoreTls
+    from kaspar.web.tls_listener import TlsListener
 
 log = get_log(__name__)
 
@@ -72,6 +73,7 @@ class WebServer:
         self._open = OpenConnections(limits.connections)
         self._state = _DatedState()
         self._servers: list[asyncio.AbstractServer] = []
+        self._tls_listeners: list[TlsListener] = []
         self._reloading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -90,16 +92,26 @@ class WebServer:
         connection = connection_class()
         loop = asyncio.get_running_loop()
         for listener in self._listeners:
-            new_connection = partial(connection, config, self._state, {}, listening=self._listening(listener))
-            self._servers.append(await loop.create_server(new_connection, sock=listener.socket, backlog=BACKLOG))
+            listening = Listening(self._limits, self._open, self._error_form, self._name_of_peer)
+            new_connection = partial(connection, config, self._state, {}, listening=listening)
+            if listener.address.is_tls:
+                self._start_tls(listener, new_connection)
+            else:
+                self._servers.append(await loop.create_server(new_connection, sock=listener.socket, backlog=BACKLOG))
         if self._reloader is not None:
             self._reloading = loop.create_task(self._reload(self._reloader))
 
-    def _listening(self, listener: Listener) -> Listening:
+    def _start_tls(self, listener: Listener, new_connection: Callable[[], Connection]) -> None:
+        from kaspar.web.tls_listener import TlsListener  # with what TLS needs
+
         tls = self._tls
-        if not listener.address.is_tls or tls is None:
-            return Listening(self._limits, self._open, self._error_form)
-        return Listening(self._limits, self._open, self._error_form, lambda: tls.context, self._name_of_peer)
+        assert tls is not None, "a TLS listener comes with a certificate"
+        self._tls_listeners.append(
+            TlsListener(
+                listener.socket, new_connection, self._open, lambda: tls.context, within_s=self._limits.head_within_s
+            )
+        )
+        self._tls_listeners[-1].start()
 
     @staticmethod
     async def _reload(reloader: Reloader) -> None:
@@ -113,6 +125,8 @@ class WebServer:
             self._reloading.cancel()
         for server in self._servers:
             server.close()
+        for tls_listener in self._tls_listeners:
+            await tls_listener.stop()
         for listener in self._listeners:
             listener.socket.close()
         for connection in list(self._state.connections):
@@ -126,6 +140,8 @@ class WebServer:
                 log.warning("requests were ended: the service stops", requests=len(late))
                 await asyncio.wait(late, timeout=_CANCEL_WITHIN_S)
         self._open.abort_all("the service stops")
+        for tls_listener in self._tls_listeners:
+            await tls_listener.end_handshakes()
         await asyncio.sleep(0)  # connections that were aborted are told so in the next turn of the loop
 
 

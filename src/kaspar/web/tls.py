@@ -15,7 +15,7 @@ class StoreTls:
     def __init__(self, settings: Mapping[str, str], client_auth: str) -> None:
         self._settings = settings
         self._client_auth = client_auth
-        self.context: ssl.SSLContext | None = None
+        self.context: ssl.SSLContext
 
     def files(self) -> Iterable[Path]:
         return store_files(self._settings)
@@ -30,7 +30,7 @@ class PemTls:
     def __init__(self, certificate_file: str, key_file: str = "") -> None:
         self._certificate = Path(certificate_file)
         self._key = Path(key_file) if key_file else self._certificate
-        self.context: ssl.SSLContext | None = None
+        self.context: ssl.SSLContext
 
     def files(self) -> Iterable[Path]:
         return self._certificate, self._key
