@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from kaspar.base.ids import TopicPartition
+from kaspar.rest.consuming.time_limit import TimeLimit
 from kaspar.rest.errors import ILLEGAL_STATE, RestError, from_kafka_error
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from kaspar.rest.clients import OnError
 
 _AT_ONCE: Final = 500
-_REQUEST_S: Final = 30.0
+_REQUEST_S: Final = 15.0
 _SEEK_S: Final = 10.0
 _SEEK_PAUSE_S: Final = 0.02
+_COMMIT: Final = "successfully committing offsets"
+_COMMITTED: Final = "the last committed offset could be determined"
+_POSITIONS: Final = "the position could be determined"
 _EXCLUSIVE: Final = "Subscription to topics, partitions and pattern are mutually exclusive"
 
 
@@ -44,6 +48,7 @@ class BufferedConsumer:
         self._kafka = confluent_kafka
         self._buffer: deque[Message] = deque()
         self._topics: list[str] = []
+        self._calls = TimeLimit(_REQUEST_S)
         self.mode = Mode.NONE
         self.failure: RestError | None = None
         """Reported by librdkafka outside of any call: the log-in failed."""
@@ -180,7 +185,8 @@ class BufferedConsumer:
         if not partitions:
             return []
         try:
-            found = self._consumer.offsets_for_times([self._at(each, logical) for each in partitions], _REQUEST_S)
+            wanted = [self._at(each, logical) for each in partitions]
+            found = self._calls.run(_POSITIONS, lambda: self._consumer.offsets_for_times(wanted, _REQUEST_S))
         except self._kafka.KafkaException as problem:
             raise from_kafka_error(problem.args[0]) from None
         self._raise_first(found)
@@ -202,30 +208,26 @@ class BufferedConsumer:
     def commit(self, offsets: "Sequence[tuple[TopicPartition, int, str | None]] | None", *, wait: bool) -> None:
         """The positions if no offsets are given: what responses had. Raises RestError."""
         try:
-            if offsets is None:
-                done = self._commit_positions(wait=wait)
+            if offsets is None and not wait:
+                self._consumer.commit(asynchronous=True)
+            elif offsets is None:
+                self._raise_first(self._calls.run(_COMMIT, lambda: self._consumer.commit(asynchronous=False)))
             else:
                 wanted = [
                     self._kafka.TopicPartition(where.topic, where.partition, offset, metadata or "")
                     for where, offset, metadata in offsets
                 ]
-                done = self._consumer.commit(offsets=wanted, asynchronous=False)
+                done = self._calls.run(_COMMIT, lambda: self._consumer.commit(offsets=wanted, asynchronous=False))
+                self._raise_first(done)
         except self._kafka.KafkaException as problem:
-            if problem.args[0].code() == self._kafka.KafkaError._NO_OFFSET:
-                return  # nothing has been read
-            raise from_kafka_error(problem.args[0]) from None
-        self._raise_first(done)
-
-    def _commit_positions(self, *, wait: bool) -> "list[RdTopicPartition]":
-        if wait:
-            return self._consumer.commit(asynchronous=False)
-        self._consumer.commit(asynchronous=True)
-        return []
+            if problem.args[0].code() != self._kafka.KafkaError._NO_OFFSET:  # otherwise nothing has been read
+                raise from_kafka_error(problem.args[0]) from None
 
     def committed(self, partitions: Sequence[TopicPartition]) -> list[tuple[TopicPartition, int, str]]:
         """Of those that have a committed offset, with the metadata. Raises RestError."""
         try:
-            found = self._consumer.committed([self._at(each, None) for each in partitions], timeout=_REQUEST_S)
+            wanted = [self._at(each, None) for each in partitions]
+            found = self._calls.run(_COMMITTED, lambda: self._consumer.committed(wanted, timeout=_REQUEST_S))
         except self._kafka.KafkaException as problem:
             raise from_kafka_error(problem.args[0]) from None
         self._raise_first(found)
@@ -237,6 +239,7 @@ class BufferedConsumer:
 
     def close(self) -> None:
         self._buffer.clear()
+        self._calls.wait()  # the consumer must not go away under it
         self._consumer.close()
 
     def _on_error(self, error: "KafkaError") -> None:

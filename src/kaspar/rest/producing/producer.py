@@ -7,7 +7,9 @@ bounded (`buffer.memory`). While it is full, requests wait in the order of their
 
 import asyncio
 import contextlib
+import re
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 log = get_log(__name__)
 
 _POLL_S: Final = 0.2
+_REPORTED_FOR_S: Final = 60.0
+_AFTER: Final = re.compile(r" \(after \d+ms.*", re.DOTALL)
+"""What differs from one report of the same problem to the next."""
 _REFRESH_S: Final = 10.0
 _AT_ONCE: Final = 500
 """Records that are handed to librdkafka before other requests have their turn."""
@@ -50,6 +55,8 @@ class SharedProducer:
         """After a fatal error no record is accepted any more, and another producer is needed."""
         self._producer: Producer
         self._producer, self._largest = clients.new_producer(identity, self._on_error)
+        self._reported: set[str] = set()
+        self._reported_until = 0.0
         self._ending = threading.Lock()
         self._is_polled = False
         self._thread: threading.Thread
@@ -140,8 +147,18 @@ class SharedProducer:
         if error.fatal():
             self.is_broken = True
             log.error("a producer cannot go on and is replaced", reason=error.str())
-        else:
-            log.warning("a producer has trouble", reason=error.str())
+        elif self._is_news(reason := _AFTER.sub("", error.str())):
+            log.warning("a producer has trouble", reason=reason)
+
+    def _is_news(self, reason: str) -> bool:
+        """librdkafka reports every attempt to connect."""
+        now = time.monotonic()
+        if now > self._reported_until:
+            self._reported.clear()
+            self._reported_until = now + _REPORTED_FOR_S
+        is_news = reason not in self._reported
+        self._reported.add(reason)
+        return is_news
 
     def _keep_polled(self) -> None:
         """Starts the thread if it is not running, or has just decided to end."""
