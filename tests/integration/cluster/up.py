@@ -17,7 +17,7 @@ from tests.peers.downloads import ToolMissingError
 from tests.peers.missing import unless_missing
 
 SECONDS = 60.0
-_SERVICES = ("--without", "registry,rest")
+NO_SERVICES = ("--without", "registry,rest")
 """Of clusters that test others than services: their ports may be used by another test."""
 
 
@@ -41,11 +41,13 @@ def until(is_true: Callable[[], object], what: str) -> None:
 class Up:
     """A supervisor in the foreground of nothing; its output is in a file."""
 
-    def __init__(self, folder: Path, *arguments: str, port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, port: int | None = None, services: Sequence[str] = NO_SERVICES
+    ) -> None:
         self.folder = folder
         self.port = port or consecutive_free_ports(5)[0]
         self.output = folder.with_name(f"{folder.name}.out")
-        self._arguments = [*arguments, *_SERVICES, "--dir", str(folder), "--port", str(self.port)]
+        self._arguments = [*arguments, *services, "--dir", str(folder), "--port", str(self.port)]
         self.process: subprocess.Popen[bytes]
 
     def start(self, *arguments: str) -> Self:
