@@ -1,8 +1,13 @@
 """The examples on the page of the REST proxy print what the page says."""
 
+import httpx
+
 from kaspar.testing import Broker
 from tests.integration.curl_pages import check_page
 from tests.integration.rest.serving import RunningRest
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+"""On the page."""
 
 
 def test_examples_print_what_the_page_says() -> None:
@@ -14,4 +19,10 @@ def test_examples_print_what_the_page_says() -> None:
             "consumer.request.timeout.ms": "4000",
         }
         with RunningRest(values) as rest:
-            check_page("rest.md", documented="localhost:8082", served=rest.url.removeprefix("http://"))
+            cluster_id = httpx.get(f"{rest.url}/v3/clusters").json()["data"][0]["cluster_id"]
+            check_page(
+                "rest.md",
+                documented="localhost:8082",
+                served=rest.url.removeprefix("http://"),
+                also={CLUSTER_ID: cluster_id},
+            )

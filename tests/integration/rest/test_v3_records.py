@@ -13,10 +13,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.integration.rest.serving import RunningRest
-from tests.integration.rest.v3 import V3, answers
+from tests.integration.rest.v3 import V3, WAIT_S, answers
 from tests.peers.process import BrokerProcess
 
-WAIT_S = 20.0
 AVRO = json.dumps({"type": "record", "name": "Order", "fields": [{"name": "n", "type": "int"}]})
 
 
@@ -212,6 +211,7 @@ def test_what_is_not_json_ends_the_stream_and_what_came_before_is_written(v3: V3
 def test_hostile_bodies_are_refused(v3: V3, body: bytes) -> None:
     topic = "v3-hostile"
     v3.request("POST", "/topics", {"topic_name": topic})
+    v3.wait_for_topic(topic)
     (answer,) = v3.produce(topic, body)
     assert answer["error_code"] == 400
 
@@ -290,5 +290,6 @@ def test_a_batch_says_of_each_entry_what_became_of_it(v3: V3) -> None:
 )
 def test_batches_that_are_refused(v3: V3, entries: list[Any], code: int, message: str) -> None:
     v3.request("POST", "/topics", {"topic_name": "v3-no-batch"})
+    v3.wait_for_topic("v3-no-batch")
     response = v3.request("POST", "/topics/v3-no-batch/records:batch", {"entries": entries})
     assert (response.status_code, response.json()) == (422, {"error_code": code, "message": message})

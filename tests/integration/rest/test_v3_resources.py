@@ -1,5 +1,6 @@
 """The resources of version 3: clusters, brokers, topics, partitions, replicas and settings, on a real broker."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import httpx
 import pytest
 
 from tests.integration.rest.serving import RunningRest
-from tests.integration.rest.v3 import V3
+from tests.integration.rest.v3 import V3, WAIT_S
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +110,13 @@ def test_what_the_caller_may_do_with_a_topic_is_said_if_it_is_asked_for(v3: V3, 
 def test_the_response_to_a_creation_is_the_topic(v3: V3) -> None:
     response = v3.request("POST", "/topics", {"topic_name": "v3-created", "partitions_count": 3})
     assert (response.status_code, response.headers["location"]) == (201, f"{v3.base}/topics/v3-created")
+    v3.wait_for_topic("v3-created")
     assert response.json() == v3.get("/topics/v3-created")
 
 
 def test_brokers_choose_what_a_creation_leaves_out(v3: V3) -> None:
     response = v3.request("POST", "/topics", {"topic_name": "v3-default"})
+    v3.wait_for_topic("v3-default")
     assert response.json()["partitions_count"] == v3.get("/topics/v3-default")["partitions_count"] >= 1
 
 
@@ -272,24 +275,30 @@ def test_settings_are_changed_reset_and_changed_together(v3: V3, topic: str, bro
         text: str | None = found.json()["value"]
         return text
 
+    def wait_for(expected: str | None) -> None:
+        """Apache Kafka's brokers apply their settings a moment after the response."""
+        deadline = time.monotonic() + WAIT_S
+        while (found := value()) != expected:
+            assert time.monotonic() < deadline, found
+
     def alter(**fields: Any) -> httpx.Response:
         return v3.request("POST", f"{path}:alter", {"data": [{"name": name, **fields}]})
 
     default = value()
     try:
         assert v3.request("PUT", f"{path}/{name}", {"value": "2"}).status_code == 204
-        assert value() == "2"
+        wait_for("2")
         assert v3.request("DELETE", f"{path}/{name}").status_code == 204
-        assert value() == default
+        wait_for(default)
         assert alter(value="3").status_code == 204
-        assert value() == "3"
+        wait_for("3")
         only = v3.request("POST", f"{path}:alter", {"data": [{"name": name, "value": "4"}], "validate_only": True})
         assert (only.status_code, value()) == (204, "3")
         refused = alter(value="many")
         assert (refused.status_code, refused.json()["error_code"]) == (400, 40002)
     finally:
         assert alter(operation="DELETE").status_code == 204
-    assert value() == default
+    wait_for(default)
 
 
 def test_the_settings_of_every_broker(v3: V3, broker_id: int) -> None:

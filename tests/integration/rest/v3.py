@@ -1,9 +1,12 @@
 """A client of version 3, as short as the tests want it."""
 
 import json
+import time
 from typing import Any
 
 import httpx
+
+WAIT_S = 20.0
 
 
 class V3:
@@ -30,7 +33,14 @@ class V3:
     def create_topic(self, name: str, partitions: int = 1, **fields: Any) -> str:
         response = self.request("POST", "/topics", {"topic_name": name, "partitions_count": partitions, **fields})
         assert response.status_code == 201, response.text
+        self.wait_for_topic(name)
         return name
+
+    def wait_for_topic(self, name: str) -> None:
+        """Apache Kafka's brokers know a topic a moment after the response."""
+        deadline = time.monotonic() + WAIT_S
+        while self.request("GET", f"/topics/{name}").status_code == 404:
+            assert time.monotonic() < deadline, name
 
     def produce(self, topic: str, *records: Any) -> list[dict[str, Any]]:
         """The responses to the records, which are JSON as bytes or what becomes it."""
