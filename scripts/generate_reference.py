@@ -24,6 +24,9 @@ from kaspar.config import (
 )
 from kaspar.config.authorizer import AuthorizerSettings
 from kaspar.protocol.api import api_name
+from kaspar.registry.settings import RegistrySettings
+from kaspar.rest.settings import RestSettings
+from kaspar.web.settings import WebSettings
 from scripts.command_pages import command_pages
 from scripts.registry_pages import registry_page
 
@@ -41,6 +44,8 @@ def pages() -> dict[str, str]:
     return {
         "broker-settings.md": broker_page(),
         "topic-settings.md": topic_page(),
+        "registry-settings.md": service_page("Settings of the schema registry", RegistrySettings),
+        "rest-settings.md": service_page("Settings of the REST proxy", RestSettings),
         "metrics.md": metrics_page(),
         "permissions.md": permissions_page(),
         "registry-api.md": registry_page(),
@@ -100,6 +105,28 @@ def topic_page() -> str:
         parts.append(f"## {title}\n")
         parts += [_entry(setting, None) for setting in _shown(table)]
     return "\n".join(parts)
+
+
+def service_page(title: str, table: type[WebSettings]) -> str:
+    passed_on = ", ".join(f"`{prefix}`" for prefix in table.passed_on)
+    parts = [
+        f"# {title}\n",
+        "This page is written by `scripts/generate_reference.py` from the declarations of the settings.\n",
+        "They are given in a properties file or with `--override key=value`. Names are those of Confluent's service; "
+        "those that start with `kaspar.` are our own. A setting marked **no effect** is accepted: a file written for "
+        "Confluent's service can be used as it is, and does nothing; the service says so when it starts. Names that "
+        f"start with {passed_on} and are not listed are properties of its clients.\n",
+        "## Its own\n",
+    ]
+    parts += [_entry(each, None) for each in _shown(table) if not _is_shared(each)]
+    parts.append("## Those of every service\n")
+    parts.append("How they work together is in [Services](../services.md).\n")
+    parts += [_entry(each, None) for each in _shown(table) if _is_shared(each)]
+    return "\n".join(parts)
+
+
+def _is_shared(setting: Setting) -> bool:
+    return setting.name in WebSettings.declared
 
 
 def _title(section: type[Settings]) -> str:
