@@ -8,7 +8,7 @@ from kaspar.rest.administration import Administration
 from kaspar.rest.cluster import KnownCluster
 from kaspar.rest.consuming.instances import ConsumerInstances
 from kaspar.rest.formats.by_schema import SchemaFormats
-from kaspar.rest.http import Links
+from kaspar.rest.http import BodyBudget, Links
 from kaspar.rest.identities import Identity, identity_of
 from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig
@@ -23,6 +23,7 @@ class RestContext:
     cluster: KnownCluster
     topics: KnownTopics
     producers: Producers
+    bodies: BodyBudget
     schemas: SchemaFormats
     consumers: ConsumerInstances
     links: Links

@@ -72,7 +72,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
 
 
 class BodyBudget:
-    """Limits how much memory the bodies of requests take together."""
+    """Limits how much memory the bodies of requests that produce take together."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -85,20 +85,24 @@ class BodyBudget:
         parts = []
         try:
             if (declared := request.headers.get("content-length")) is not None:
-                taken = self._take(int(declared))
+                taken = self.take(int(declared))
             async for part in request.stream():
                 if declared is None:
-                    taken += self._take(len(part))
+                    taken += self.take(len(part))
                 parts.append(part)
             yield b"".join(parts)
         finally:
-            self._taken -= taken
+            self.release(taken)
 
-    def _take(self, size: int) -> int:
+    def take(self, size: int) -> int:
+        """Returns the size. Raises RestError (429)."""
         if self._taken + size > self._max_bytes:
             raise RestError(TOO_MANY_REQUESTS, "The bodies of requests take too much memory.")
         self._taken += size
         return size
+
+    def release(self, size: int) -> None:
+        self._taken -= size
 
 
 class Links:

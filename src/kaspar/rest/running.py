@@ -15,7 +15,7 @@ from kaspar.rest.consuming.instances import ConsumerInstances
 from kaspar.rest.context import RestContext
 from kaspar.rest.errors import METHOD_NOT_ALLOWED, NOT_FOUND
 from kaspar.rest.formats.by_schema import SchemaFormats
-from kaspar.rest.http import Links, error_response
+from kaspar.rest.http import BodyBudget, Links, error_response
 from kaspar.rest.identities import PROXY
 from kaspar.rest.producing import Producers
 from kaspar.rest.settings import RestConfig, RestSettings
@@ -84,6 +84,7 @@ class RestServer:
                 identities=settings.kaspar_identity_clients,
                 max_waiting=settings.kaspar_producer_waiting_requests,
             ),
+            BodyBudget(settings.kaspar_producer_request_bytes),
             SchemaFormats(
                 RegistryClient(self._registry),
                 key_strategy=self._strategies["key"],

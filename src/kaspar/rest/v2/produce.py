@@ -26,7 +26,7 @@ from kaspar.rest.errors import (
 from kaspar.rest.formats import EmbeddedFormat, Encoder
 from kaspar.rest.formats.by_schema import encoder_of
 from kaspar.rest.formats.plain import NULL, encode_binary, encode_json
-from kaspar.rest.http import BodyBudget, decode_body, json_response
+from kaspar.rest.http import decode_body, json_response
 from kaspar.rest.identities import Identity
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.v2 import bodies
@@ -44,14 +44,13 @@ _AT_ONCE: Final = 100
 class ProduceEndpoint:
     def __init__(self, context: RestContext) -> None:
         self._context = context
-        self._bodies = BodyBudget(context.config.settings.kaspar_producer_request_bytes)
 
     async def __call__(self, request: Request) -> Response:
         embedded = produced_format(request.headers.get("content-type"))
         media_type = response_type(request.headers.get("accept"))
         identity = self._context.identity(request)
         topic = request.path_params["topic"]
-        async with self._bodies.of(request) as body:
+        async with self._context.bodies.of(request) as body:
             partition = None
             if "partition" in request.path_params:
                 partition = partition_of(request)

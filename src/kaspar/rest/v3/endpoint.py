@@ -78,10 +78,7 @@ class Call:
 
     async def body(self, decoder: msgspec.json.Decoder[_Body]) -> _Body:
         """Raises RestError."""
-        body = await self.request.body()
-        if not body.strip() or body.strip() == b"null":
-            raise RestError(INVALID_PAYLOAD, NO_BODY)
-        return decode_body(decoder, body)
+        return decoded(decoder, await self.request.body())
 
     async def ask(self, function: Callable[[Admin], _Result]) -> _Result:
         """What the function returns, which is called in a thread after the cluster in the path was found to be the
@@ -98,6 +95,13 @@ class Call:
             return function(admin, cluster)
 
         return await self.context.administration.call(self.identity, ask)
+
+
+def decoded(decoder: msgspec.json.Decoder[_Body], body: bytes) -> _Body:
+    """Raises RestError."""
+    if not body.strip() or body.strip() == b"null":
+        raise RestError(INVALID_PAYLOAD, NO_BODY)
+    return decode_body(decoder, body)
 
 
 def no_cluster(cluster_id: str) -> RestError:

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from starlette.exceptions import HTTPException
 
 from kaspar.rest.errors import KAFKA_RETRIABLE, TOO_MANY_REQUESTS, RestError
+from kaspar.rest.http import BodyBudget
 from kaspar.rest.identities import PROXY, Identity
 from kaspar.rest.producing import Delivered, Outcome, OutgoingRecord, Undelivered
 from kaspar.rest.v3.endpoint import Call
@@ -17,6 +19,7 @@ from tests.unit.rest.test_batch import in_event_loop
 
 WAIT_S = 5.0
 LIMIT = 10_000
+BUDGET = 50_000
 
 
 class Producers:
@@ -60,7 +63,10 @@ class Client:
         self.can_read = asyncio.Event()
         self.can_read.set()
         settings = SimpleNamespace(kaspar_http_max_body_bytes=LIMIT)
-        context = SimpleNamespace(config=SimpleNamespace(settings=settings), producers=self.producers, schemas=None)
+        self.bodies = BodyBudget(BUDGET)
+        context = SimpleNamespace(
+            config=SimpleNamespace(settings=settings), producers=self.producers, bodies=self.bodies, schemas=None
+        )
         call = SimpleNamespace(context=context, topic="t", cluster_id="c", identity=PROXY)
         self._stream = RecordStream(cast(Call, call))
 
@@ -270,6 +276,34 @@ async def test_a_producer_without_room_refuses_records_and_the_stream_goes_on() 
     client.send(record(2), None)
     await stream
     assert [each["error_code"] for each in client.answers] == [42901, 200]
+
+
+@in_event_loop
+async def test_what_a_stream_holds_counts_with_other_bodies_and_is_given_back() -> None:
+    client = Client()
+    client.producers.may_deliver.set()
+    stream = client.start()
+    client.send(record(1)[:10] + b" " * 5000)
+    await idle()
+    client.bodies.take(BUDGET - 6000)
+    client.send(b" " * 3000)
+    await stream
+    assert [each["error_code"] for each in client.answers] == [42901]
+    client.bodies.release(BUDGET - 6000)
+    assert client.bodies.take(BUDGET) == BUDGET
+
+
+@in_event_loop
+async def test_records_on_their_way_count_until_they_are_answered() -> None:
+    client = Client()
+    stream = client.start()
+    client.send(b'{"value":{"type":"STRING","data":"%s"}}' % (b"x" * 9000), None)
+    await idle()
+    with pytest.raises(RestError, match="too much memory"):
+        client.bodies.take(BUDGET - 8000)
+    client.producers.may_deliver.set()
+    await stream
+    assert client.bodies.take(BUDGET) == BUDGET
 
 
 @in_event_loop

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from kaspar.rest.errors import UNPROCESSABLE, RestError
 from kaspar.rest.http import json_response
-from kaspar.rest.v3.endpoint import Call, Endpoint
+from kaspar.rest.v3.endpoint import Call, Endpoint, decoded
 from kaspar.rest.v3.errors import INVALID_BATCH
 from kaspar.rest.v3.producing.bodies import (
     BATCH,
@@ -28,19 +28,23 @@ _ID: Final = re.compile(r"[0-9a-zA-Z_-]{1,80}")
 
 
 async def _produce(call: Call) -> Response:
-    entries = (await call.body(BATCH)).entries
-    limit = call.context.config.settings.api_v3_produce_batch_max_entries
-    ids = _ids(entries or (), limit)
-    await check_target(call)
+    async with call.context.bodies.of(call.request) as body:
+        entries = decoded(BATCH, body).entries or []
+        ids = _ids(entries, call.context.config.settings.api_v3_produce_batch_max_entries)
+        await check_target(call)
+        group = await submit(call.context, call.identity, call.topic, await _prepared(call, entries))
+        return json_response(_response(call, ids, await group.results()), status=207)
+
+
+async def _prepared(call: Call, entries: Sequence[BatchEntry]) -> list[Prepared]:
     encoder = RecordEncoder(call.context.schemas, call.topic)
     prepared: list[Prepared] = []
-    for entry in entries or ():
+    for entry in entries:
         try:
             prepared.append(await encoder.encode(entry))
         except RestError as problem:
             prepared.append(problem)
-    group = await submit(call.context, call.identity, call.topic, prepared)
-    return json_response(_response(call, ids, await group.results()), status=207)
+    return prepared
 
 
 def _ids(entries: Sequence[BatchEntry], limit: int) -> list[str]:

@@ -41,6 +41,11 @@ class JsonValues:
         self._depth = 0
         self._is_in_string = False
 
+    @property
+    def buffered(self) -> int:
+        """How many bytes have arrived and were not taken."""
+        return len(self._buffer) - self._start
+
     def feed(self, data: bytes) -> None:
         del self._buffer[: self._start]
         self._at -= self._start

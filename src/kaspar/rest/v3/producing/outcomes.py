@@ -22,6 +22,8 @@ class Group:
     _prepared: Sequence[Prepared]
     _wait: WaitForOutcomes | None
     """None if it has none of them."""
+    size: int = 0
+    """How many bytes its records have."""
 
     async def results(self) -> list[Result]:
         """Of each record, in their order."""
@@ -34,11 +36,16 @@ async def submit(context: RestContext, identity: Identity, topic: str, prepared:
     records = [each.record for each in prepared if not isinstance(each, RestError)]
     if not records:
         return Group(prepared, None)
+    size = size_of(prepared)
     try:
         wait = await context.producers.submit(identity, topic, records)
     except RestError as refusal:
-        return Group([each if isinstance(each, RestError) else refusal for each in prepared], None)
-    return Group(prepared, wait)
+        return Group([each if isinstance(each, RestError) else refusal for each in prepared], None, size)
+    return Group(prepared, wait, size)
+
+
+def size_of(prepared: Sequence[Prepared]) -> int:
+    return sum(each.size for each in prepared if not isinstance(each, RestError))
 
 
 def _result(encoded: EncodedRecord, outcome: Outcome) -> Result:

@@ -5,7 +5,8 @@ A record that is refused has an error for a response, and those after it are wri
 the request, since nobody can say where the next record would begin.
 
 What a client sends is read only as fast as it is written: a bounded number of records is on its way, and while they
-are, or while the client does not read its responses, nothing more is read.
+are, or while the client does not read its responses, nothing more is read. What a request holds in memory counts with
+the bodies of other requests (`kaspar.producer.request.bytes`); beyond that limit it ends.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from kaspar.rest.v3.errors import NO_BODY, too_large
 from kaspar.rest.v3.producing.bodies import RECORD, Record, Written, timestamp_text
 from kaspar.rest.v3.producing.encoding import RecordEncoder
 from kaspar.rest.v3.producing.json_values import JsonValues, MalformedStream, ValueTooLarge
-from kaspar.rest.v3.producing.outcomes import Group, Prepared, Result, submit
+from kaspar.rest.v3.producing.outcomes import Group, Prepared, Result, size_of, submit
 from kaspar.rest.v3.resources import ErrorBody
 from kaspar.rest.v3.topics import TOPIC
 from kaspar.tools.error_messages import DEFAULT_MESSAGES
@@ -74,37 +75,55 @@ class RecordStream(Response):
         self._call = call
         self._context: RestContext = call.context
         self._encoder = RecordEncoder(call.context.schemas, call.topic)
+        self._held = 0
+        """How many bytes of the budget it has."""
         self._max_bytes = call.context.config.settings.kaspar_http_max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         allow_streaming(scope)
         groups: _Groups = asyncio.Queue(_GROUPS)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._read(receive, groups))
-            if not await self._write(send, groups):
-                refusal = RestError(INVALID_PAYLOAD, NO_BODY)
-                await error_response(refusal.kind, refusal.message)(scope, receive, send)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._read(receive, groups))
+                if not await self._write(send, groups):
+                    refusal = RestError(INVALID_PAYLOAD, NO_BODY)
+                    await error_response(refusal.kind, refusal.message)(scope, receive, send)
+        finally:
+            self._release(self._held)
+
+    def _hold(self, size: int) -> None:
+        """Raises RestError."""
+        self._held += self._context.bodies.take(size)
+
+    def _release(self, size: int) -> None:
+        self._context.bodies.release(size)
+        self._held -= size
 
     # --- What arrives -------------------------------------------------------------------------------------------------
 
     async def _read(self, receive: Receive, groups: _Groups) -> None:
         """Ends with None, also if the client is gone: what it has sent is written, and nobody reads the responses."""
-        values = JsonValues(self._max_bytes)
-        is_more = True
+        try:
+            await self._read_all(receive, groups)
+        except HTTPException as problem:  # the client was silent for too long
+            kind = ErrorKind(problem.status_code, problem.status_code)
+            await groups.put(Group([RestError(kind, problem.detail)], None))
+        except RestError as problem:  # there is no memory left for it
+            await groups.put(Group([problem], None))
+        await groups.put(None)
+
+    async def _read_all(self, receive: Receive, groups: _Groups) -> None:
+        values, incomplete, is_more = JsonValues(self._max_bytes), 0, True
         while is_more:
-            try:
-                message = await receive()
-            except HTTPException as problem:  # the client was silent for too long
-                kind = ErrorKind(problem.status_code, problem.status_code)
-                await groups.put(Group([RestError(kind, problem.detail)], None))
-                break
+            message = await receive()
             if message["type"] == "http.disconnect":
-                break
+                return
             values.feed(message.get("body", b""))
             is_more = message.get("more_body", False)
             if not await self._take_all(values, groups, is_end=not is_more):
-                break
-        await groups.put(None)
+                return
+            self._release(incomplete)
+            self._hold(incomplete := values.buffered)
 
     async def _take_all(self, values: JsonValues, groups: _Groups, *, is_end: bool) -> bool:
         """Submits the records that have arrived. False if no more can follow."""
@@ -113,8 +132,8 @@ class RecordStream(Response):
             prepared, is_malformed = await self._next_group(values, is_end=is_end)
             if not prepared:
                 return True
-            group = await submit(self._context, self._call.identity, self._call.topic, prepared)
-            await groups.put(group)
+            self._hold(size_of(prepared))
+            await groups.put(await submit(self._context, self._call.identity, self._call.topic, prepared))
             await asyncio.sleep(0)  # other requests have their turn
         return False
 
@@ -153,6 +172,7 @@ class RecordStream(Response):
         has_begun = False
         while (group := await groups.get()) is not None:
             body = b"".join(encode(self._answer(each)) + _SEPARATOR for each in await group.results())
+            self._release(group.size)
             if not has_begun:
                 has_begun = True
                 await send({"type": "http.response.start", "status": 200, "headers": [_CONTENT_TYPE]})
