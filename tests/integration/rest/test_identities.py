@@ -11,6 +11,7 @@ import pytest
 from kaspar.testing import Broker
 from tests.integration.rest.api import Api
 from tests.integration.rest.serving import RunningRest
+from tests.integration.rest.v3 import V3
 from tests.peers.wire import free_port
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -119,6 +120,18 @@ def test_each_caller_has_their_own_permissions(callers: dict[str, Api]) -> None:
     assert described_only.status_code == 403
     assert described_only.json()["offsets"][0]["error_code"] == 40301
     alice.write("hers", "still")
+
+
+def test_version_3_reaches_brokers_as_its_caller(callers: dict[str, Api]) -> None:
+    alice, bob = V3(callers["alice"].client), V3(callers["bob"].client)
+    assert [each["topic_name"] for each in alice.get("/topics")["data"]] == ["hers"]
+    assert [each["topic_name"] for each in bob.get("/topics")["data"]] == ["hers", "his"]
+    assert bob.get("/topics/hers", include_authorized_operations="true")["authorized_operations"] == ["DESCRIBE"]
+    record = {"value": {"type": "JSON", "data": 1}}
+    assert [each["error_code"] for each in alice.produce("hers", record, record)] == [200, 200]
+    assert [each["error_code"] for each in bob.produce("hers", record, record)] == [40301, 40301]
+    refused = bob.request("DELETE", "/topics/hers")
+    assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)
 
 
 def test_an_instance_belongs_to_its_creator(callers: dict[str, Api]) -> None:
