@@ -5,11 +5,13 @@ null record (a null key, a tombstone) is null, and not bad.
 """
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.types import DataType
 
@@ -82,3 +84,15 @@ def column_of(values: list[Any], gather: Callable[[list[Any]], pa.Array], bad: d
         bad[row] = reasons[row]
         values[row] = None
     return gather(values)
+
+
+def in_rows(parts: Sequence[tuple[npt.NDArray[np.int32], pa.Array]], count: int) -> pa.Array:
+    """A column of `count` rows, composed of at least one part: its values, and the rows that they belong to. All other
+    rows are null."""
+    rows = np.concatenate([rows for rows, _ in parts])
+    where = np.zeros(count, dtype=np.int64)
+    where[rows] = np.arange(len(rows))
+    missing = np.ones(count, dtype=bool)
+    missing[rows] = False
+    values = pa.concat_arrays([values for _, values in parts]) if len(parts) > 1 else parts[0][1]
+    return values.take(pa.array(where, mask=missing))

@@ -127,22 +127,6 @@ def test_a_time_that_microseconds_cannot_hold_is_bad(logical: str) -> None:
     assert done.bad == {0: "it has a number that its type cannot hold"}
 
 
-class Marked:
-    """The first byte of a record says with which schema it was written."""
-
-    def find(self, record: bytes) -> tuple[Any, int]:
-        if record[0] not in (0, 1):
-            raise ValueError(f"nobody knows schema {record[0]}")
-        return fastavro.parse_schema("int" if record[0] == 0 else "long"), 1
-
-
-def test_a_lookup_may_give_each_record_its_own_schema() -> None:
-    decoder = AvroDecoder('"long"', '"long"', lookup=Marked())
-    done = decoder.decode(pa.array([b"\0" + encoded("int", 5), b"\1" + encoded("long", 2**40), b"\7"], pa.binary()))
-    assert done.values.to_pylist() == [5, 2**40, None]
-    assert done.bad == {2: "it is not Avro of the given schema (nobody knows schema 7)"}
-
-
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
