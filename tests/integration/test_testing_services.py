@@ -17,8 +17,7 @@ def get(url: str) -> Any:
 
 
 def test_registry_and_rest_proxy_run_beside_a_broker_and_keep_their_ports() -> None:
-    with Broker(registry=True, rest=True) as broker:
-        client = SchemaRegistryClient({"url": broker.registry_url})
+    with Broker(registry=True, rest=True) as broker, SchemaRegistryClient({"url": broker.registry_url}) as client:
         registered = client.register_schema("orders-value", Schema('"string"', "AVRO"))
         assert "_schemas" in get(f"{broker.rest_url}/topics")
         urls = broker.registry_url, broker.rest_url
