@@ -1,10 +1,15 @@
 """What every request passes: content types, bodies, unknown paths and methods, failures."""
 
 import json
+from typing import Any
 
+import httpx
 import pytest
 
 from kaspar.registry.options import RegistryOptions
+from kaspar.web.errors import json_error_form
+from kaspar.web.limits import RequestLimits
+from kaspar.web.requests import Gate, LogIn
 from tests.unit.registry.memory import MemoryRegistry
 
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -128,6 +133,17 @@ def test_body_beyond_the_limit_is_refused() -> None:
         response = registry.request("POST", "/subjects/a/versions", {"schema": " " * 1_000 + STRING})
         assert response.status == 413
         assert registry.register("a", STRING)["id"] == 1
+
+
+def test_body_that_the_server_refuses_is_no_failure_of_the_registry() -> None:
+    """The server in front has limits of its own, and reports them where the body is read."""
+    limits = RequestLimits(body_bytes=1_000)
+    with MemoryRegistry() as registry:
+        gate: Any = Gate(registry.app, log_in=LogIn(), limits=limits, error_form=json_error_form())
+        registry.http = httpx.AsyncClient(transport=httpx.ASGITransport(gate), base_url="http://registry")
+        response = registry.request("POST", "/subjects/a/versions", {"schema": " " * 1_000 + STRING})
+        assert response.error == (413, 413, "The body of the request is larger than 1000 bytes.")
+        assert response.headers["content-type"] == V1
 
 
 def test_large_schema_does_not_stop_others(registry: MemoryRegistry) -> None:

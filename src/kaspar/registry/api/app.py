@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -83,6 +84,8 @@ class RegistryApp:
             response = _error_response(problem, content_type)
         except ClientDisconnect:
             return
+        except HTTPException as problem:  # a body that is too large, or comes too slowly (kaspar.web.requests)
+            response = _error_response(RegistryError(problem.status_code, str(problem.detail)), content_type)
         except Exception:
             log.exception("a request failed", method=request.method, path=request.url.path)
             response = _error_response(

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from kaspar.schemas.protobuf.names import Names
 from kaspar.schemas.protobuf.well_known import CONFLUENT_OPTIONS
+from kaspar.schemas.schema import InvalidSchema
 
 _ESCAPES: Final = str.maketrans(
     {
@@ -96,7 +97,10 @@ class OptionPrinter:
         return self.names.shortest(full_name, scope, of_type=False) if self.names is not None else full_name
 
 
-def quoted(text: str) -> str:
+def quoted(text: str | bytes) -> str:
+    """Protobuf returns a string that is no UTF-8 as bytes; protoc accepts one as a default or an option of proto2."""
+    if isinstance(text, bytes):
+        raise InvalidSchema("The schema has a string that is not valid UTF-8")
     return f'"{text.translate(_ESCAPES)}"'
 
 

@@ -57,6 +57,14 @@ REFUSED = {
     "an import of a file of the machine": (f'{PROTO3} import "/etc/passwd";', "File not found"),
     "an import from another folder": (f'{PROTO3} import "../../../etc/passwd";', "not allowed"),
     "an import of an installed package": (f'{PROTO3} import "grpc_tools/protoc.py";', "File not found"),
+    "a default that is not UTF-8": (
+        r'syntax = "proto2"; message M { optional string a = 1 [default = "\xff"]; }',
+        "not valid UTF-8",
+    ),
+    "an option that is not UTF-8": (
+        r'syntax = "proto2"; option java_package = "\xff"; message M {}',
+        "not valid UTF-8",
+    ),
     "a NUL character": (f"{PROTO3} message M {{\0}}", "NUL"),
     "half of a character": (f"{PROTO3} // \ud800", "Unicode"),
     "text of no language": ("hello", "Expected top-level statement"),
