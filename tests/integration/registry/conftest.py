@@ -1,4 +1,4 @@
-"""One broker for the tests of a module, whose groups elect without delay."""
+"""One broker for all tests of this folder, whose groups elect without delay."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tests.integration.registry.instances import QUICK_GROUPS
 from tests.peers.kaspar import KasparProcess
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KasparProcess]:
     overrides = {**QUICK_GROUPS, "log.cleaner.backoff.ms": "100"}
     with KasparProcess(tmp_path_factory.mktemp("broker"), overrides=overrides) as process:

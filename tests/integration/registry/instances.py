@@ -1,9 +1,6 @@
 """Registries as processes: started, killed, paused, and asked over HTTP."""
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,6 +10,8 @@ from typing import Any, Self
 
 import httpx
 
+from kaspar.services.__main__ import main
+from tests.peers.forked import ForkedProcess
 from tests.peers.process import write_properties
 from tests.peers.wire import free_port
 
@@ -50,20 +49,15 @@ class Registry:
             **QUICK_ELECTION,
             **settings,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
         self.http = httpx.Client(base_url=self.url, headers=HEADERS, timeout=20.0, trust_env=False)
 
     # --- its process --------------------------------------------------------------------------------------------------
 
     def launch(self) -> Self:
         write_properties(self._file, self._settings)
-        with self.log_file.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "kaspar.services", "--registry", os.fspath(self._file)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        self.log_file.touch()
+        self._process = ForkedProcess(main, ["--registry", str(self._file)], self.log_file)
         return self
 
     def start(self) -> Self:
@@ -72,7 +66,7 @@ class Registry:
         return self
 
     @property
-    def process(self) -> "subprocess.Popen[bytes]":
+    def process(self) -> ForkedProcess:
         assert self._process is not None
         return self._process
 
