@@ -1,8 +1,9 @@
-"""Files that say who may log in: users with passwords, or tokens. One on each line; empty lines and those that start
-with # do not count.
+"""Credentials files: users with passwords, or tokens. One on each line; empty lines and those that start with # are
+ignored.
 
-A password may be hashed: `name:{scrypt}SALT:HASH` or `name:{sha512}SALT:HASH` (also sha256), with the hash in Base64.
-The hashes, and files of JSON with a list of `users`, are Karapace's.
+A password may be hashed: `name:{scrypt}SALT:HASH` or `name:{sha512}SALT:HASH` (also sha256 and sha1), with the hash in
+Base64. The hashes, and JSON files with a list of `users`, are those of `karapace_mkpasswd`: scrypt, or PBKDF2 with HMAC
+of the named function.
 """
 
 import base64
@@ -18,10 +19,11 @@ from typing import Any, Final
 
 from kaspar.base.errors import KasparError
 
-ALGORITHMS: Final = ("scrypt", "sha512", "sha256")
-SLOW_ALGORITHMS: Final = frozenset({"scrypt"})
-_HASHED: Final = re.compile(rb"\{(scrypt|sha512|sha256)\}([^:]*):([A-Za-z0-9+/]+=*)")
+ALGORITHMS: Final = ("scrypt", "sha512", "sha256", "sha1")
+"""The most expensive first."""
+_HASHED: Final = re.compile(rb"\{(scrypt|sha512|sha256|sha1)\}([^:]*):([A-Za-z0-9+/]+=*)")
 _SCRYPT: Final[Mapping[str, int]] = {"n": 16_384, "r": 8, "p": 1, "maxmem": 64 * 1024 * 1024}
+_PBKDF2_ROUNDS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Password:
 
     @property
     def is_slow(self) -> bool:
-        return self.algorithm in SLOW_ALGORITHMS
+        """Whether checking it takes milliseconds."""
+        return self.algorithm is not None
 
     def matches(self, given: bytes) -> bool:
         return hmac.compare_digest(self.secret, _hashed(self.algorithm, self.salt, given))
@@ -45,11 +48,11 @@ def _hashed(algorithm: str | None, salt: bytes, password: bytes) -> bytes:
         return password
     if algorithm == "scrypt":
         return hashlib.scrypt(password, salt=salt, **_SCRYPT)
-    return hashlib.new(algorithm, salt + password).digest()
+    return hashlib.pbkdf2_hmac(algorithm, password, salt, _PBKDF2_ROUNDS)
 
 
 def hash_password(password: str, salt: str, algorithm: str = "scrypt") -> str:
-    """The password as a credentials file has it, after the colon."""
+    """The part of a credentials file's line after the name and its colon."""
     hashed = base64.b64encode(_hashed(algorithm, salt.encode(), password.encode())).decode()
     return f"{{{algorithm}}}{salt}:{hashed}"
 
@@ -59,7 +62,7 @@ class UsersFile:
         self._file = Path(file)
         self.passwords: Mapping[str, Password] = {}
         self.generation = 0
-        """Changes whenever the file was read again."""
+        """How many times the file was loaded."""
 
     def files(self) -> Iterable[Path]:
         return (self._file,)
@@ -90,9 +93,9 @@ class UsersFile:
 
     @property
     def decoy(self) -> Password:
-        """For a name that is not there: checking it costs what checking the slowest of the others costs."""
-        slow = next((password for password in self.passwords.values() if password.is_slow), None)
-        return Password(b"\0", slow.algorithm, slow.salt) if slow is not None else Password(b"\0")
+        """Checked for an unknown name, at the cost of the slowest of the others: the time reveals no names."""
+        used = {password.algorithm for password in self.passwords.values()}
+        return Password(b"\0", next((algorithm for algorithm in ALGORITHMS if algorithm in used), None))
 
 
 def _password(secret: bytes) -> Password:
@@ -104,7 +107,7 @@ def _password(secret: bytes) -> Password:
 
 def _from_karapace(user: Mapping[str, Any]) -> Password:
     algorithm = user["algorithm"]
-    if algorithm not in (*ALGORITHMS, "sha1"):
+    if algorithm not in ALGORITHMS:
         raise ValueError(algorithm)
     return Password(base64.b64decode(user["password_hash"], validate=True), algorithm, user["salt"].encode())
 

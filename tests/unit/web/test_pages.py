@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import http.client
 import json
 import os
@@ -76,7 +77,7 @@ def test_basic_authentication_takes_the_users_of_the_file(tmp_path: Path) -> Non
     assert caller_with(users, basic("other:x"), basic("prometheus:x")) is None, "two headers leave open who it is"
 
 
-@pytest.mark.parametrize("algorithm", ["scrypt", "sha512", "sha256"])
+@pytest.mark.parametrize("algorithm", ["scrypt", "sha512", "sha256", "sha1"])
 def test_a_password_may_be_hashed(tmp_path: Path, algorithm: str) -> None:
     hashed = hash_password("s3cret", "salt", algorithm)
     users, _ = users_of(credentials(tmp_path, f"one:{hashed}\ntwo:plain\n"))
@@ -87,12 +88,22 @@ def test_a_password_may_be_hashed(tmp_path: Path, algorithm: str) -> None:
     assert caller_with(users, basic("two:plain")) is not None
 
 
-def test_a_file_of_karapaces_users_is_read(tmp_path: Path) -> None:
-    hashed = hash_password("s3cret", "salt", "sha512").rpartition(":")[2]
-    user = {"username": "one", "algorithm": "sha512", "salt": "salt", "password_hash": hashed}
+@pytest.mark.parametrize("algorithm", ["scrypt", "sha512", "sha256", "sha1"])
+def test_users_of_a_karapace_file_log_in(tmp_path: Path, algorithm: str) -> None:
+    user = {"username": "one", "algorithm": algorithm, "salt": "salt", "password_hash": karapace_hash(algorithm)}
     users, _ = users_of(credentials(tmp_path, json.dumps({"users": [user], "permissions": []})))
     assert caller_with(users, basic("one:s3cret")) is not None
     assert caller_with(users, basic("one:other")) is None
+
+
+def karapace_hash(algorithm: str) -> str:
+    """What `karapace_mkpasswd -a ALGORITHM s3cret salt` prints."""
+    if algorithm == "scrypt":
+        return base64.b64encode(hashlib.scrypt(b"s3cret", salt=b"salt", n=16384, r=8, p=1)).decode()
+    return base64.b64encode(hashlib.pbkdf2_hmac(algorithm, b"s3cret", b"salt", 5000)).decode()
+
+
+def test_a_karapace_file_without_usable_users_is_refused(tmp_path: Path) -> None:
     for broken in ("{}", '{"users": []}', '{"users": [{"username": "x"}]}', '{"users": 1}'):
         with pytest.raises(KasparError, match="must have"):
             users_of(credentials(tmp_path, broken))
