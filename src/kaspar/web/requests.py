@@ -17,7 +17,7 @@ from kaspar.web.connection import PEER
 from kaspar.web.errors import ErrorForm, send_error
 from kaspar.web.identity import ANONYMOUS, CALLER, Caller, Scheme
 from kaspar.web.limits import RequestLimits
-from kaspar.web.streaming import STREAMING
+from kaspar.web.streaming import BodyMode
 
 log = get_log(__name__)
 
@@ -111,7 +111,9 @@ class Gate:
         scope[CALLER] = caller
         size = _declared_size(scope)
         if size != 0:
-            receive = _Body(scope, receive, self._limits, size).receive
+            mode = BodyMode()
+            mode.add_to(scope)
+            receive = _Body(mode, receive, self._limits, size).receive
         await self._app(scope, receive, response.send)
 
     async def _fail(self, response: "_Response", status: int, message: str) -> None:
@@ -150,8 +152,8 @@ class _Response:
 class _Body:
     """A body whose size and duration are bounded."""
 
-    def __init__(self, scope: Scope, receive: Receive, limits: RequestLimits, declared: int | None) -> None:
-        self._scope = scope
+    def __init__(self, mode: BodyMode, receive: Receive, limits: RequestLimits, declared: int | None) -> None:
+        self._mode = mode
         self._receive = receive
         self._limits = limits
         self._declared = declared or 0
@@ -162,7 +164,7 @@ class _Body:
     async def receive(self) -> Message:
         if self._is_complete:
             return await self._receive()  # waits for the end of the connection
-        is_streaming = STREAMING in self._scope
+        is_streaming = self._mode.is_streaming
         if not is_streaming and self._declared > self._limits.body_bytes:
             raise self._too_large()
         now = asyncio.get_running_loop().time()

@@ -79,7 +79,7 @@ class FakeService:
         return JSONResponse(len(await request.body()))
 
     async def _stream(self, request: Request) -> Response:
-        allow_streaming(request.scope)
+        allow_streaming(dict(request.scope))  # frameworks copy scopes
         return _Sizes()
 
     async def _fail(self, request: Request) -> Response:
