@@ -61,7 +61,7 @@ REFUSED = {
         r'syntax = "proto2"; message M { optional string a = 1 [default = "\xff"]; }',
         "not valid UTF-8",
     ),
-    "an option that is not UTF-8": (
+    "text with an option that is not UTF-8": (
         r'syntax = "proto2"; option java_package = "\xff"; message M {}',
         "not valid UTF-8",
     ),
