@@ -65,14 +65,6 @@ class NewSchema:
         return replace(self, text=canonical, references=references)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a schema is, or will be."""
-
-    subject: str
-    version: int
-
-
 def prepared(state: State, new: NewSchema, config: ConfigValue) -> NewSchema:
     _check_mode(state, new)
     if is_import(state.mode_in_scope(new.subject)):
@@ -122,8 +114,8 @@ def earlier_versions(state: State, subject: str) -> Iterator[StoredVersion]:
     return state.versions(subject).newest_first()
 
 
-def registration(state: State, new: NewSchema) -> Decision[Place]:
-    """`new` is parsed, compatible, and not registered yet."""
+def registration(state: State, new: NewSchema) -> Decision[StoredVersion]:
+    """`new` is parsed, compatible, and not registered yet. The reply is the new version."""
     index = state.index(context_of(new.subject))
     same = state.same_schema(new.subject, new.identity)
     version = _version(state, new)
@@ -148,9 +140,8 @@ def registration(state: State, new: NewSchema) -> Decision[Place]:
         for old in index.all_with_id_in(schema_id, new.subject)
         if old.deleted and old.version < version
     )
-    return Decision(
-        (*_context_records(state, new.subject), *replaced, schema_record(value)), Place(new.subject, version)
-    )
+    records = (*_context_records(state, new.subject), *replaced, schema_record(value))
+    return Decision(records, StoredVersion(value, new.identity, timestamp_ms=0))
 
 
 def _context_records(state: State, subject: str) -> Iterator[LogRecord]:

@@ -6,6 +6,7 @@ An id belongs to one schema of a context, and a schema of a context has one id, 
 from collections.abc import Iterator
 from itertools import chain
 
+from kaspar.registry.state.forking import ForkableDict
 from kaspar.registry.state.versions import StoredVersion
 
 
@@ -13,7 +14,7 @@ class ContextIndex:
     __slots__ = ("_by_id", "_ids_by_identity", "max_id")
 
     def __init__(self) -> None:
-        self._by_id: dict[int, dict[str, tuple[StoredVersion, ...]]] = {}
+        self._by_id: ForkableDict[int, dict[str, tuple[StoredVersion, ...]]] = ForkableDict()
         """By id and subject. A subject has a schema more than once if it was imported or deleted in between."""
         self._ids_by_identity: dict[bytes, tuple[int, ...]] = {}
         self.max_id = 0
@@ -29,6 +30,13 @@ class ContextIndex:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def fork(self) -> "ContextIndex":
+        fork = ContextIndex()
+        fork._by_id = self._by_id.fork()
+        fork._ids_by_identity = self._ids_by_identity.copy()
+        fork.max_id = self.max_id
+        return fork
 
     def any_with_id(self, schema_id: int) -> StoredVersion | None:
         """One of the versions with this id, deleted ones as well: data that was written with it has to be read."""
@@ -50,7 +58,8 @@ class ContextIndex:
         return self._ids_by_identity.get(identity, ())
 
     def put(self, stored: StoredVersion) -> None:
-        subjects = self._by_id.setdefault(stored.id, {})
+        self._by_id.setdefault(stored.id, {})
+        subjects = self._by_id.writable(stored.id)
         same = (*subjects.get(stored.subject, ()), stored)
         subjects[stored.subject] = tuple(sorted(same, key=lambda each: each.version)) if len(same) > 1 else same
         ids = self._ids_by_identity.get(stored.identity, ())
@@ -59,7 +68,7 @@ class ContextIndex:
         self.max_id = max(self.max_id, stored.id)
 
     def remove(self, stored: StoredVersion) -> None:
-        subjects = self._by_id[stored.id]
+        subjects = self._by_id.writable(stored.id)
         rest = tuple(each for each in subjects[stored.subject] if each.version != stored.version)
         if rest:
             subjects[stored.subject] = rest

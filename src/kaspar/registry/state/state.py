@@ -37,6 +37,7 @@ from kaspar.registry.records import (
     decode_schema,
 )
 from kaspar.registry.state.contexts import ContextIndex
+from kaspar.registry.state.forking import ForkableDict
 from kaspar.registry.state.versions import StoredVersion, Versions
 
 log = get_log(__name__)
@@ -65,10 +66,10 @@ class _Position:
 
 class State:
     def __init__(self) -> None:
-        self._subjects: dict[str, Versions] = {}
+        self._subjects: ForkableDict[str, Versions] = ForkableDict()
         self._sorted_subjects: list[str] = []
         self._indexes: dict[str, ContextIndex] = {}
-        self._referrers: dict[tuple[str, int], set[tuple[str, int]]] = {}
+        self._referrers: ForkableDict[tuple[str, int], set[tuple[str, int]]] = ForkableDict()
         """Live versions that refer to a version, by its subject and number."""
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
@@ -91,6 +92,19 @@ class State:
     def _content(self) -> tuple[object, ...]:
         indexes = {context: index for context, index in self._indexes.items() if index}
         return self._subjects, indexes, self._referrers, self._configs, self._modes, self._contexts
+
+    def fork(self) -> "State":
+        """A state into which records can be replayed that are not in the log yet. It costs little: what neither of the
+        two changes is kept once."""
+        fork = State()
+        fork._subjects = self._subjects.fork()
+        fork._sorted_subjects = self._sorted_subjects.copy()
+        fork._indexes = {context: index.fork() for context, index in self._indexes.items()}
+        fork._referrers = self._referrers.fork()
+        fork._configs = self._configs.copy()
+        fork._modes = self._modes.copy()
+        fork._contexts = self._contexts.copy()
+        return fork
 
     # Replay
 
@@ -166,24 +180,25 @@ class State:
             schema = msgspec.structs.replace(schema, schema=same.value.schema)
         identity = fingerprint(schema.schema, schema.references or (), schema.metadata, schema.rule_set)
         stored = StoredVersion(schema, identity, timestamp_ms)
-        versions = self._subjects.get(schema.subject)
-        if versions is None:
-            versions = self._subjects[schema.subject] = Versions()
+        if schema.subject not in self._subjects:
+            self._subjects[schema.subject] = Versions()
             insort(self._sorted_subjects, schema.subject)
-        elif (old := versions.get(schema.version)) is not None:
+        versions = self._subjects.writable(schema.subject)
+        if (old := versions.get(schema.version)) is not None:
             self._unindex(old)
         versions.put(stored)
         self._indexes.setdefault(context_of(schema.subject), ContextIndex()).put(stored)
         if not stored.deleted:
             for target in _targets(stored):
-                self._referrers.setdefault(target, set()).add((stored.subject, stored.version))
+                self._referrers.setdefault(target, set())
+                self._referrers.writable(target).add((stored.subject, stored.version))
 
     def _forget(self, subject: str, version: int) -> None:
-        versions = self._subjects.get(subject)
-        stored = versions.get(version) if versions is not None else None
-        if versions is None or stored is None:
+        stored = self.versions(subject).get(version)
+        if stored is None:
             return
         self._unindex(stored)
+        versions = self._subjects.writable(subject)
         versions.remove(version)
         if not versions:
             del self._subjects[subject]
@@ -192,7 +207,8 @@ class State:
     def _unindex(self, stored: StoredVersion) -> None:
         self._indexes[context_of(stored.subject)].remove(stored)
         for target in _targets(stored):
-            if referrers := self._referrers.get(target):
+            if target in self._referrers:
+                referrers = self._referrers.writable(target)
                 referrers.discard((stored.subject, stored.version))
                 if not referrers:
                     del self._referrers[target]

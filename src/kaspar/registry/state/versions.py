@@ -17,6 +17,7 @@ class StoredVersion:
     identity: bytes
     """The schema's fingerprint."""
     timestamp_ms: int = field(compare=False)
+    """When its record was written; 0 before that."""
 
     @property
     def subject(self) -> str:
@@ -71,6 +72,14 @@ class Versions:
         return isinstance(other, Versions) and self._by_number == other._by_number
 
     __hash__ = None  # type: ignore[assignment]
+
+    def copy(self) -> "Versions":
+        copy = Versions()
+        copy._by_number = self._by_number.copy()
+        copy._numbers = self._numbers.copy()
+        copy._live = self._live
+        copy.looked_up_otherwise = self.looked_up_otherwise.copy()
+        return copy
 
     @property
     def has_live(self) -> bool:

@@ -1,0 +1,120 @@
+"""Decides about schemas that clients send, on one state: whether a schema is compatible, and how it is registered.
+
+The rules themselves are pure: decisions/registration.py and kaspar.schemas.levels. Here they get parsed schemas.
+"""
+
+from collections.abc import Iterable
+from itertools import chain, islice
+
+from kaspar.registry.decisions.decision import Decision, is_import
+from kaspar.registry.decisions.registration import (
+    NO_ID,
+    NO_VERSION,
+    NewSchema,
+    earlier_versions,
+    prepared,
+    registered,
+    registration,
+)
+from kaspar.registry.entities import Metadata
+from kaspar.registry.errors import incompatible_schema, invalid_schema
+from kaspar.registry.lookup import SchemaLookup
+from kaspar.registry.options import RegistryOptions
+from kaspar.registry.parsing import Parser
+from kaspar.registry.records import ConfigValue
+from kaspar.registry.reserved_fields import reserved_field_errors
+from kaspar.registry.state import State, StoredVersion
+from kaspar.schemas import ParsedSchema
+from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
+
+
+class Registrar:
+    def __init__(self, state: State, parser: Parser, options: RegistryOptions) -> None:
+        self._state = state
+        self._parser = parser
+        self._options = options
+        self.lookup = SchemaLookup(state, parser)
+
+    def config_in_scope(self, subject: str | None) -> ConfigValue:
+        return self._state.config_in_scope(subject, self._options.compatibility_level.value)
+
+    def normalizes(self, subject: str, requested: bool) -> bool:
+        return requested or self.config_in_scope(subject).normalize is True
+
+    async def incompatibilities(self, new: NewSchema, earlier: list[StoredVersion], *, normalize: bool) -> list[str]:
+        """Why the schema could not be registered after the versions `earlier`, newest first."""
+        if new.is_empty:
+            raise invalid_schema("Empty schema")
+        normalize = self.normalizes(new.subject, normalize)
+        schema, parsed = await self.lookup.canonical(new, normalize=normalize)
+        return await self._compare(schema, parsed, earlier)
+
+    async def registration(self, new: NewSchema, *, normalize: bool) -> Decision[StoredVersion]:
+        """Nothing is written for a schema that is there already."""
+        normalize = self.normalizes(new.subject, normalize)
+        draft = prepared(self._state, new, self.config_in_scope(new.subject))
+        if draft.is_empty:
+            raise invalid_schema("Empty schema")
+        schema, parsed = await self.lookup.canonical(draft, normalize=normalize)
+        existing = registered(self._state, schema)
+        if existing is None and schema.version == NO_VERSION:
+            found = await self.lookup.find_canonical(schema, deleted=False)
+            existing = found if found is not None and schema.id in (NO_ID, found.id) else None
+        if existing is not None:
+            return Decision((), existing)
+        if not is_import(self._state.mode_in_scope(schema.subject)):
+            messages = await self._compare(schema, parsed, earlier_versions(self._state, schema.subject))
+            if messages:
+                raise incompatible_schema(schema.subject, messages)
+        return registration(self._state, schema)
+
+    async def _compare(self, new: NewSchema, parsed: ParsedSchema, earlier: Iterable[StoredVersion]) -> list[str]:
+        config = self.config_in_scope(new.subject)
+        level = CompatibilityLevel.of(config.compatibility_level or "") or self._options.compatibility_level
+        versions = iter(earlier)
+        latest = next(versions, None)
+        errors = self._field_errors(new, parsed, config, latest)
+        candidates = chain([] if latest is None else [latest], versions)
+        compared = islice(_of_group(candidates, new.metadata, config.compatibility_group), _versions_to_compare(level))
+        sources = [(stored.version, self.lookup.stored_source(stored)) for stored in compared]
+        return await self._parser.run(
+            [source for _, source in sources],
+            lambda: check(
+                level,
+                parsed,
+                (EarlierVersion(version, self._parser.parse(source)) for version, source in sources),
+                validate_fields=self._validates_fields(config),
+                field_errors=errors,
+            ),
+        )
+
+    def _field_errors(
+        self, new: NewSchema, parsed: ParsedSchema, config: ConfigValue, latest: StoredVersion | None
+    ) -> list[str]:
+        if not self._validates_fields(config):
+            return []
+        return reserved_field_errors(parsed, new.metadata, None if latest is None else latest.value.metadata)
+
+    def _validates_fields(self, config: ConfigValue) -> bool:
+        return self._options.validate_fields if config.validate_fields is None else config.validate_fields
+
+
+def _versions_to_compare(level: CompatibilityLevel) -> int | None:
+    """None: all."""
+    if level is CompatibilityLevel.NONE:
+        return 0
+    return None if level.transitive else 1
+
+
+def _of_group(
+    versions: Iterable[StoredVersion], metadata: Metadata | None, group: str | None
+) -> Iterable[StoredVersion]:
+    """Versions are only compared within a compatibility group: those with the same value of a metadata property."""
+    if group is None:
+        return versions
+    wanted = _property(metadata, group)
+    return (stored for stored in versions if _property(stored.value.metadata, group) == wanted)
+
+
+def _property(metadata: Metadata | None, name: str) -> str | None:
+    return ((metadata.properties if metadata is not None else None) or {}).get(name)
