@@ -1,6 +1,7 @@
-"""OpenAPI descriptions, made of what a service declares of its operations."""
+"""OpenAPI descriptions, derived from what a service declares about its operations."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -34,8 +35,8 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an operation responds with one status."""
+class ResponseSpec:
+    """The response with one status."""
 
     doc: str
     body: Any = None
@@ -49,7 +50,7 @@ class Operation:
     """With its parameters in braces: `/topics/{topic}`."""
     summary: str
     tag: str
-    answers: Mapping[str, Answer]
+    responses: Mapping[str, ResponseSpec]
     """By status."""
     parameters: tuple[Parameter, ...] = ()
     numbers: frozenset[str] = field(default_factory=frozenset)
@@ -57,8 +58,12 @@ class Operation:
     body: Any = None
 
 
-def description(title: str, operations: Iterable[Operation], *, content_type: str) -> dict[str, Any]:
-    operations = tuple(operations)
+def openapi_json(title: str, operations: Iterable[Operation], *, content_type: str) -> bytes:
+    described = _description(title, tuple(operations), content_type)
+    return msgspec.json.format(msgspec.json.encode(described), indent=2)
+
+
+def _description(title: str, operations: Sequence[Operation], content_type: str) -> dict[str, Any]:
     kinds = {str(kind): kind for each in operations for kind in _kinds(each)}
     schemas, components = msgspec.json.schema_components(kinds.values(), ref_template=_COMPONENT)
     content = {name: {content_type: {"schema": schema}} for name, schema in zip(kinds, schemas, strict=True)}
@@ -74,7 +79,8 @@ def description(title: str, operations: Iterable[Operation], *, content_type: st
 
 
 def _kinds(operation: Operation) -> list[Any]:
-    return [kind for kind in (operation.body, *(each.body for each in operation.answers.values())) if kind is not None]
+    bodies = (operation.body, *(each.body for each in operation.responses.values()))
+    return [kind for kind in bodies if kind is not None]
 
 
 def _operation(operation: Operation, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,23 +89,24 @@ def _operation(operation: Operation, content: Mapping[str, Any]) -> dict[str, An
         "operationId": _operation_id(operation),
         "tags": [operation.tag],
         "parameters": [*_path_parameters(operation), *map(_query_parameter, operation.parameters)],
-        "responses": {status: _answer(answer, content) for status, answer in operation.answers.items()},
+        "responses": {status: _response(spec, content) for status, spec in operation.responses.items()},
     }
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": content[str(operation.body)]}
     return described
 
 
-def _answer(answer: Answer, content: Mapping[str, Any]) -> dict[str, Any]:
-    if answer.body is None:
-        return {"description": answer.doc}
-    return {"description": answer.doc, "content": content[str(answer.body)]}
+def _response(spec: ResponseSpec, content: Mapping[str, Any]) -> dict[str, Any]:
+    if spec.body is None:
+        return {"description": spec.doc}
+    return {"description": spec.doc, "content": content[str(spec.body)]}
 
 
 def _operation_id(operation: Operation) -> str:
-    segments = operation.path.strip("/").replace(":", "/").split("/")
-    words = [word for segment in segments for word in segment.strip("{}").replace("-", "_").split("_")]
-    return operation.method.lower() + "".join(word[:1].upper() + word[1:] or "All" for word in words)
+    """`getV3ClustersClusterIdTopicsAllConfigs`: a `-` in place of a name stands for all of them."""
+    segments = ["all" if segment == "-" else segment.strip("{}") for segment in re.split("[/:]", operation.path)]
+    words = [word for segment in segments for word in re.split("[-_]", segment)]
+    return operation.method.lower() + "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:

@@ -3,11 +3,11 @@
 import json
 
 from kaspar.rest.v2.endpoints import ENDPOINTS
-from kaspar.rest.v2.routes import openapi_json
+from kaspar.rest.v2.routes import v2_openapi
 
 
 def test_every_endpoint_is_described_with_its_bodies() -> None:
-    described = json.loads(openapi_json())
+    described = json.loads(v2_openapi())
     assert described["openapi"] == "3.1.0"
     for endpoint in ENDPOINTS:
         operation = described["paths"][endpoint.path][endpoint.method.lower()]
@@ -19,12 +19,12 @@ def test_every_endpoint_is_described_with_its_bodies() -> None:
 
 
 def test_bodies_are_described_by_the_names_that_they_have_in_json() -> None:
-    schemas = json.loads(openapi_json())["components"]["schemas"]
+    schemas = json.loads(v2_openapi())["components"]["schemas"]
     assert "auto.offset.reset" in schemas["CreateInstance"]["properties"]
     assert set(schemas["ConsumedRecord"]["properties"]) == {"topic", "key", "value", "partition", "offset"}
 
 
 def test_operations_have_names_of_their_own() -> None:
-    paths = json.loads(openapi_json())["paths"]
+    paths = json.loads(v2_openapi())["paths"]
     names = [operation["operationId"] for path in paths.values() for operation in path.values()]
     assert len(names) == len(set(names)) == len(ENDPOINTS)

@@ -19,7 +19,7 @@ from kaspar.base.log import get_log
 from kaspar.registry.api.bodies import ErrorResponse
 from kaspar.registry.api.endpoint import Call, Endpoint, NoContent, Raw, WriteTexts
 from kaspar.registry.api.media_types import V1_JSON, check_request_type, response_type
-from kaspar.registry.api.openapi import openapi_json
+from kaspar.registry.api.openapi import registry_openapi
 from kaspar.registry.api.paths import segments_of, target_of
 from kaspar.registry.api.routing import ALL_ENDPOINTS, Router, path_parameters
 from kaspar.registry.authorization import Authorizer
@@ -76,7 +76,7 @@ class RegistryApp:
         content_type = V1_JSON
         try:
             if segments_of(scope) == _OPENAPI:
-                response = Response(openapi_json(ALL_ENDPOINTS), media_type="application/json")
+                response = Response(registry_openapi(ALL_ENDPOINTS), media_type="application/json")
             else:
                 content_type = response_type(request.headers.get("accept"))
                 response = await self._response(request, content_type)

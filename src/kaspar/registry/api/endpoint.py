@@ -14,29 +14,11 @@ from kaspar.registry.errors import http_error, invalid_version
 from kaspar.registry.names import normalized
 from kaspar.registry.queries import alias_target
 from kaspar.registry.service import LATEST, RegistryService
+from kaspar.web.openapi import Parameter, ParameterKind
 
 T = TypeVar("T")
 
 _MAX_INT: Final = 2**31 - 1
-
-
-class ParameterKind(Enum):
-    """The JSON Schema type of a parameter."""
-
-    TEXT = "string"
-    FLAG = "boolean"
-    NUMBER = "integer"
-    TEXTS = "array"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A query parameter."""
-
-    name: str
-    kind: ParameterKind
-    doc: str
-    default: str | int | None = None
 
 
 class Access(Enum):

@@ -8,13 +8,12 @@ from kaspar.registry.api.endpoint import (
     Access,
     Call,
     Endpoint,
-    Parameter,
-    ParameterKind,
     WriteTexts,
 )
 from kaspar.registry.errors import invalid_mode, invalid_subject, mode_not_found
 from kaspar.registry.names import is_valid_subject
 from kaspar.registry.records import MODES, Mode
+from kaspar.web.openapi import Parameter, ParameterKind
 
 _TAG: Final = "Mode"
 _FORCE: Final = Parameter("force", ParameterKind.FLAG, "Change to IMPORT even if there are schemas")

@@ -1,15 +1,13 @@
-"""The OpenAPI description, made of the declarations of the endpoints."""
+"""The OpenAPI description of the registry, derived from its endpoints."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-import msgspec
-
-from kaspar import __version__
 from kaspar.registry.api.bodies import ErrorResponse
-from kaspar.registry.api.endpoint import Endpoint, NoContent, Parameter, ParameterKind, Raw
+from kaspar.registry.api.endpoint import Endpoint, NoContent, Raw
 from kaspar.registry.api.media_types import V1_JSON
+from kaspar.web.openapi import Operation, ResponseSpec, openapi_json
 
 ERRORS: Final = {
     40401: "The subject does not exist",
@@ -38,80 +36,36 @@ ERRORS: Final = {
     50004: "There is no leader",
 }
 _WRITE_ERRORS: Final = (50001, 50002, 50003, 50004)
-_COMPONENT: Final = "#/components/schemas/{name}"
+_PATH_NUMBERS: Final = frozenset({"id"})
 
 
 @cache
-def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(description(endpoints)), indent=2)
+def registry_openapi(endpoints: tuple[Endpoint, ...]) -> bytes:
+    return openapi_json("Kaspar schema registry", map(_operation, endpoints), content_type=V1_JSON)
 
 
-def description(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
-    endpoints = tuple(endpoints)
-    kinds: list[Any] = [each.response for each in endpoints if each.response not in (Raw, NoContent)]
-    bodies = [each.body for each in endpoints if each.body is not None]
-    schemas, components = msgspec.json.schema_components([*kinds, *bodies, ErrorResponse], ref_template=_COMPONENT)
-    by_kind = dict(zip(map(str, [*kinds, *bodies, ErrorResponse]), schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
-    for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, by_kind)
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Kaspar schema registry", "version": __version__},
-        "paths": paths,
-        "components": {"schemas": components},
-    }
+def _operation(endpoint: Endpoint) -> Operation:
+    return Operation(
+        endpoint.method,
+        endpoint.path,
+        endpoint.summary,
+        endpoint.tag,
+        {**_success(endpoint), **_errors(endpoint)},
+        endpoint.parameters,
+        _PATH_NUMBERS,
+        endpoint.body,
+    )
 
 
-def _operation(endpoint: Endpoint, by_kind: dict[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
-        "summary": endpoint.summary,
-        "operationId": _operation_id(endpoint),
-        "tags": [endpoint.tag],
-        "parameters": [*map(_path_parameter, _path_names(endpoint)), *map(_query_parameter, endpoint.parameters)],
-        "responses": {**_success(endpoint, by_kind), **_errors(endpoint, by_kind)},
-    }
-    if endpoint.body is not None:
-        content = {V1_JSON: {"schema": by_kind[str(endpoint.body)]}}
-        operation["requestBody"] = {"required": True, "content": content}
-    return operation
-
-
-def _operation_id(endpoint: Endpoint) -> str:
-    words = [word for segment in endpoint.segments for word in segment.strip("{}").split("/")]
-    return endpoint.method.lower() + "".join(word[:1].upper() + word[1:] for word in words)
-
-
-def _path_names(endpoint: Endpoint) -> list[str]:
-    return [segment[1:-1] for segment in endpoint.segments if segment.startswith("{")]
-
-
-def _path_parameter(name: str) -> dict[str, Any]:
-    kind = "integer" if name == "id" else "string"
-    return {"name": name, "in": "path", "required": True, "schema": {"type": kind}}
-
-
-def _query_parameter(parameter: Parameter) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": parameter.kind.value}
-    if parameter.kind is ParameterKind.TEXTS:
-        schema["items"] = {"type": "string"}
-    if parameter.kind is ParameterKind.FLAG:
-        schema["default"] = False
-    if parameter.default is not None:
-        schema["default"] = parameter.default
-    return {"name": parameter.name, "in": "query", "description": parameter.doc, "schema": schema}
-
-
-def _success(endpoint: Endpoint, by_kind: dict[str, Any]) -> dict[str, Any]:
+def _success(endpoint: Endpoint) -> Mapping[str, ResponseSpec]:
     if endpoint.response is NoContent:
-        return {"204": {"description": "Done"}}
-    schema = {"type": "string"} if endpoint.response is Raw else by_kind[str(endpoint.response)]
-    return {"200": {"description": endpoint.summary, "content": {V1_JSON: {"schema": schema}}}}
+        return {"204": ResponseSpec("Done")}
+    body: Any = str if endpoint.response is Raw else endpoint.response
+    return {"200": ResponseSpec(endpoint.summary, body)}
 
 
-def _errors(endpoint: Endpoint, by_kind: dict[str, Any]) -> dict[str, Any]:
+def _errors(endpoint: Endpoint) -> Mapping[str, ResponseSpec]:
     by_status: dict[str, list[str]] = {}
     for code in (*endpoint.errors, *(_WRITE_ERRORS if endpoint.writes is not None else ())):
         by_status.setdefault(str(code)[:3], []).append(f"{code}: {ERRORS[code]}.")
-    content = {V1_JSON: {"schema": by_kind[str(ErrorResponse)]}}
-    return {status: {"description": " ".join(texts), "content": content} for status, texts in by_status.items()}
+    return {status: ResponseSpec(" ".join(texts), ErrorResponse) for status, texts in by_status.items()}

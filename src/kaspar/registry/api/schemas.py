@@ -14,8 +14,6 @@ from kaspar.registry.api.endpoint import (
     Access,
     Call,
     Endpoint,
-    Parameter,
-    ParameterKind,
     Raw,
 )
 from kaspar.registry.errors import schema_not_found
@@ -31,6 +29,7 @@ from kaspar.registry.queries import (
 )
 from kaspar.registry.state import StoredVersion
 from kaspar.schemas import SchemaType
+from kaspar.web.openapi import Parameter, ParameterKind
 
 _TAG: Final = "Schemas"
 _SUBJECT: Final = Parameter("subject", ParameterKind.TEXT, "The subject, or only the context (`:.context:`), of the id")

@@ -15,8 +15,6 @@ from kaspar.registry.api.endpoint import (
     Access,
     Call,
     Endpoint,
-    Parameter,
-    ParameterKind,
     Raw,
     WriteTexts,
 )
@@ -33,6 +31,7 @@ from kaspar.registry.names import ANY_CONTEXT, is_valid_subject
 from kaspar.registry.queries import latest_with_metadata, listed_subjects, listed_versions, referrer_ids
 from kaspar.registry.references import version_in_contexts
 from kaspar.registry.state import Listing, StoredVersion
+from kaspar.web.openapi import Parameter, ParameterKind
 
 _TAG: Final = "Subjects"
 

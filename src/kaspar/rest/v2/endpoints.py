@@ -13,22 +13,22 @@ from kaspar.rest.v2.consumers import ConsumerEndpoints
 from kaspar.rest.v2.produce import ProduceEndpoint
 from kaspar.rest.v2.records import RecordsEndpoint
 from kaspar.rest.v2.topics import TopicEndpoints
-from kaspar.web.openapi import Answer, Operation, Parameter, ParameterKind
+from kaspar.web.openapi import Operation, Parameter, ParameterKind, ResponseSpec
 
 _INSTANCE: Final = "/consumers/{group}/instances/{instance}"
 _ERRORS: Final = {
-    "400": Answer("400: the body cannot be understood. 40002: the broker refuses the request.", bodies.Error),
-    "401": Answer("40101: the broker does not accept the credentials.", bodies.Error),
-    "403": Answer("40301: the broker does not allow it.", bodies.Error),
-    "404": Answer("40401, 40402, 40403: there is no such topic, partition or consumer instance.", bodies.Error),
-    "422": Answer("422, 40001, 42201 to 42207: what the body says cannot be done.", bodies.Error),
-    "429": Answer("42901: there are too many requests or consumer instances.", bodies.Error),
-    "5XX": Answer("50002: the broker failed. 50003: it may succeed later.", bodies.Error),
+    "400": ResponseSpec("400: the body cannot be understood. 40002: the broker refuses the request.", bodies.Error),
+    "401": ResponseSpec("40101: the broker does not accept the credentials.", bodies.Error),
+    "403": ResponseSpec("40301: the broker does not allow it.", bodies.Error),
+    "404": ResponseSpec("40401, 40402, 40403: there is no such topic, partition or consumer instance.", bodies.Error),
+    "422": ResponseSpec("422, 40001, 42201 to 42207: what the body says cannot be done.", bodies.Error),
+    "429": ResponseSpec("42901: there are too many requests or consumer instances.", bodies.Error),
+    "5XX": ResponseSpec("50002: the broker failed. 50003: it may succeed later.", bodies.Error),
 }
-_CONFLICT: Final = {"409": Answer("40902, 40903: the instance exists, or is in another state.", bodies.Error)}
+_CONFLICT: Final = {"409": ResponseSpec("40902, 40903: the instance exists, or is in another state.", bodies.Error)}
 _UNDECODABLE: Final = {
-    "406": Answer("40601: the format is not that of the instance.", bodies.Error),
-    "408": Answer("40801: a record cannot be decoded.", bodies.Error),
+    "406": ResponseSpec("40601: the format is not that of the instance.", bodies.Error),
+    "408": ResponseSpec("40801: a record cannot be decoded.", bodies.Error),
 }
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -52,15 +52,15 @@ class Endpoint:
     """The type of the JSON; None for an empty response."""
     body: Any = None
     parameters: tuple[Parameter, ...] = ()
-    more_errors: dict[str, Answer] | None = None
+    more_errors: dict[str, ResponseSpec] | None = None
 
     @property
     def operation(self) -> Operation:
         status = "204" if self.response is None else "200"
-        answers = {status: Answer(self.summary, self.response), **_ERRORS, **(self.more_errors or {})}
+        responses = {status: ResponseSpec(self.summary, self.response), **_ERRORS, **(self.more_errors or {})}
         tag = self.path.split("/")[1] or "topics"
         numbers = frozenset({"partition"})
-        return Operation(self.method, self.path, self.summary, tag, answers, self.parameters, numbers, self.body)
+        return Operation(self.method, self.path, self.summary, tag, responses, self.parameters, numbers, self.body)
 
 
 ENDPOINTS: Final = (
@@ -73,7 +73,7 @@ ENDPOINTS: Final = (
         "Writes records to a topic",
         bodies.ProduceResponse,
         bodies.RawProduce,
-        more_errors={"408": Answer("40801: the registry cannot be used.", bodies.Error)},
+        more_errors={"408": ResponseSpec("40801: the registry cannot be used.", bodies.Error)},
     ),
     Endpoint(
         "GET",
@@ -96,7 +96,7 @@ ENDPOINTS: Final = (
         "Writes records to a partition",
         bodies.ProduceResponse,
         bodies.RawProduce,
-        more_errors={"408": Answer("40801: the registry cannot be used.", bodies.Error)},
+        more_errors={"408": ResponseSpec("40801: the registry cannot be used.", bodies.Error)},
     ),
     Endpoint(
         "GET",

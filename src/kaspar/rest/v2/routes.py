@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -11,7 +10,7 @@ from kaspar.rest.context import RestContext
 from kaspar.rest.http import JSON, Handler, json_response, with_errors
 from kaspar.rest.v2.content_types import KAFKA_V2_JSON, error_type, response_type
 from kaspar.rest.v2.endpoints import ENDPOINTS, Handlers
-from kaspar.web.openapi import description
+from kaspar.web.openapi import openapi_json
 
 
 def v2_routes(context: RestContext) -> list[Route]:
@@ -41,11 +40,10 @@ async def _root(request: Request) -> Response:
 
 
 async def _openapi(request: Request) -> Response:
-    return Response(openapi_json(), media_type=JSON)
+    return Response(v2_openapi(), media_type=JSON)
 
 
 @cache
-def openapi_json() -> bytes:
+def v2_openapi() -> bytes:
     operations = (each.operation for each in ENDPOINTS)
-    described = description("Kaspar REST proxy, version 2", operations, content_type=KAFKA_V2_JSON)
-    return msgspec.json.format(msgspec.json.encode(described), indent=2)
+    return openapi_json("Kaspar REST proxy, version 2", operations, content_type=KAFKA_V2_JSON)

@@ -20,18 +20,18 @@ from kaspar.rest.identities import Identity
 from kaspar.rest.v3.errors import NO_BODY, missing
 from kaspar.rest.v3.names import ResourceNames
 from kaspar.rest.v3.resources import ErrorBody
-from kaspar.web.openapi import Answer, Operation, Parameter
+from kaspar.web.openapi import Operation, Parameter, ResponseSpec
 
 _MAX_INT: Final = (1 << 31) - 1
 _ACCEPTED: Final = frozenset({"", JSON, "application/*", "*/*"})
 _NUMBERS: Final = frozenset({"broker_id", "partition_id"})
 _ERRORS: Final = {
-    "400": Answer("400: the request cannot be understood. 40002: the broker refuses it.", ErrorBody),
-    "401": Answer("40101: the broker does not accept the credentials.", ErrorBody),
-    "403": Answer("40301: the broker does not allow it.", ErrorBody),
-    "404": Answer("404: the resource does not exist. 40402, 40403: nor does the topic or partition.", ErrorBody),
-    "429": Answer("42901: there are too many requests.", ErrorBody),
-    "5XX": Answer("50002: the broker failed. 50003: it may succeed later.", ErrorBody),
+    "400": ResponseSpec("400: the request cannot be understood. 40002: the broker refuses it.", ErrorBody),
+    "401": ResponseSpec("40101: the broker does not accept the credentials.", ErrorBody),
+    "403": ResponseSpec("40301: the broker does not allow it.", ErrorBody),
+    "404": ResponseSpec("404: the resource does not exist. 40402, 40403: nor does the topic or partition.", ErrorBody),
+    "429": ResponseSpec("42901: there are too many requests.", ErrorBody),
+    "5XX": ResponseSpec("50002: the broker failed. 50003: it may succeed later.", ErrorBody),
 }
 
 _Body = TypeVar("_Body")
@@ -128,7 +128,7 @@ class Endpoint:
     status: int = 200
     body: Any = None
     parameters: tuple[Parameter, ...] = ()
-    more_answers: tuple[tuple[str, Answer], ...] = ()
+    more_responses: tuple[tuple[str, ResponseSpec], ...] = ()
 
     @property
     def operation(self) -> Operation:
@@ -137,7 +137,7 @@ class Endpoint:
             self.path,
             self.summary,
             self.tag,
-            {str(self.status): Answer(self.summary, self.response), **dict(self.more_answers), **_ERRORS},
+            {str(self.status): ResponseSpec(self.summary, self.response), **dict(self.more_responses), **_ERRORS},
             self.parameters,
             _NUMBERS,
             self.body,

@@ -36,7 +36,7 @@ from kaspar.rest.v3.config_data import (
 from kaspar.rest.v3.configs import TAG, check_known, describe, of_topic
 from kaspar.rest.v3.endpoint import Call, Endpoint
 from kaspar.rest.v3.topics import TOPIC
-from kaspar.web.openapi import Answer
+from kaspar.web.openapi import ResponseSpec
 
 _ALTER: Final = msgspec.json.Decoder(AlterTopicsConfigsRequest, strict=False)
 
@@ -138,7 +138,7 @@ ENDPOINTS: Final = (
         None,
         204,
         AlterTopicsConfigsRequest,
-        more_answers=(("207", Answer("The topics that were refused", AlterTopicsConfigsResponse)),),
+        more_responses=(("207", ResponseSpec("The topics that were refused", AlterTopicsConfigsResponse)),),
     ),
     Endpoint(
         "GET",

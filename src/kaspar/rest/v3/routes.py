@@ -3,7 +3,6 @@
 from functools import cache
 from typing import Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -13,7 +12,7 @@ from kaspar.rest.http import JSON, Handler, with_errors
 from kaspar.rest.v3 import acls, clusters, configs, groups, lags, many_configs, partitions, reassignments, topics
 from kaspar.rest.v3.endpoint import Endpoint
 from kaspar.rest.v3.producing import batch, stream
-from kaspar.web.openapi import description
+from kaspar.web.openapi import openapi_json
 
 ALL_ENDPOINTS: Final = (
     *many_configs.ENDPOINTS,
@@ -51,12 +50,10 @@ def _handler(context: RestContext, endpoints: dict[str, Endpoint]) -> Handler:
 
 
 async def _openapi(request: Request) -> Response:
-    return Response(openapi_json(), media_type=JSON)
+    return Response(v3_openapi(), media_type=JSON)
 
 
 @cache
-def openapi_json() -> bytes:
-    described = description(
-        "Kaspar REST proxy, version 3", (each.operation for each in ALL_ENDPOINTS), content_type=JSON
-    )
-    return msgspec.json.format(msgspec.json.encode(described), indent=2)
+def v3_openapi() -> bytes:
+    operations = (each.operation for each in ALL_ENDPOINTS)
+    return openapi_json("Kaspar REST proxy, version 3", operations, content_type=JSON)

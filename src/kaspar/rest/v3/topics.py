@@ -19,7 +19,7 @@ from kaspar.rest.v3.clusters import CLUSTER
 from kaspar.rest.v3.endpoint import Call, Endpoint, NoContent
 from kaspar.rest.v3.names import ResourceNames
 from kaspar.rest.v3.resources import Relationship, Resource, ResourceList
-from kaspar.web.openapi import Answer, Parameter, ParameterKind
+from kaspar.web.openapi import Parameter, ParameterKind, ResponseSpec
 
 TOPIC: Final = f"{CLUSTER}/topics/{{topic_name}}"
 _TAG: Final = "Topic"
@@ -190,7 +190,7 @@ ENDPOINTS: Final = (
         TopicData,
         201,
         CreateTopicRequest,
-        more_answers=(("200", Answer("The topic that `validate_only` would have created", TopicData)),),
+        more_responses=(("200", ResponseSpec("The topic that `validate_only` would have created", TopicData)),),
     ),
     Endpoint("GET", TOPIC, _get, "Get a topic", _TAG, TopicData, parameters=(_OPERATIONS,)),
     Endpoint("PATCH", TOPIC, _add_partitions, "Add partitions", _TAG, TopicData, 200, PartitionsCountRequest),

@@ -10,7 +10,7 @@ from kaspar.rest.v3.endpoint import check_accepted, check_body_type
 from kaspar.rest.v3.groups import state_name
 from kaspar.rest.v3.names import ResourceNames
 from kaspar.rest.v3.producing.bodies import timestamp_text
-from kaspar.rest.v3.routes import ALL_ENDPOINTS, openapi_json
+from kaspar.rest.v3.routes import ALL_ENDPOINTS, v3_openapi
 
 
 def test_no_path_hides_a_later_one() -> None:
@@ -24,7 +24,7 @@ def test_no_path_hides_a_later_one() -> None:
 
 
 def test_every_endpoint_is_described_once() -> None:
-    described = json.loads(openapi_json())
+    described = json.loads(v3_openapi())
     operations = {
         (method.upper(), path): each for path, methods in described["paths"].items() for method, each in methods.items()
     }
@@ -35,13 +35,13 @@ def test_every_endpoint_is_described_once() -> None:
 
 
 def test_the_description_refers_only_to_what_it_has() -> None:
-    text = openapi_json().decode()
+    text = v3_openapi().decode()
     schemas = json.loads(text)["components"]["schemas"]
     assert set(re.findall(r"#/components/schemas/(\w+)", text)) <= set(schemas)
 
 
 def test_parameters_of_paths_have_their_types() -> None:
-    described = json.loads(openapi_json())
+    described = json.loads(v3_openapi())
     path = "/v3/clusters/{cluster_id}/topics/{topic_name}/partitions/{partition_id}"
     parameters = described["paths"][path]["get"]["parameters"]
     types = {each["name"]: each["schema"]["type"] for each in parameters}
