@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from kaspar.base.error_codes import RETRIABLE
 from kaspar.base.errors import KasparError, Refused
 from kaspar.base.log import get_log
 from kaspar.client.async_client import AsyncClient
@@ -214,5 +215,6 @@ class Elector:
         text = str(problem)
         if text != self._reported:
             self._reported = text
-            level = log.error if isinstance(problem, Refused) else log.warning
+            needs_help = isinstance(problem, Refused) and problem.code not in RETRIABLE
+            level = log.error if needs_help else log.warning
             level("the registry is not in contact with its group", group=self._terms.group_id, why=text)
