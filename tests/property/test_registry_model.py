@@ -1,7 +1,7 @@
 """The registry against a simple model: any sequence of requests gets the responses that the model expects.
 
 After every step, replaying the records that were written into a fresh state gives an equal one; so does replaying only
-those that compaction keeps.
+those that compaction keeps, and replaying some of them into a fork.
 """
 
 from dataclasses import dataclass, replace
@@ -249,9 +249,21 @@ class RegistryMachine(RuleBasedStateMachine):
         compacted = [(offset, record) for offset, record in records if last[record[0]] == offset]
         assert _replayed(compacted) == self.registry.state
 
+    @invariant()
+    def fork_and_origin_do_not_see_each_other(self) -> None:
+        records = list(enumerate(self.registry.log.records))
+        before, after = records[: len(records) // 2], records[len(records) // 2 :]
+        origin = _replayed(before)
+        fork = origin.fork()
+        assert _replayed(after, fork) == self.registry.state
+        assert origin == _replayed(before)
+        second_fork = origin.fork()
+        assert _replayed(after, origin) == self.registry.state
+        assert second_fork == _replayed(before)
 
-def _replayed(records: list[tuple[int, LogRecord]]) -> State:
-    state = State()
+
+def _replayed(records: list[tuple[int, LogRecord]], state: State | None = None) -> State:
+    state = State() if state is None else state
     for offset, (key, value) in records:
         state.replay(key, value, offset, 1_000 + offset)
     return state
