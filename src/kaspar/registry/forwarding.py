@@ -6,7 +6,10 @@ from typing import Final
 
 import httpx
 
+from kaspar.base.log import get_log
 from kaspar.registry.interfaces import FORWARD_HEADER, ForwardedRequest, ForwardedResponse, ForwardingFailed
+
+log = get_log(__name__)
 
 _ALWAYS_FORWARDED: Final = ("content-type", "accept", "authorization", "x-request-id", "accept-language")
 _RETURNED: Final = ("content-type", "www-authenticate", "retry-after", "x-request-id")
@@ -15,7 +18,7 @@ _POOL_TIMEOUT_S: Final = 10.0
 
 
 class HttpForwarder:
-    """Has its own connections to the leader, which are kept."""
+    """Keeps its connections to the leader. An unreachable leader is logged once, not for every request."""
 
     def __init__(
         self,
@@ -27,6 +30,8 @@ class HttpForwarder:
     ) -> None:
         self._forwarded = frozenset((*_ALWAYS_FORWARDED, *(name.lower() for name in also_forwarded)))
         self._speaks_tls = tls is not None
+        self._unreachable: str | None = None
+        """The leader that the last request could not be forwarded to."""
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(
                 read_timeout_s, connect=connect_timeout_s, write=read_timeout_s, pool=_POOL_TIMEOUT_S
@@ -38,6 +43,19 @@ class HttpForwarder:
         )
 
     async def forward(self, leader_url: str, request: ForwardedRequest) -> ForwardedResponse:
+        try:
+            response = await self._forward(leader_url, request)
+        except ForwardingFailed as problem:
+            if self._unreachable != leader_url:
+                self._unreachable = leader_url
+                log.warning("requests cannot be forwarded", leader=leader_url, reason=str(problem))
+            raise
+        if self._unreachable is not None:
+            self._unreachable = None
+            log.info("requests are forwarded again", leader=leader_url)
+        return response
+
+    async def _forward(self, leader_url: str, request: ForwardedRequest) -> ForwardedResponse:
         if leader_url.startswith("https:") and not self._speaks_tls:
             raise ForwardingFailed(f"the leader {leader_url} speaks https, and inter.instance.protocol is http")
         headers = {name: value for name, value in request.headers.items() if name.lower() in self._forwarded}

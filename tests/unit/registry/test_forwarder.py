@@ -1,6 +1,8 @@
 """Requests on their way to the leader: what is sent, and what comes back."""
 
 import asyncio
+import contextlib
+import logging
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,6 +107,22 @@ def test_leader_that_is_away_is_an_error(leader: Leader) -> None:
     leader.server_close()
     with pytest.raises(ForwardingFailed, match="could not be reached"):
         forward(url)
+
+
+def test_unreachable_leader_is_logged_once(leader: Leader, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        forwarder = HttpForwarder(connect_timeout_s=5, read_timeout_s=5)
+        try:
+            for url in ("http://127.0.0.1:1", "http://127.0.0.1:1", leader.url, leader.url, "http://127.0.0.1:1"):
+                with contextlib.suppress(ForwardingFailed):
+                    await forwarder.forward(url, REQUEST)
+        finally:
+            await forwarder.close()
+
+    with caplog.at_level(logging.INFO, "kaspar.registry.forwarding"):
+        asyncio.run(run())
+    logged = [record.message.partition(" leader=")[0] for record in caplog.records if "forward" in record.message]
+    assert logged == ["requests cannot be forwarded", "requests are forwarded again", "requests cannot be forwarded"]
 
 
 @pytest.mark.parametrize("url", ["http://", "http://[::", "http://host:port", "ftp://a:1"])

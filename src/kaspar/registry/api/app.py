@@ -153,13 +153,12 @@ class RegistryApp:
         leader_url = self._service.leadership.leader_url
         is_forwarded = request.headers.get(FORWARD_HEADER, "").lower() == "false"
         if self._forwarder is None or leader_url is None or is_forwarded or self._service.leadership.is_leader:
-            # Whoever has forwarded the request to this instance tries again when it knows better.
+            # The client retries, and the follower that took this instance for the leader will know the new one.
             raise unknown_leader(texts.no_leader)
         forwarded = ForwardedRequest(request.method, _raw_target(request), dict(request.headers), call.body)
         try:
             answer = await self._forwarder.forward(leader_url, forwarded)
-        except ForwardingFailed as problem:
-            log.warning("a request could not be forwarded", leader=leader_url, reason=str(problem))
+        except ForwardingFailed:  # the forwarder logs it
             raise forwarding_failed(texts.not_forwarded) from None
         try:
             # The client that has written here reads its write here.
