@@ -5,8 +5,10 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kaspar.base.errors import KasparError
 from kaspar.serialization.errors import RegistryError, RegistryUnavailable, reason_of
 from kaspar.serialization.registry_config import RegistryConfig, TokenIssuer
 
@@ -19,6 +21,7 @@ _RETRIABLE: Final = frozenset((408, 429, 500, 502, 503, 504))
 _TOKEN_MARGIN: Final = 0.8
 """The part of a token's life after which a new one is fetched."""
 _DEFAULT_TOKEN_S: Final = 300
+_HOW_TO_LOG_IN: Final = " (basic.auth.credentials.source=USER_INFO with basic.auth.user.info=USER:PASSWORD)"
 
 
 class Requests(Protocol):
@@ -34,8 +37,11 @@ class HttpRequests:
     """May be used by several threads."""
 
     def __init__(self, config: RegistryConfig, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Raises InvalidSetting."""
-        import httpx  # takes a while to load, and not every program needs it
+        """Raises InvalidSetting, and KasparError if httpx is not installed."""
+        try:
+            import httpx  # takes a while to load, and not every program needs it
+        except ModuleNotFoundError:
+            raise KasparError("a schema registry is reached with httpx: pip install 'kaspar[registry]'") from None
 
         self._config = config
         self._sleep = sleep
@@ -105,7 +111,9 @@ class HttpRequests:
         except httpx.TimeoutException as error:
             raise RegistryUnavailable(f"The schema registry at {url} did not respond in time.", status=504) from error
         except httpx.HTTPError as error:
-            raise RegistryUnavailable(f"The schema registry at {url} cannot be reached: {reason_of(error)}.") from error
+            raise RegistryUnavailable(
+                f"The schema registry at {url} (schema.registry.url) cannot be reached: {reason_of(error)}."
+            ) from error
         return _json_of(response, url)
 
 
@@ -163,8 +171,11 @@ def _json_of(response: "httpx.Response", url: str) -> Any:
     if response.is_success and found is not None:
         return found
     if isinstance(found, dict) and isinstance(found.get("error_code"), int):
+        message = str(found.get("message") or f"The schema registry at {url} refused the request.")
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            message = f"The schema registry at {url} did not accept the credentials{_HOW_TO_LOG_IN}: {message}"
         raise RegistryError(
-            str(found.get("message") or f"The schema registry at {url} refused the request."),
+            message,
             status=response.status_code,
             error_code=found["error_code"],
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from kaspar.base.errors import KasparError
 from kaspar.schemas.schema import SchemaType
 
 
@@ -19,8 +20,15 @@ class Values(Protocol):
 def values_of(kind: SchemaType, text: str, references: Mapping[str, str], message: str | None = None) -> Values:
     """`references` has the texts that the schema refers to, directly or not, by the names that the texts use; what
     others depend on comes first. `message` is the full name of the message that is written if it is not the first of a
-    Protobuf schema. Raises InvalidSchema.
+    Protobuf schema. Raises InvalidSchema, and KasparError if the format's library is not installed.
     """
+    try:
+        return _values_of(kind, text, references, message)
+    except ModuleNotFoundError as problem:
+        raise KasparError(f"{kind.value} needs {problem.name}: pip install 'kaspar[registry]'") from problem
+
+
+def _values_of(kind: SchemaType, text: str, references: Mapping[str, str], message: str | None) -> Values:
     match kind:  # each brings a library of its own
         case SchemaType.AVRO:
             from kaspar.serialization.avro_values import AvroValues

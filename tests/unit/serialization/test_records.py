@@ -1,17 +1,20 @@
 """Keys and values of records, by schemas of a registry in this process."""
 
 import json
+import sys
 from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
 
+from kaspar.base.errors import KasparError
 from kaspar.schemas.schema import SchemaType
 from kaspar.serialization.errors import InvalidValue, RegistryError, SerializationError, UnreadableBytes
 from kaspar.serialization.mock_registry import drop_mock_registry
 from kaspar.serialization.records import RecordReader, record_writer
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient, SchemaText
 from kaspar.serialization.registry_config import registry_config
+from kaspar.serialization.values import values_of
 from kaspar.serialization.wire_format import VALUE_HEADER, id_prefix
 
 AVRO = SchemaText(
@@ -95,3 +98,9 @@ def test_schema_that_cannot_be_used_is_named() -> None:
 def test_unknown_message_is_refused(registry: RegistryClient) -> None:
     with pytest.raises(SerializationError, match="no message C"):
         record_writer(registry.register("t-value", PROTOBUF), "C")
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(KasparError, match=r"AVRO needs fastavro: pip install 'kaspar\[registry\]'"):
+        values_of(SchemaType.AVRO, '"string"', {})
