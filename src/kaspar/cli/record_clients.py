@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kaspar.base.errors import ErrorCode, KasparError, Refused
 from kaspar.cli.failures import CommandFailed
-from kaspar.cli.session import Session
+from kaspar.cli.session import OF_REGISTRY, Session
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -60,7 +60,8 @@ def require_client() -> None:
 
 
 def _merged(session: Session, properties: Mapping[str, str]) -> dict[str, str]:
-    return {"client.id": "kaspar", **session.properties, **properties}
+    of_brokers = {name: value for name, value in session.properties.items() if not name.startswith(OF_REGISTRY)}
+    return {"client.id": "kaspar", **of_brokers, **properties}
 
 
 def _settings(session: Session, translated: "Translated") -> dict[str, Any]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kaspar.security.client import ClientSecurity
 
 DEFAULT_SERVERS: Final = "localhost:9092"
+OF_REGISTRY: Final = "schema.registry."
+"""Properties of a session that are for a schema registry, not for brokers, begin so."""
 REQUEST_TIMEOUT_S: Final = 15.0
 API_TIMEOUT_S: Final = 60.0
 PATIENCE_S: Final = 2.0

@@ -24,7 +24,7 @@ from kaspar.cli.record_clients import require_client, settings_of_consumer
 from kaspar.cli.records.json_path import JsonPath, parse_json_path
 from kaspar.cli.records.record import RawRecord, ReadRecord
 from kaspar.cli.records.types import READABLE, RecordType
-from kaspar.cli.session import Session, cluster_options
+from kaspar.cli.session import OF_REGISTRY, Session, cluster_options
 from kaspar.cli.topic_lookup import matching_topics, partitions_of
 from kaspar.cli.topic_names import expression_of, is_pattern
 
@@ -183,7 +183,7 @@ def command(
     choice = _Choice(topics, position, until, partitions, group, isolation == "committed")
     choice.check()
     shown = _shown(Output.JSON if as_json else output, format_string, path, meta, separator, no_color)
-    decode = None if schema_registry is None else _schema_decoder(schema_registry, key_type, value_type)
+    decode = None if schema_registry is None else _schema_decoder(session, schema_registry, key_type, value_type)
     printer = Printer(shown, where, count, key_type, value_type, decode)
     require_client()
     try:
@@ -193,12 +193,15 @@ def command(
     return code
 
 
-def _schema_decoder(url: str, key_type: RecordType, value_type: RecordType) -> Callable[[RawRecord], RawRecord]:
-    """For what has no type of its own."""
+def _schema_decoder(
+    session: Session, url: str, key_type: RecordType, value_type: RecordType
+) -> Callable[[RawRecord], RawRecord]:
+    """For what has no type of its own. The log-in of the registry is in the properties of the session."""
     from kaspar.cli.consuming.schemas import SchemaDecoder
 
     guessed = (RecordType.AUTO, RecordType.JSON)
-    properties = {"schema.registry.url": url}
+    of_registry = {name: value for name, value in session.properties.items() if name.startswith(OF_REGISTRY)}
+    properties = {**of_registry, "schema.registry.url": url}
     return SchemaDecoder(properties, reads_keys=key_type in guessed, reads_values=value_type in guessed).decode
 
 
