@@ -1,6 +1,7 @@
 """Where a service listens: `listeners` parsed, and their sockets, bound before anything starts."""
 
 import contextlib
+import os
 import re
 import socket
 from collections.abc import Sequence
@@ -99,4 +100,6 @@ def bind(host: str, port: int, what: str) -> socket.socket:
     except socket.gaierror as problem:
         raise KasparError(f"cannot resolve the host '{host}' of {what}: {problem.strerror}") from None
     except OSError as problem:
-        raise KasparError(f"cannot serve {what} on {host or '*'}:{port}: {problem.strerror}") from None
+        # create_server() appends the address to strerror.
+        reason = problem.strerror if problem.errno is None else os.strerror(problem.errno)
+        raise KasparError(f"cannot serve {what} on {host or '*'}:{port}: {reason}") from None

@@ -22,6 +22,8 @@ from kaspar.config.units import KIB, MIB
 NO_AUTHENTICATION: Final = "NONE"
 _HTTP_1: Final = "HTTP/1.1 is served."
 _METRICS: Final = "There is no JMX."
+_ALMOST_EQUAL: Final = 0.9
+"""How similar a name that is passed on must be to a setting to be taken for a typing error."""
 _FORMER_CLIENT_AUTH: Final = {
     "false": "none",
     "true": "required",
@@ -278,7 +280,15 @@ class WebSettings(ListenerSettings, LogInSettings, TlsSettings, OtherSettings):
             if declaration is not None:
                 if declaration.not_honoured:
                     sentences.append(f"{name} has no effect: {declaration.not_honoured}")
-            elif not name.startswith(("config.providers", *cls.passed_on)):
+            elif name.startswith(cls.passed_on):
+                own = [
+                    known
+                    for known, each in cls.declared.items()
+                    if known.startswith(cls.passed_on) and not each.not_honoured
+                ]
+                if closest := difflib.get_close_matches(name, own, n=1, cutoff=_ALMOST_EQUAL):
+                    sentences.append(f"{name} is passed on to the client as it is. Did you mean {closest[0]}?")
+            elif not name.startswith("config.providers"):
                 closest = difflib.get_close_matches(name, cls.declared, n=1, cutoff=0.7)
                 meant = f" Did you mean {closest[0]}?" if closest else ""
                 sentences.append(f"{name} is not a known setting and has no effect.{meant}")

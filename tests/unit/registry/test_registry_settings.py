@@ -134,3 +134,10 @@ def test_registry_is_a_hosted_service() -> None:
     service.bound(["http://127.0.0.1:4711"])
     assert service.name == "registry"
     assert service.error_form(413, "too large").content == b'{"error_code":413,"message":"too large"}'
+
+
+def test_almost_equal_names_behind_the_prefix_of_the_client_are_reported() -> None:
+    """They are passed on, and the client would use its default without a word."""
+    assert RegistrySettings.warnings_about({"kafkastore.bootstrap.server": "a:1", "kafkastore.client.id": "x"}) == [
+        "kafkastore.bootstrap.server is passed on to the client as it is. Did you mean kafkastore.bootstrap.servers?"
+    ]
