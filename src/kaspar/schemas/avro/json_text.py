@@ -9,16 +9,20 @@ import math
 import re
 import struct
 from decimal import Decimal
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
+from kaspar.schemas.jackson import (
+    MAX_DEPTH,
+    check_digits,
+    check_length,
+    quoted,
+    read_integer,
+    refuse_constant,
+    too_deep,
+)
 from kaspar.schemas.schema import InvalidSchema
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
-MAX_CHARACTERS: Final = 2_000_000
-MAX_DEPTH: Final = 200
-# Jackson's bound of StreamReadConstraints.
-MAX_DIGITS: Final = 1_000
 
 # The last two alternatives only match what is not terminated: without them a search would start over in its middle.
 _TOKEN: Final = re.compile(
@@ -29,8 +33,6 @@ _TOKEN: Final = re.compile(
       | (?P<unterminated> " | /\* )""",
     re.VERBOSE | re.DOTALL,
 )
-_SPECIAL_CHARACTER: Final = re.compile(r'[\x00-\x1f"\\]')
-_SHORT_ESCAPES: Final = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
 class Float32(float):
@@ -44,8 +46,7 @@ class Float32(float):
 
 
 def read_json(text: str) -> Json:
-    if len(text) > MAX_CHARACTERS:
-        raise InvalidSchema(f"The schema has {len(text)} characters, {MAX_CHARACTERS} are allowed")
+    check_length(text)
     without_comments = _scan(text)
     start = len(without_comments) - len(without_comments.lstrip(" \t\r\n"))
     if start == len(without_comments):
@@ -53,7 +54,7 @@ def read_json(text: str) -> Json:
     try:
         value, end = _DECODER.raw_decode(without_comments, start)
     except json.JSONDecodeError as error:
-        raise InvalidSchema(f"The schema is no JSON: {error}") from None
+        raise InvalidSchema(f"The schema is not JSON: {error}") from None
     if dangling := text[end:].strip():
         raise InvalidSchema(f"dangling content after end of schema: {dangling[:100]}")
     return cast(Json, value)
@@ -78,10 +79,6 @@ def to_json(value: Json) -> str:
             return "{" + ",".join(f"{quoted(key)}:{to_json(member)}" for key, member in value.items()) + "}"
 
 
-def quoted(text: str) -> str:
-    return f'"{_SPECIAL_CHARACTER.sub(_escape, text)}"'
-
-
 def check_depth(text: str) -> None:
     """Raise InvalidSchema if the JSON is nested deeper than `read_json` accepts."""
     _scan(text)
@@ -97,42 +94,29 @@ def _scan(text: str) -> str:
             case "open":
                 depth += 1
                 if depth > MAX_DEPTH:
-                    raise InvalidSchema(f"The schema is nested deeper than {MAX_DEPTH} levels")
+                    raise too_deep()
             case "close":
                 depth -= 1
             case "comment":
                 parts += (text[position : token.start()], " " * len(token[0]))
                 position = token.end()
             case "unterminated":
-                raise InvalidSchema(f"The schema is no JSON: {token[0]} at character {token.start()} is not terminated")
+                raise InvalidSchema(
+                    f"The schema is not JSON: {token[0]} at character {token.start()} is not terminated"
+                )
     return "".join((*parts, text[position:]))
 
 
-def _integer(digits: str) -> int:
-    if len(digits) > MAX_DIGITS:
-        raise InvalidSchema(f"The schema has a number of {len(digits)} digits, {MAX_DIGITS} are allowed")
-    return int(digits)
-
-
-def _number(digits: str) -> float:
-    if len(digits) > MAX_DIGITS:
-        raise InvalidSchema(f"The schema has a number of {len(digits)} characters, {MAX_DIGITS} are allowed")
+def _float(digits: str) -> float:
+    check_digits(digits)
     return float(digits)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise InvalidSchema(f"The schema is no JSON: {name} is no value")
-
-
-_DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_no_constant)
-
-
-def _escape(found: re.Match[str]) -> str:
-    return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
+_DECODER: Final = json.JSONDecoder(parse_int=read_integer, parse_float=_float, parse_constant=refuse_constant)
 
 
 def _java_number(value: float) -> str:
-    """Java's Double.toString (and Float.toString): scientific from 10^7 and below 10^-3. What is no number is text."""
+    """Java's Double.toString (and Float.toString): scientific from 10^7 and below 10^-3. NaN and infinity are strings."""
     if math.isnan(value):
         return '"NaN"'
     sign = "-" if math.copysign(1, value) < 0 else ""

@@ -110,5 +110,5 @@ def _json(name: str, properties: Mapping[str, str]) -> str:
     try:
         found: Any = json.loads(text)
     except ValueError as problem:
-        raise CommandFailed(f"{name} is no JSON: {problem}") from None
+        raise CommandFailed(f"{name} is not JSON: {problem}") from None
     return json.dumps(found)

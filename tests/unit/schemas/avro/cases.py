@@ -119,9 +119,9 @@ ACCEPTED = [
 
 REFUSED = [
     Refused("", "empty"),
-    Refused("string", "no JSON"),
-    Refused('{"type":"int",}', "no JSON"),
-    Refused("{'type':'int'}", "no JSON"),
+    Refused("string", "not JSON"),
+    Refused('{"type":"int",}', "not JSON"),
+    Refused("{'type':'int'}", "not JSON"),
     Refused('{"type":"int","x":NaN}', "NaN"),
     Refused('"string', "not terminated"),
     Refused('"int" /* never', "not terminated"),

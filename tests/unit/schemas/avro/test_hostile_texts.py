@@ -4,8 +4,8 @@ import pytest
 
 from kaspar.schemas import InvalidSchema
 from kaspar.schemas.avro import parse
-from kaspar.schemas.avro.json_text import MAX_CHARACTERS, MAX_DEPTH
 from kaspar.schemas.avro.parser import MAX_NAMED_TYPES
+from kaspar.schemas.jackson import MAX_CHARACTERS, MAX_DEPTH
 from tests.unit.schemas.avro.cases import INT, enumeration, field, fixed, record
 
 
@@ -36,15 +36,15 @@ def chained_defaults(length: int) -> str:
         (chained_defaults(1_000), "A default is nested deeper"),
         ('{"type":"int","x":' + "9" * 5_000 + "}", "digits"),
         ('{"type":"int","x":0.' + "9" * 5_000 + "}", "characters"),
-        ('{"type":"int","x":-Infinity}', "no value"),
+        ('{"type":"int","x":-Infinity}', "not a value"),
         ('{"type":"int","x":"\\ud800"}', "surrogate"),
         ('{"type":"int","\udc00":1}', "surrogate"),
-        ('{"type":"int","x":"\n"}', "no JSON"),
+        ('{"type":"int","x":"\n"}', "not JSON"),
         ('"' + '\\"' * 500_000, "not terminated"),
         ("/*" * 500_000, "not terminated"),
         ('"' + "a" * MAX_CHARACTERS + '"', "characters"),
-        ("\ufeff" + INT, "no JSON"),
-        ("\x00", "no JSON"),
+        ("\ufeff" + INT, "not JSON"),
+        ("\x00", "not JSON"),
         (record(name="R" * 100_000 + "-"), "Illegal character"),
     ],
     ids=lambda text: text[:20].encode("ascii", "backslashreplace").decode(),

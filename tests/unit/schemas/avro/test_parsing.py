@@ -69,7 +69,7 @@ class TestReferences:
             (CUSTOMER, {}, "Undefined schema: shop.Address"),
             (CUSTOMER, {"shop.Order": CUSTOMER, "shop.Address": ADDRESS}, "Undefined schema: shop.Address"),
             (ADDRESS, {"shop.Address": ADDRESS}, "Can't redefine: shop.Address"),
-            (STRING, {"broken": "{"}, "no JSON"),
+            (STRING, {"broken": "{"}, "not JSON"),
         ],
         ids=["missing", "in the wrong order", "defined again", "invalid"],
     )
