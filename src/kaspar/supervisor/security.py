@@ -186,6 +186,7 @@ def client_lines(folder: Folder, plan: ClusterPlan, *, with_passwords: bool) -> 
     if plan.services:
         urls = " and ".join(plan.service_urls.values())
         lines.append(f"The same users log in to {urls}: curl --cacert {trusted_certificate(folder)} -u {CLIENT} ...")
+        lines.append(f"Their passwords are in {_passwords_file(folder)}.")
     if not with_passwords:
         return lines
     (access,) = [each for each in client_access(folder, plan) if each.user == CLIENT]
