@@ -19,7 +19,8 @@ _START: Final = {
 def stop_options(program: str, title: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         prog=program,
-        description=f"Stop {title} that runs on this machine, cleanly. Returns before it has stopped.",
+        description=f"Stop {title} on this machine, cleanly: every instance that was started alone. Returns before "
+        "they have stopped.",
         epilog="What `kaspar up` runs is stopped by `kaspar stop`.",
     )
 
