@@ -116,7 +116,7 @@ _DECODER: Final = json.JSONDecoder(parse_int=read_integer, parse_float=_float, p
 
 
 def _java_number(value: float) -> str:
-    """Java's Double.toString (and Float.toString): scientific from 10^7 and below 10^-3. NaN and infinity are strings."""
+    """Java's Double.toString (and Float.toString): scientific from 10^7 and below 10^-3. NaN and Infinity are text."""
     if math.isnan(value):
         return '"NaN"'
     sign = "-" if math.copysign(1, value) < 0 else ""

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import TypeAlias
 
-from kaspar.schemas.avro.canonical import Piece, write
-from kaspar.schemas.avro.json_text import Float32, Json, quoted, to_json
+from kaspar.schemas.avro.json_text import Float32, Json, to_json
 from kaspar.schemas.avro.logical import logical_type
 from kaspar.schemas.avro.types import (
     Array,
@@ -20,10 +19,11 @@ from kaspar.schemas.avro.types import (
     ForwardReference,
     Map,
     NamedNode,
-    Primitive,
     Record,
     Union,
 )
+from kaspar.schemas.avro.writing import Piece, contents, unnamed, write
+from kaspar.schemas.jackson import quoted
 
 
 class _Nothing(Enum):
@@ -45,28 +45,12 @@ class _Normalizer:
 
     def pieces(self, node: AvroType, namespace: str | None) -> Iterator[Piece]:
         match node:
-            case Primitive(name=name) if not node.properties:
-                yield quoted(name)
-            case Primitive(name=name):
-                yield f'{{"type":{quoted(name)}{_sorted_properties(node)}}}'
-            case Array():
-                yield '{"type":"array","items":'
-                yield node.items, namespace
-                yield f"{_sorted_properties(node)}}}"
-            case Map():
-                yield '{"type":"map","values":'
-                yield node.values, namespace
-                yield f"{_sorted_properties(node)}}}"
-            case Union():
-                yield "["
-                for index, branch in enumerate(node.branches):
-                    yield "," if index else ""
-                    yield branch, namespace
-                yield "]"
             case Record() | Enumeration() | Fixed():
                 yield from self._named(node)
             case ForwardReference():
                 raise AssertionError(f"{node.full_name} was not linked")
+            case _:
+                yield from unnamed(node, namespace, _sorted_properties(node))
 
     def _named(self, node: Record | Enumeration | Fixed) -> Iterator[Piece]:
         name = quoted(node.name.full)
@@ -75,19 +59,7 @@ class _Normalizer:
             return
         self._known_names.add(node.name.full)
         yield f'{{"name":{name},"type":"{node.kind}"'
-        match node:
-            case Record():
-                yield ',"fields":['
-                for index, field in enumerate(node.fields):
-                    yield f'{"," if index else ""}{{"name":{quoted(field.name)},"type":'
-                    yield field.type, None
-                    yield f"{_field_attributes(field)}}}"
-                yield "]"
-            case Enumeration():
-                yield f',"symbols":[{",".join(map(quoted, node.symbols))}]'
-                yield f',"default":{quoted(node.default)}' if node.default is not None else ""
-            case Fixed():
-                yield f',"size":{node.size}'
+        yield from contents(node, None, _field_attributes)
         yield f"{_doc_and_aliases(node)}{_sorted_properties(node)}}}"
 
 

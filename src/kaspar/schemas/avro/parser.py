@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kaspar.schemas.avro.defaults import DefaultChecks
-from kaspar.schemas.avro.json_text import MAX_CHARACTERS, Json, read_json, to_json
+from kaspar.schemas.avro.json_text import Json, read_json, to_json
 from kaspar.schemas.avro.types import (
     PRIMITIVES,
     Array,
@@ -25,6 +25,7 @@ from kaspar.schemas.avro.types import (
     Record,
     Union,
 )
+from kaspar.schemas.jackson import MAX_CHARACTERS
 from kaspar.schemas.schema import InvalidSchema
 
 MAX_NAMED_TYPES: Final = 10_000

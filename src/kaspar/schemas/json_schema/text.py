@@ -8,31 +8,32 @@ object, NaN and lone surrogates are refused: other readers of the same text woul
 import json
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, TypeAlias
 
+from kaspar.schemas.jackson import (
+    MAX_DEPTH,
+    check_digits,
+    check_length,
+    quoted,
+    read_integer,
+    refuse_constant,
+    too_deep,
+)
 from kaspar.schemas.schema import InvalidSchema
 
 Json: TypeAlias = "bool | int | Decimal | str | list[Json] | dict[str, Json] | None"
 
-MAX_CHARACTERS: Final = 2_000_000
-MAX_DEPTH: Final = 200
-# Jackson's bound of StreamReadConstraints.
-MAX_DIGITS: Final = 1_000
-
-_SPECIAL_CHARACTER: Final = re.compile(r'[\x00-\x1f"\\]')
-_SHORT_ESCAPES: Final = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def read_json(text: str) -> Json:
-    if len(text) > MAX_CHARACTERS:
-        raise InvalidSchema(f"The schema has {len(text)} characters, {MAX_CHARACTERS} are allowed")
+    check_length(text)
     try:
         value: Json = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise InvalidSchema(f"The schema is not JSON: {error}") from None
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     _check(value)
     return value
 
@@ -46,7 +47,7 @@ def write_json(value: Json, *, sort_keys: bool = False) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return _quoted(value)
+            return quoted(value)
         case int():
             return str(value)
         case Decimal():
@@ -55,7 +56,7 @@ def write_json(value: Json, *, sort_keys: bool = False) -> str:
             return f"[{','.join([write_json(member, sort_keys=sort_keys) for member in value])}]"
         case dict():
             names = sorted(value, key=_utf16) if sort_keys else value
-            members = [f"{_quoted(name)}:{write_json(value[name], sort_keys=sort_keys)}" for name in names]
+            members = [f"{quoted(name)}:{write_json(value[name], sort_keys=sort_keys)}" for name in names]
             return f"{{{','.join(members)}}}"
 
 
@@ -67,7 +68,7 @@ def _check(value: Json) -> None:
         if not level:
             return
     if any(isinstance(item, dict | list) for item in level):
-        raise _too_deep()
+        raise too_deep()
     _one_level_below(level)
 
 
@@ -89,30 +90,12 @@ def _check_text(text: str) -> None:
         raise InvalidSchema(f"The schema has half of a surrogate pair, \\u{ord(found[0]):04x}")
 
 
-def _too_deep() -> InvalidSchema:
-    return InvalidSchema(f"The schema is nested deeper than {MAX_DEPTH} levels")
-
-
-def _integer(digits: str) -> int:
-    _check_digits(digits)
-    return int(digits)
-
-
 def _decimal(digits: str) -> Decimal:
-    _check_digits(digits)
+    check_digits(digits)
     try:
         return Decimal(digits)
     except InvalidOperation:
         raise InvalidSchema(f"The exponent of the number {digits} is too large") from None
-
-
-def _check_digits(digits: str) -> None:
-    if len(digits) > MAX_DIGITS:
-        raise InvalidSchema(f"The schema has a number of {len(digits)} characters, {MAX_DIGITS} are allowed")
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise InvalidSchema(f"The schema is not JSON: {name} is not a value")
 
 
 def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -125,16 +108,8 @@ def _members(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 _DECODER: Final = json.JSONDecoder(
-    parse_int=_integer, parse_float=_decimal, parse_constant=_no_constant, object_pairs_hook=_members
+    parse_int=read_integer, parse_float=_decimal, parse_constant=refuse_constant, object_pairs_hook=_members
 )
-
-
-def _quoted(text: str) -> str:
-    return f'"{_SPECIAL_CHARACTER.sub(_escape, text)}"'
-
-
-def _escape(found: re.Match[str]) -> str:
-    return _SHORT_ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04X}"
 
 
 def _utf16(text: str) -> bytes:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kaspar.schemas.json_schema.text import MAX_DEPTH, MAX_DIGITS, read_json, write_json
+from kaspar.schemas.jackson import MAX_DEPTH, MAX_DIGITS
+from kaspar.schemas.json_schema.text import read_json, write_json
 from kaspar.schemas.schema import InvalidSchema
 
 
