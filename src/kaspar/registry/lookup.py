@@ -17,18 +17,18 @@ from kaspar.registry.decisions.registration import (
 )
 from kaspar.registry.errors import RegistryError
 from kaspar.registry.names import DEFAULT_CONTEXT, context_of, context_prefix, qualified
-from kaspar.registry.parsing import Parser, Source, source_of, unparseable
+from kaspar.registry.parsing import SchemaAnswers, Source, source_of, unparseable
 from kaspar.registry.records import ConfigValue
 from kaspar.registry.references import pinned_references, resolved_references
 from kaspar.registry.state import State, StoredVersion
-from kaspar.schemas import InvalidSchema, ParsedSchema
+from kaspar.schemas import InvalidSchema
 
 _MAX_RESOLVED: Final = 100
 """Versions with references that are resolved to compare them with one schema; the newest come first."""
 
 
 class SchemaLookup:
-    def __init__(self, state: State, parser: Parser) -> None:
+    def __init__(self, state: State, parser: SchemaAnswers) -> None:
         self._state = state
         self._parser = parser
 
@@ -40,24 +40,18 @@ class SchemaLookup:
             raise unparseable(type_name, problem) from None
         return source_of(type_name, text, references)
 
-    async def canonical(self, new: NewSchema, *, normalize: bool) -> tuple[NewSchema, ParsedSchema]:
-        """The schema with the text that would be stored. Raises RegistryError if it is not valid."""
+    async def canonical(self, new: NewSchema, *, normalize: bool) -> tuple[NewSchema, Source]:
+        """The schema with the text that would be stored, and what was parsed for it. Raises RegistryError."""
         try:
             new = replace(new, references=pinned_references(self._state, new.subject, new.references))
         except InvalidSchema as problem:
             raise unparseable(new.type, problem) from None
         source = self.source(new.subject, new.type, new.text, new)
-        parsed = await self._parser.parsed(source)
-        text = parsed.canonical
-        if normalize:
-            text = await self._parser.run([source], lambda: parsed.normalized)
-        return replace(new, text=text), parsed
+        text = await (self._parser.normalized(source) if normalize else self._parser.canonical(source))
+        return replace(new, text=text), source
 
     def stored_source(self, stored: StoredVersion) -> Source:
         return self.source(stored.subject, stored.value.type, stored.value.schema, stored)
-
-    async def parsed_version(self, stored: StoredVersion) -> ParsedSchema:
-        return await self._parser.parsed(self.stored_source(stored))
 
     async def find(
         self, new: NewSchema, config: ConfigValue, *, normalize: bool, deleted: bool
@@ -131,5 +125,4 @@ class SchemaLookup:
 
     async def _is_resolved_form(self, new: NewSchema, stored: StoredVersion) -> bool:
         source = self.stored_source(stored)
-        resolved: str = await self._parser.run([source], lambda: self._parser.parse(source).formatted("resolved"))
-        return resolved == new.text
+        return await self._parser.formatted(source, "resolved") == new.text

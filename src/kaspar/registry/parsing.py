@@ -1,39 +1,37 @@
-"""Parses schemas and compares them, without stalling the event loop, and remembers what was parsed lately.
+"""Parses schemas and compares them, where it disturbs nobody, and remembers what came of it.
 
-A small schema of Avro takes less time than handing it to a thread. All else runs in threads, of which there are few;
-more requests wait. Small schemas of the other formats, too, can take long to compare.
+A small schema of Avro takes less time than handing it to a thread. Other small schemas are dealt with in threads, of
+which there are few, and larger ones in processes: a thread that is busy with Python's objects slows the event loop
+down. More requests wait. Small schemas of JSON can take long to compare, too: every part of one with every part of the
+other.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from threading import Lock
-from typing import Final, TypeVar
+from typing import Final
 
 from kaspar.registry.errors import RegistryError, invalid_schema
-from kaspar.schemas import InvalidSchema, ParsedSchema, SchemaType, format_of
-
-T = TypeVar("T")
+from kaspar.registry.schema_processes import SchemaProcesses, TooComplex
+from kaspar.registry.schema_work import Question, SchemaWork, Source, Task, Unparseable
+from kaspar.schemas import InvalidSchema, SchemaType
+from kaspar.schemas.levels import CompatibilityLevel
 
 _THREADS: Final = 2
 _INLINE_CHARACTERS: Final = 8 * 1024
-_MAX_CACHED: Final = 1_000
-_MAX_CACHED_CHARACTERS: Final = 16 * 1024 * 1024
+_THREAD_CHARACTERS: Final = 16 * 1024
+_COMPARED_IN_THREAD_CHARACTERS: Final = 4 * 1024
+"""Of schemas of JSON."""
+_BATCH_CHARACTERS: Final = 512 * 1024
+"""Of earlier versions that are compared by one task."""
+_MAX_REMEMBERED: Final = 10_000
+_MAX_REMEMBERED_CHARACTERS: Final = 16 * 1024 * 1024
 
+_Outcome = tuple[str, ...] | RegistryError
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Everything that parsing a schema needs. `references` are pairs of name and text."""
-
-    type: SchemaType
-    text: str
-    references: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def characters(self) -> int:
-        return len(self.text) + sum(len(text) for _, text in self.references)
+__all__ = ["KnownAnswers", "Parser", "SchemaAnswers", "Source", "Unprepared", "source_of", "unparseable"]
 
 
 def source_of(type_name: str, text: str, references: Mapping[str, str]) -> Source:
@@ -45,67 +43,173 @@ def source_of(type_name: str, text: str, references: Mapping[str, str]) -> Sourc
     return Source(schema_type, text, tuple(references.items()))
 
 
-def unparseable(type_name: str, problem: InvalidSchema) -> RegistryError:
+def unparseable(type_name: str, problem: InvalidSchema | str) -> RegistryError:
     return invalid_schema(f"Invalid schema of type {type_name}, details: {problem}")
 
 
-class Parser:
+class SchemaAnswers(ABC):
+    """What can be asked about schemas. Everything raises RegistryError if a text is no schema, or is too complex."""
+
+    @abstractmethod
+    async def do(self, task: Task) -> tuple[str, ...]: ...
+
+    async def canonical(self, source: Source) -> str:
+        return (await self.do(Task(Question.CANONICAL, source)))[0]
+
+    async def normalized(self, source: Source) -> str:
+        return (await self.do(Task(Question.NORMALIZED, source)))[0]
+
+    async def formatted(self, source: Source, form: str) -> str:
+        return (await self.do(Task(Question.FORMATTED, source, form)))[0]
+
+    async def fields(self, source: Source) -> tuple[str, ...]:
+        """Those at the top."""
+        return await self.do(Task(Question.FIELDS, source))
+
+    async def incompatibilities(
+        self,
+        source: Source,
+        level: CompatibilityLevel,
+        earlier: Sequence[tuple[int, Source]],
+        *,
+        validate_fields: bool,
+        field_errors: Sequence[str],
+    ) -> list[str]:
+        """As kaspar.schemas.levels.check has it; `earlier` are versions and schemas, newest first."""
+        errors = tuple(field_errors)
+        for batch in [tuple(earlier)] if errors else _batches(earlier):
+            task = Task(Question.INCOMPATIBILITIES, source, "", level, batch, validate_fields, errors)
+            messages = await self.do(task)
+            if messages:
+                return list(messages)
+        return []
+
+
+def _batches(earlier: Sequence[tuple[int, Source]]) -> Iterator[tuple[tuple[int, Source], ...]]:
+    batch: list[tuple[int, Source]] = []
+    characters = 0
+    for version, source in earlier:
+        if batch and characters + source.characters > _BATCH_CHARACTERS:
+            yield tuple(batch)
+            batch, characters = [], 0
+        batch.append((version, source))
+        characters += source.characters
+    if batch:
+        yield tuple(batch)
+
+
+class Parser(SchemaAnswers):
     def __init__(self) -> None:
-        self._cache = _Cache()
+        self._work = SchemaWork()
+        self._processes = SchemaProcesses()
         self._threads: ThreadPoolExecutor | None = None
+        self._outcomes = _Outcomes()
+        self._under_way: dict[Task, asyncio.Task[_Outcome]] = {}
 
-    async def parsed(self, source: Source) -> ParsedSchema:
-        """Raises RegistryError if the text is no schema."""
-        known = self._cache.get(source)
-        return known if known is not None else await self.run([source], lambda: self.parse(source))
+    def known(self, task: Task) -> _Outcome | None:
+        """Without waiting: of a task that is small, or was done lately."""
+        return self._done(task) if _is_small(task) else self._outcomes.get(task)
 
-    def parse(self, source: Source) -> ParsedSchema:
-        """In the calling thread. Raises RegistryError."""
-        known = self._cache.get(source)
-        if known is not None:
-            return known
+    async def do(self, task: Task) -> tuple[str, ...]:
+        outcome = self.known(task)
+        if outcome is None:
+            outcome = await asyncio.shield(self._doing(task))
+        return _texts(outcome)
+
+    def _doing(self, task: Task) -> asyncio.Task[_Outcome]:
+        """Many clients may start with the same schema at once: it is dealt with once."""
+        doing = self._under_way.get(task)
+        if doing is None:
+            doing = self._under_way[task] = asyncio.create_task(self._do_elsewhere(task))
+            doing.add_done_callback(lambda _: self._under_way.pop(task, None))
+        return doing
+
+    async def _do_elsewhere(self, task: Task) -> _Outcome:
+        outcome: _Outcome
+        if _fits_thread(task):
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_THREADS, "schemas")
+            outcome = await asyncio.get_running_loop().run_in_executor(self._threads, self._done, task)
+        else:
+            outcome = await self._done_by_process(task)
+        self._outcomes.put(task, outcome)
+        return outcome
+
+    def _done(self, task: Task) -> _Outcome:
         try:
-            schema = format_of(source.type).parse(source.text, dict(source.references))
-        except InvalidSchema as problem:
-            raise unparseable(source.type.value, problem) from None
-        self._cache.put(source, schema)
-        return schema
+            return self._work.do(task)
+        except Unparseable as problem:
+            return unparseable(problem.refusal.type.value, problem.refusal.reason)
 
-    async def run(self, sources: list[Source], work: Callable[[], T]) -> T:
-        """Do what takes long with these schemas; in a thread, unless they are small."""
-        small = sum(source.characters for source in sources) <= _INLINE_CHARACTERS
-        if small and all(source.type is SchemaType.AVRO for source in sources):
-            return work()
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, "schemas")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _done_by_process(self, task: Task) -> _Outcome:
+        try:
+            return await self._processes.do(task)
+        except Unparseable as problem:
+            return unparseable(problem.refusal.type.value, problem.refusal.reason)
+        except TooComplex:
+            return unparseable(task.schema.type.value, "The schema is too complex")
 
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
+        self._processes.close()
 
 
-class _Cache:
-    """What was used least recently goes first. Used by several threads."""
+class Unprepared(Exception):
+    """A decision needs the outcome of a task that takes time."""
+
+
+class KnownAnswers(SchemaAnswers):
+    """Of a parser, as far as it need not wait: for decisions, for which others wait. Raises Unprepared."""
+
+    def __init__(self, parser: Parser) -> None:
+        self._parser = parser
+
+    async def do(self, task: Task) -> tuple[str, ...]:
+        outcome = self._parser.known(task)
+        if outcome is None:
+            raise Unprepared
+        return _texts(outcome)
+
+
+def _texts(outcome: _Outcome) -> tuple[str, ...]:
+    if isinstance(outcome, RegistryError):
+        raise RegistryError(outcome.code, outcome.message)
+    return outcome
+
+
+def _is_small(task: Task) -> bool:
+    return task.types == {SchemaType.AVRO} and task.characters <= _INLINE_CHARACTERS
+
+
+def _fits_thread(task: Task) -> bool:
+    compares_json = task.question is Question.INCOMPATIBILITIES and SchemaType.JSON in task.types
+    return task.characters <= (_COMPARED_IN_THREAD_CHARACTERS if compares_json else _THREAD_CHARACTERS)
+
+
+class _Outcomes:
+    """What was used least recently goes first."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._schemas: OrderedDict[Source, ParsedSchema] = OrderedDict()
+        self._outcomes: OrderedDict[Task, _Outcome] = OrderedDict()
         self._characters = 0
 
-    def get(self, source: Source) -> ParsedSchema | None:
-        with self._lock:
-            schema = self._schemas.get(source)
-            if schema is not None:
-                self._schemas.move_to_end(source)
-            return schema
+    def get(self, task: Task) -> _Outcome | None:
+        outcome = self._outcomes.get(task)
+        if outcome is not None:
+            self._outcomes.move_to_end(task)
+        return outcome
 
-    def put(self, source: Source, schema: ParsedSchema) -> None:
-        with self._lock:
-            if source not in self._schemas:
-                self._characters += source.characters
-            self._schemas[source] = schema
-            while len(self._schemas) > _MAX_CACHED or self._characters > _MAX_CACHED_CHARACTERS:
-                oldest, _ = self._schemas.popitem(last=False)
-                self._characters -= oldest.characters
+    def put(self, task: Task, outcome: _Outcome) -> None:
+        if task not in self._outcomes:
+            self._characters += _characters(task, outcome)
+        self._outcomes[task] = outcome
+        while len(self._outcomes) > _MAX_REMEMBERED or self._characters > _MAX_REMEMBERED_CHARACTERS:
+            self._characters -= _characters(*self._outcomes.popitem(last=False))
+
+
+def _characters(task: Task, outcome: _Outcome) -> int:
+    """Without the earlier versions: their texts are those of the state."""
+    texts = (outcome.message,) if isinstance(outcome, RegistryError) else outcome
+    return task.schema.characters + sum(map(len, texts))

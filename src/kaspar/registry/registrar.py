@@ -1,6 +1,7 @@
 """Decides about schemas that clients send, on one state: whether a schema is compatible, and how it is registered.
 
-The rules themselves are pure: decisions/registration.py and kaspar.schemas.levels. Here they get parsed schemas.
+The rules themselves are pure: decisions/registration.py and kaspar.schemas.levels. Here they get what they
+need to know about the texts.
 """
 
 from collections.abc import Iterable
@@ -20,16 +21,15 @@ from kaspar.registry.entities import Metadata
 from kaspar.registry.errors import incompatible_schema, invalid_schema
 from kaspar.registry.lookup import SchemaLookup
 from kaspar.registry.options import RegistryOptions
-from kaspar.registry.parsing import Parser
+from kaspar.registry.parsing import SchemaAnswers, Source
 from kaspar.registry.records import ConfigValue
-from kaspar.registry.reserved_fields import reserved_field_errors
+from kaspar.registry.reserved_fields import reserved_field_errors, reserved_fields
 from kaspar.registry.state import State, StoredVersion
-from kaspar.schemas import ParsedSchema
-from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
+from kaspar.schemas.levels import CompatibilityLevel
 
 
 class Registrar:
-    def __init__(self, state: State, parser: Parser, options: RegistryOptions) -> None:
+    def __init__(self, state: State, parser: SchemaAnswers, options: RegistryOptions) -> None:
         self._state = state
         self._parser = parser
         self._options = options
@@ -46,8 +46,8 @@ class Registrar:
         if new.is_empty:
             raise invalid_schema("Empty schema")
         normalize = self.normalizes(new.subject, normalize)
-        schema, parsed = await self.lookup.canonical(new, normalize=normalize)
-        return await self._compare(schema, parsed, earlier)
+        schema, source = await self.lookup.canonical(new, normalize=normalize)
+        return await self._compare(schema, source, earlier)
 
     async def registration(self, new: NewSchema, *, normalize: bool) -> Decision[StoredVersion]:
         """Nothing is written for a schema that is there already."""
@@ -55,7 +55,7 @@ class Registrar:
         draft = prepared(self._state, new, self.config_in_scope(new.subject))
         if draft.is_empty:
             raise invalid_schema("Empty schema")
-        schema, parsed = await self.lookup.canonical(draft, normalize=normalize)
+        schema, source = await self.lookup.canonical(draft, normalize=normalize)
         existing = registered(self._state, schema)
         if existing is None and schema.version == NO_VERSION:
             found = await self.lookup.find_canonical(schema, deleted=False)
@@ -63,37 +63,31 @@ class Registrar:
         if existing is not None:
             return Decision((), existing)
         if not is_import(self._state.mode_in_scope(schema.subject)):
-            messages = await self._compare(schema, parsed, earlier_versions(self._state, schema.subject))
+            messages = await self._compare(schema, source, earlier_versions(self._state, schema.subject))
             if messages:
                 raise incompatible_schema(schema.subject, messages)
         return registration(self._state, schema)
 
-    async def _compare(self, new: NewSchema, parsed: ParsedSchema, earlier: Iterable[StoredVersion]) -> list[str]:
+    async def _compare(self, new: NewSchema, source: Source, earlier: Iterable[StoredVersion]) -> list[str]:
         config = self.config_in_scope(new.subject)
         level = CompatibilityLevel.of(config.compatibility_level or "") or self._options.compatibility_level
         versions = iter(earlier)
         latest = next(versions, None)
-        errors = self._field_errors(new, parsed, config, latest)
+        errors = await self._field_errors(new, source, config, latest)
         candidates = chain([] if latest is None else [latest], versions)
         compared = islice(_of_group(candidates, new.metadata, config.compatibility_group), _versions_to_compare(level))
         sources = [(stored.version, self.lookup.stored_source(stored)) for stored in compared]
-        return await self._parser.run(
-            [source for _, source in sources],
-            lambda: check(
-                level,
-                parsed,
-                (EarlierVersion(version, self._parser.parse(source)) for version, source in sources),
-                validate_fields=self._validates_fields(config),
-                field_errors=errors,
-            ),
+        return await self._parser.incompatibilities(
+            source, level, sources, validate_fields=self._validates_fields(config), field_errors=errors
         )
 
-    def _field_errors(
-        self, new: NewSchema, parsed: ParsedSchema, config: ConfigValue, latest: StoredVersion | None
+    async def _field_errors(
+        self, new: NewSchema, source: Source, config: ConfigValue, latest: StoredVersion | None
     ) -> list[str]:
         if not self._validates_fields(config):
             return []
-        return reserved_field_errors(parsed, new.metadata, None if latest is None else latest.value.metadata)
+        fields = await self._parser.fields(source) if reserved_fields(new.metadata) else ()
+        return reserved_field_errors(fields, new.metadata, None if latest is None else latest.value.metadata)
 
     def _validates_fields(self, config: ConfigValue) -> bool:
         return self._options.validate_fields if config.validate_fields is None else config.validate_fields

@@ -4,17 +4,19 @@ Reads come from the state. Writes are decided on the leader, one at a time, and 
 replayed. On any other instance a write raises NotLeader, and the API forwards the request.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kaspar.registry.decisions.decision import Decision
 from kaspar.registry.decisions.deletion import context_deletion, subject_deletion, version_deletion
 from kaspar.registry.decisions.registration import NO_ID, NO_VERSION, NewSchema
 from kaspar.registry.decisions.settings import config_change, config_deletion, mode_change, mode_deletion
+from kaspar.registry.errors import RegistryError
 from kaspar.registry.group_commit import GroupCommit
 from kaspar.registry.interfaces import Leadership, SchemaLog
 from kaspar.registry.options import RegistryOptions
-from kaspar.registry.parsing import Parser
+from kaspar.registry.parsing import KnownAnswers, Parser, SchemaAnswers, Unprepared
 from kaspar.registry.records import ConfigValue, Mode
 from kaspar.registry.registrar import Registrar
 from kaspar.registry.state import State, StoredVersion
@@ -22,6 +24,9 @@ from kaspar.registry.state import State, StoredVersion
 T = TypeVar("T")
 
 LATEST = -1
+
+_ATTEMPTS: Final = 5
+"""To register a large schema without letting others wait. One fails if its subject has changed meanwhile."""
 
 
 class RegistryService:
@@ -49,7 +54,7 @@ class RegistryService:
         if not form.strip():
             return stored.value.schema
         source = self.lookup.stored_source(stored)
-        return await self._parser.run([source], lambda: self._parser.parse(source).formatted(form))
+        return await self._parser.formatted(source, form)
 
     async def find_version(self, new: NewSchema, *, normalize: bool, deleted: bool) -> StoredVersion | None:
         """The version that has the schema."""
@@ -66,8 +71,18 @@ class RegistryService:
         existing = await self._existing(new, normalize=self.normalizes(new.subject, normalize))
         if existing is not None:
             return existing
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._decide_registration(new, KnownAnswers(self._parser), normalize=normalize)
+            except Unprepared:
+                # Others wait for a decision. So a large schema is looked at before its turn, as if it were decided now.
+                with contextlib.suppress(RegistryError):
+                    await self._registrar.registration(new, normalize=normalize)
+        return await self._decide_registration(new, self._parser, normalize=normalize)
+
+    async def _decide_registration(self, new: NewSchema, parser: SchemaAnswers, *, normalize: bool) -> StoredVersion:
         return await self._writes.write(
-            lambda state: Registrar(state, self._parser, self.options).registration(new, normalize=normalize)
+            lambda state: Registrar(state, parser, self.options).registration(new, normalize=normalize)
         )
 
     async def delete_version(self, subject: str, version: int, *, permanent: bool, requested: str) -> int:

@@ -147,7 +147,7 @@ def test_body_that_the_server_refuses_is_no_failure_of_the_registry() -> None:
 
 
 def test_large_schema_does_not_stop_others(registry: MemoryRegistry) -> None:
-    """It is parsed in a thread: the same loop serves other requests meanwhile."""
+    """It is parsed in another process: the loop serves other requests meanwhile."""
     import asyncio
 
     fields = [{"name": f"f{number}", "type": ["null", "string"], "default": None} for number in range(3_000)]

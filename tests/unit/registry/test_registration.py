@@ -192,13 +192,13 @@ def test_only_the_latest_of_many_versions_is_parsed(registry: MemoryRegistry, mo
         text = json.dumps(avro_record("a", optional=[f"f{number}"]), separators=(",", ":"))
         registry.state.replay(*schema_record(SchemaValue("orders", number, number, schema=text)), number, 0)
     parsed: list[str] = []
-    parse = registry.service._parser.parse
+    parse = registry.service._parser._work.parsed
 
     def counting(source: Source) -> ParsedSchema:
         parsed.append(source.text)
         return parse(source)
 
-    monkeypatch.setattr(registry.service._parser, "parse", counting)
+    monkeypatch.setattr(registry.service._parser._work, "parsed", counting)
     assert registry.register("orders", avro_record("a"))["version"] == 3_001
     assert len(set(parsed)) == 2
 

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import selectors
 import shutil
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 
 from kaspar.base.errors import KasparError
+from kaspar.base.pipes import PeerEnded, Pipes
 from kaspar.schemas.protobuf.compiler_process import COMPILED, REFUSED
 from kaspar.schemas.protobuf.well_known import include_paths, protoc_folder
 from kaspar.schemas.schema import InvalidSchema
@@ -36,10 +36,6 @@ _NO_ERROR: Final = re.compile(r": warning: |^WARNING: All log messages|^[IWEF]\d
 
 class CompilerFailed(KasparError):
     """protoc cannot be run here: it is not the schema's fault."""
-
-
-class _ProcessEnded(Exception):
-    """The process ended before it responded, for instance because it was idle just when the request was sent."""
 
 
 class Compiler:
@@ -83,7 +79,7 @@ class Compiler:
             process = self._running()
             try:
                 return self._exchange(process, request)
-            except _ProcessEnded:
+            except PeerEnded:  # for instance because it was idle just when the request was sent
                 self._end()
         raise CompilerFailed("the process that runs protoc ends without a response")
 
@@ -100,7 +96,7 @@ class Compiler:
 
     def _exchange(self, process: subprocess.Popen[bytes], request: bytes) -> tuple[bytes, bytes]:
         until = time.monotonic() + self._deadline_s
-        pipes = _Pipes(cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout))
+        pipes = Pipes(cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout))
         try:
             pipes.send(request, until)
             head = pipes.receive(5, until)
@@ -124,42 +120,6 @@ class Compiler:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class _Pipes:
-    """Both ways to the process, with a deadline. The pipes do not block, so that neither side waits for the other."""
-
-    def __init__(self, requests: IO[bytes], responses: IO[bytes]) -> None:
-        self._requests = requests.fileno()
-        self._responses = responses.fileno()
-
-    def send(self, data: bytes, until: float) -> None:
-        rest = memoryview(data)
-        while rest:
-            _wait(self._requests, selectors.EVENT_WRITE, until)
-            try:
-                rest = rest[os.write(self._requests, rest) :]
-            except BlockingIOError:
-                continue
-            except BrokenPipeError:
-                raise _ProcessEnded from None
-
-    def receive(self, size: int, until: float) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            _wait(self._responses, selectors.EVENT_READ, until)
-            chunk = os.read(self._responses, size - len(data))
-            if not chunk:
-                raise _ProcessEnded
-            data += chunk
-        return bytes(data)
-
-
-def _wait(pipe: int, event: int, until: float) -> None:
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, event)
-        if not selector.select(max(0.0, until - time.monotonic())):
-            raise TimeoutError
-
-
 def _start(folder: str, idle_s: float) -> subprocess.Popen[bytes]:
     script = Path(__file__).with_name("compiler_process.py")
     try:
@@ -174,7 +134,6 @@ def _start(folder: str, idle_s: float) -> subprocess.Popen[bytes]:
     except (OSError, ModuleNotFoundError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise CompilerFailed(f"protoc cannot be started: {error}") from error
-    os.set_blocking(cast(IO[bytes], process.stdin).fileno(), False)
     # Reaps it when it ends by itself.
     threading.Thread(target=process.wait, name="protoc", daemon=True).start()
     return process

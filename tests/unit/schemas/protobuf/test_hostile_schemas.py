@@ -61,10 +61,6 @@ REFUSED = {
         r'syntax = "proto2"; message M { optional string a = 1 [default = "\xff"]; }',
         "not valid UTF-8",
     ),
-    "text with an option that is not UTF-8": (
-        r'syntax = "proto2"; option java_package = "\xff"; message M {}',
-        "not valid UTF-8",
-    ),
     "a NUL character": (f"{PROTO3} message M {{\0}}", "NUL"),
     "half of a character": (f"{PROTO3} // \ud800", "Unicode"),
     "text of no language": ("hello", "Expected top-level statement"),

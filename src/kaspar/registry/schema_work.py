@@ -1,0 +1,165 @@
+"""What is asked about the texts of schemas: a task and its outcome are plain values, so that a task can be done on the
+event loop, in a thread, or in another process (schema_process.py), wherever it disturbs nobody.
+"""
+
+import base64
+import json
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from threading import Lock
+from typing import Final
+
+from kaspar.schemas import InvalidSchema, ParsedSchema, SchemaType, format_of
+from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
+
+_MAX_CACHED: Final = 1_000
+_MAX_CACHED_CHARACTERS: Final = 4 * 1024 * 1024
+"""A parsed schema takes a hundred times the memory of its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Everything that parsing a schema needs. `references` are pairs of name and text."""
+
+    type: SchemaType
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def characters(self) -> int:
+        return len(self.text) + sum(len(text) for _, text in self.references)
+
+
+class Question(Enum):
+    CANONICAL = "canonical"
+    NORMALIZED = "normalized"
+    FORMATTED = "formatted"
+    FIELDS = "fields"
+    """The names of the fields at the top."""
+    INCOMPATIBILITIES = "incompatibilities"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    question: Question
+    schema: Source
+    form: str = ""
+    """FORMATTED: the form."""
+    level: CompatibilityLevel = CompatibilityLevel.NONE
+    earlier: tuple[tuple[int, Source], ...] = ()
+    """INCOMPATIBILITIES: versions and their schemas, newest first."""
+    validate_fields: bool = False
+    field_errors: tuple[str, ...] = ()
+
+    @property
+    def characters(self) -> int:
+        return self.schema.characters + sum(source.characters for _, source in self.earlier)
+
+    @property
+    def types(self) -> set[SchemaType]:
+        return {self.schema.type, *(source.type for _, source in self.earlier)}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A text is no schema."""
+
+    type: SchemaType
+    reason: str
+
+
+class Unparseable(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.reason)
+        self.refusal = refusal
+
+
+class SchemaWork:
+    """Remembers what was parsed lately. Used by several threads."""
+
+    def __init__(self) -> None:
+        self._cache = _Cache()
+
+    def do(self, task: Task) -> tuple[str, ...]:
+        """Raises Unparseable."""
+        schema = self.parsed(task.schema)
+        match task.question:
+            case Question.CANONICAL:
+                return (schema.canonical,)
+            case Question.NORMALIZED:
+                return (schema.normalized,)
+            case Question.FORMATTED:
+                return (schema.formatted(task.form),)
+            case Question.FIELDS:
+                return tuple(_top_level_fields(schema))
+            case Question.INCOMPATIBILITIES:
+                earlier = (EarlierVersion(version, self.parsed(source)) for version, source in task.earlier)
+                return tuple(
+                    check(
+                        task.level,
+                        schema,
+                        earlier,
+                        validate_fields=task.validate_fields,
+                        field_errors=task.field_errors,
+                    )
+                )
+
+    def parsed(self, source: Source) -> ParsedSchema:
+        known = self._cache.get(source)
+        if known is not None:
+            return known
+        try:
+            schema = format_of(source.type).parse(source.text, dict(source.references))
+        except InvalidSchema as problem:
+            raise Unparseable(Refusal(source.type, str(problem))) from None
+        self._cache.put(source, schema)
+        return schema
+
+
+class _Cache:
+    """What was used least recently goes first."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._schemas: OrderedDict[Source, ParsedSchema] = OrderedDict()
+        self._characters = 0
+
+    def get(self, source: Source) -> ParsedSchema | None:
+        with self._lock:
+            schema = self._schemas.get(source)
+            if schema is not None:
+                self._schemas.move_to_end(source)
+            return schema
+
+    def put(self, source: Source, schema: ParsedSchema) -> None:
+        with self._lock:
+            if source not in self._schemas:
+                self._characters += source.characters
+            self._schemas[source] = schema
+            while len(self._schemas) > _MAX_CACHED or self._characters > _MAX_CACHED_CHARACTERS:
+                oldest, _ = self._schemas.popitem(last=False)
+                self._characters -= oldest.characters
+
+
+def _top_level_fields(schema: ParsedSchema) -> Iterator[str]:
+    if schema.type is SchemaType.PROTOBUF:
+        yield from _protobuf_fields(schema)
+        return
+    document = json.loads(schema.canonical)
+    if not isinstance(document, dict):
+        return
+    if schema.type is SchemaType.JSON:
+        yield from document.get("properties", {})
+    elif document.get("type") == "record":
+        yield from (field["name"] for field in document["fields"])
+
+
+def _protobuf_fields(schema: ParsedSchema) -> Iterator[str]:
+    """Of every message at the top level: a record may have any of them."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    file = FileDescriptorProto.FromString(base64.b64decode(schema.formatted("serialized")))
+    for message in file.message_type:
+        yield from (field.name for field in message.field)
