@@ -3,10 +3,8 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
-import uvloop
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,7 +14,7 @@ from starlette.routing import Route
 from kaspar.base.errors import KasparError
 from kaspar.web.asgi import App, Receive, Scope, Send
 from kaspar.web.errors import ErrorForm, json_error_form
-from kaspar.web.host import Host
+from kaspar.web.host_thread import HostThread
 from kaspar.web.hosting import HostedService
 from kaspar.web.identity import caller_of
 from kaspar.web.settings import WebSettings
@@ -114,53 +112,12 @@ class _Sizes(Response):
             await send({"type": "http.response.body", "body": size, "more_body": more_body})
 
 
-class _Hosted:
-    """Services that are served by a thread."""
-
-    def __init__(self, services: Sequence[HostedService]) -> None:
-        self._services = services
-        self._started = threading.Event()
-        self._problem: BaseException | None = None
-        self._stop: Callable[[], object] = lambda: None
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-        self._started.wait(30)
-
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(self._serve())
-        except BaseException as problem:
-            self._problem = problem
-        finally:
-            self._started.set()
-
-    async def _serve(self) -> None:
-        host, stop_requested = Host(self._services), asyncio.Event()
-        self._stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stop_requested.set)
-        try:
-            await host.start()
-            self._started.set()
-            await stop_requested.wait()
-        finally:
-            await host.stop()
-
-    def end(self) -> None:
-        if self._thread.is_alive():
-            self._stop()
-        self._thread.join(30)
-
-    def raise_problem(self) -> None:
-        if self._problem is not None:
-            raise self._problem
-
-
 @contextlib.contextmanager
 def hosted(*services: HostedService) -> Iterator[None]:
     """As long as the block runs. Raises what their start fails with."""
-    running = _Hosted(services)
+    running = HostThread(services)
+    running.start()
     try:
-        running.raise_problem()
         yield
     finally:
-        running.end()
+        running.stop()
