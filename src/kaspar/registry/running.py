@@ -11,6 +11,7 @@ from kaspar.base.errors import KasparError, Refused
 from kaspar.base.log import get_log
 from kaspar.client.async_client import AsyncClient
 from kaspar.registry.api import make_app
+from kaspar.registry.api.media_types import V1_JSON
 from kaspar.registry.authorization import PermissionsFile
 from kaspar.registry.forwarding import HttpForwarder
 from kaspar.registry.leadership import GroupLeadership
@@ -19,7 +20,7 @@ from kaspar.registry.log.schema_log import KafkaSchemaLog
 from kaspar.registry.log.topic import UnusableTopic, ensure_topic
 from kaspar.registry.records import noop_record
 from kaspar.registry.service import RegistryService
-from kaspar.registry.serving import CONTENT_TYPE, Edition, ServedLog
+from kaspar.registry.serving import Edition, ServedLog
 from kaspar.registry.settings import RegistryConfig, RegistrySettings
 from kaspar.registry.state import State
 from kaspar.security.client import client_security
@@ -67,7 +68,7 @@ class RegistryServer:
 
     @property
     def error_form(self) -> ErrorForm:
-        return json_error_form(CONTENT_TYPE)
+        return json_error_form(V1_JSON)
 
     @property
     def listeners(self) -> tuple[str, ...]:

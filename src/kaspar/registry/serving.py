@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from kaspar.base.log import get_log
+from kaspar.registry.api.media_types import V1_JSON
 from kaspar.registry.log.position import LogReplaced
 from kaspar.registry.service import RegistryService
 from kaspar.registry.state import State
@@ -20,7 +21,6 @@ from kaspar.web.errors import ErrorBody, send_error
 
 log = get_log(__name__)
 
-CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _STORE_ERROR: Final = 50001
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -35,7 +35,7 @@ class Edition:
 
 
 NewEdition = Callable[[State, Callable[[], bool]], Edition]
-"""Builds what serves a state, given a function that tells whether its log is still the one that is read."""
+"""Builds what serves a state, given a function that returns whether its log is still the one that is read."""
 
 
 class ServedLog:
@@ -90,4 +90,4 @@ class ServedLog:
 
 def _store_error(status: int, message: str) -> ErrorBody:
     body = {"error_code": _STORE_ERROR, "message": f"Error in the backend data store: {message}"}
-    return ErrorBody(CONTENT_TYPE, msgspec.json.encode(body))
+    return ErrorBody(V1_JSON, msgspec.json.encode(body))

@@ -8,13 +8,13 @@ from typing import Final
 from kaspar.rest.errors import CONSUMER_FORMAT_MISMATCH, NOT_ACCEPTABLE, UNSUPPORTED_MEDIA_TYPE, RestError
 from kaspar.rest.formats import EmbeddedFormat
 from kaspar.rest.http import JSON
+from kaspar.web.media_types import accepted_ranges, media_type_name
 
 KAFKA_V2_JSON: Final = "application/vnd.kafka.v2+json"
 _KAFKA: Final = re.compile(
     r"application/vnd\.kafka(?:\.(?P<format>binary|json|avro|jsonschema|protobuf))?(?:\.v[12])?\+json"
 )
 _ANY: Final = frozenset({"*/*", "application/*", "*/json"})
-_MANY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MediaType:
 
 def produced_format(content_type: str | None) -> EmbeddedFormat:
     """Of the records in a request body. Types that name no format stand for binary. Raises RestError (415)."""
-    name = (content_type or JSON).partition(";")[0].strip().lower()
+    name = media_type_name(content_type or JSON)
     if name in (JSON, "application/octet-stream"):
         return EmbeddedFormat.BINARY
     if match := _KAFKA.fullmatch(name):
@@ -65,12 +65,8 @@ def records_type(accept: str | None, embedded: EmbeddedFormat) -> str:
 
 def _accepted(accept: str | None) -> Iterator[MediaType]:
     """The types that are known, those that the client prefers first."""
-    ranges: list[tuple[float, str]] = []
-    for part in (accept or "*/*").split(",", _MANY)[:_MANY]:
-        name, *parameters = (word.strip().lower() for word in part.split(";"))
-        ranges.append((_quality(parameters), name))
-    for quality, name in sorted(ranges, key=lambda each: -each[0]):
-        if quality <= 0:
+    for name, weight in sorted(accepted_ranges(accept), key=lambda each: -each.weight):
+        if weight <= 0:
             return
         if name in _ANY:
             yield MediaType("", None)
@@ -78,17 +74,6 @@ def _accepted(accept: str | None) -> Iterator[MediaType]:
             yield MediaType(JSON, None)
         elif match := _KAFKA.fullmatch(name):
             yield MediaType(name, _format(match))
-
-
-def _quality(parameters: list[str]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 1.0
-    return 1.0
 
 
 def _format(match: re.Match[str]) -> EmbeddedFormat | None:

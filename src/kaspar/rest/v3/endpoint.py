@@ -20,10 +20,11 @@ from kaspar.rest.identities import Identity
 from kaspar.rest.v3.errors import NO_BODY, missing
 from kaspar.rest.v3.names import ResourceNames
 from kaspar.rest.v3.resources import ErrorBody
+from kaspar.web.media_types import accepted_ranges, media_type_name
 from kaspar.web.openapi import Operation, Parameter, ResponseSpec
 
 _MAX_INT: Final = (1 << 31) - 1
-_ACCEPTED: Final = frozenset({"", JSON, "application/*", "*/*"})
+_ACCEPTED: Final = frozenset({JSON, "application/*", "*/*"})
 _NUMBERS: Final = frozenset({"broker_id", "partition_id"})
 _ERRORS: Final = {
     "400": ResponseSpec("400: the request cannot be understood. 40002: the broker refuses it.", ErrorBody),
@@ -158,17 +159,11 @@ class Endpoint:
 
 def check_accepted(accept: str | None) -> None:
     """Responses are JSON. Raises RestError (406) for a client that accepts none."""
-    if not any(_accepts(each) for each in (accept or "").split(",")):
+    if not any(each.name in _ACCEPTED and each.weight > 0 for each in accepted_ranges(accept)):
         raise RestError(NOT_ACCEPTABLE)
-
-
-def _accepts(media_range: str) -> bool:
-    name, *parameters = (part.strip().lower() for part in media_range.split(";"))
-    weights = [part.partition("=")[2].strip() for part in parameters if part.startswith("q=")]
-    return name in _ACCEPTED and not any(weight.rstrip("0") in ("", "0.", ".") for weight in weights)
 
 
 def check_body_type(content_type: str | None) -> None:
     """A body of no type is taken for JSON. Raises RestError (415)."""
-    if content_type and content_type.partition(";")[0].strip().lower() != JSON:
+    if content_type and media_type_name(content_type) != JSON:
         raise RestError(UNSUPPORTED_MEDIA_TYPE)
