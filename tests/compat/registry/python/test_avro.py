@@ -18,8 +18,8 @@ from confluent_kafka.schema_registry import (
     topic_subject_name_strategy,
 )
 
+from tests.compat.registry.passing import Pass, key_of, value_of
 from tests.compat.registry.python.flavours import AVRO, Flavour
-from tests.compat.registry.python.passing import Pass, key_of, value_of
 
 USER = json.dumps(
     {

@@ -12,8 +12,8 @@ from confluent_kafka.schema_registry import (
 )
 from confluent_kafka.serialization import SerializationError
 
+from tests.compat.registry.passing import Pass, value_of
 from tests.compat.registry.python.flavours import JSON_SCHEMA, Flavour
-from tests.compat.registry.python.passing import Pass, value_of
 
 DRAFTS = [
     "http://json-schema.org/draft-04/schema#",

@@ -14,7 +14,7 @@ from confluent_kafka.schema_registry.rule_registry import RuleRegistry
 from confluent_kafka.schema_registry.serde import RuleConditionError, RuleContext, RuleExecutor
 from confluent_kafka.serialization import SerializationError, StringDeserializer, StringSerializer
 
-from tests.compat.registry.python.passing import value_of
+from tests.compat.registry.passing import value_of
 from tests.compat.scenario import NewTopic
 from tests.peers.brokers import Brokers
 

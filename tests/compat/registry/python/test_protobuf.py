@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryError, header_schema_id_serializer
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from grpc_tools import protoc  # type: ignore[import-untyped]
 
+from tests.compat.registry.passing import Pass, key_of, value_of
+from tests.compat.registry.protoc import descriptor_set
 from tests.compat.registry.python.flavours import PROTOBUF, Flavour
-from tests.compat.registry.python.passing import Pass, key_of, value_of
 
 FILES = {
     "scalars.proto": """
@@ -59,28 +59,22 @@ Messages = Callable[..., Any]
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory: pytest.TempPathFactory) -> Messages:
     """The class of a message of a file, such as protoc makes for Python programs; each file in a pool of its own."""
-    folder = tmp_path_factory.mktemp("proto")
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
     made: dict[str, descriptor_pool.DescriptorPool] = {}
 
     def message(file: str, name: str, root: str = "") -> Any:
         key = root + file
         if key not in made:
-            made[key] = _pool(folder / root, file)
+            made[key] = _pool(tmp_path_factory.mktemp("proto"), file, root)
         return message_factory.GetMessageClass(made[key].FindMessageTypeByName(name))
 
     return message
 
 
-def _pool(folder: Path, file: str) -> descriptor_pool.DescriptorPool:
-    bundled = Path(protoc.__file__).parent / "_proto"
-    output = folder / "descriptors"
-    options = [f"-I{folder}", f"-I{bundled}", "--include_imports", f"--descriptor_set_out={output}"]
-    assert protoc.main(["protoc", *options, file]) == 0
+def _pool(folder: Path, file: str, root: str) -> descriptor_pool.DescriptorPool:
+    """`root`: the folder of the files that protoc sees as its own."""
+    files = {name.removeprefix(root): text for name, text in FILES.items() if name.startswith(root)}
     pool = descriptor_pool.DescriptorPool()
-    for each in descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes()).file:
+    for each in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set(folder, files, file)).file:
         pool.Add(each)
     return pool
 

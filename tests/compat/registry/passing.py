@@ -1,4 +1,4 @@
-"""Words that the tests of confluent-kafka-python share."""
+"""Words that the tests of registry clients share."""
 
 from typing import Any, Protocol
 
