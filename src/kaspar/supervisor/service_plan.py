@@ -89,9 +89,15 @@ def _plan(
     free_ports: Callable[[list[int]], Iterator[int]],
     taken: Collection[int],
 ) -> ServicePlan:
-    if port == 0 or (port is None and before is not None and before.any_port):
-        kept = [before.port] if before is not None and before.any_port else []
-        return ServicePlan(name, next(each for each in free_ports(kept) if each not in taken), any_port=True)
-    if port is not None:
+    if port:
         return ServicePlan(name, port)
-    return before or ServicePlan(name, DEFAULT_PORTS[name])
+    default = DEFAULT_PORTS[name]
+    if port is None and before is not None and not before.any_port and before.port != default:
+        return before
+    # Nobody has asked for a certain port. Another cluster, or Confluent's own registry, may have the default.
+    if before is not None and before.any_port:
+        wanted = [before.port]
+    else:
+        wanted = [] if port == 0 else [default]
+    chosen = next(each for each in free_ports(wanted) if each not in taken)
+    return ServicePlan(name, chosen, any_port=chosen != default)

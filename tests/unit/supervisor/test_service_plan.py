@@ -50,6 +50,18 @@ def test_any_free_port_stays_while_it_is_free() -> None:
     assert ports(planned(earlier=first)) == ports(first)
 
 
+def test_default_that_is_taken_gives_way_to_any_free_port() -> None:
+    def without_8081(wanted: list[int]) -> Iterator[int]:
+        yield from (port for port in wanted if port != 8081)
+        yield from range(20_000, 20_100)
+
+    services = plan_services(ServiceWishes(), SIZE, None, ALL, without_8081)
+    assert services == (ServicePlan("registry", 20_000, any_port=True), ServicePlan("rest", 8082))
+    assert ports(planned(earlier=ClusterPlan((), services=services))) == {"registry": 20_000, "rest": 8082}
+    beside = planned(ServiceWishes({"registry": 8082}))
+    assert ports(beside) == {"registry": 8082, "rest": 20_000}
+
+
 def test_what_is_left_out_stays_out_until_it_is_asked_for() -> None:
     without = planned(ServiceWishes(without=["rest"]))
     assert ports(without) == {"registry": 8081}
@@ -88,7 +100,7 @@ def test_process_file_of_a_supervisor_that_knew_no_services_is_read(tmp_path: Pa
     ("wishes", "sentence"),
     [
         (ServiceWishes({"registry": 9092}), "the schema registry cannot have the port 9092 of broker 1"),
-        (ServiceWishes({"registry": 8082}), "the REST proxy cannot have the port 8082 of the schema registry"),
+        (ServiceWishes({"registry": 8082, "rest": 8082}), "the REST proxy cannot have the port 8082 of the schema"),
         (ServiceWishes({"rest": -1}), "a port is between 0 and 65535"),
         (ServiceWishes(without=["kafka"]), "there is no service 'kafka'"),
         (ServiceWishes({"rest": 0}, only=["registry"]), "--rest-port is the port of a service that is left out"),
