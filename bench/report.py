@@ -80,6 +80,8 @@ def table(sides: Sequence[Titled], cases: Sequence[WithRows], results: Results, 
         header = [section, "unit", *(side.title for side in sides)]
         if len(sides) == 2:
             header += [of_section[0].comparison.value, "best", "worst"] + (["goal", "met"] if with_goals else [])
+        elif with_goals and any(row.goal is not None for row in of_section):
+            header += ["goal", "met"]
         lines = [header, ["---"] * 2 + ["---:"] * (len(header) - 2)]
         width = len(header)
         lines += [_line(row, sides, results)[:width] for row in of_section]
@@ -105,11 +107,13 @@ def _line(row: Row, sides: Sequence[Titled], results: Results) -> list[str]:
     start = [row.title, row.unit]
     if row.name in results.failures:
         reason = results.failures[row.name][:300].replace("|", "/")
-        return [*start, f"failed: {reason}"] + [""] * (len(sides) - 1 + (5 if len(sides) == 2 else 0))
+        return [*start, f"failed: {reason}"] + [""] * (len(sides) - 1 + (5 if len(sides) == 2 else 2))
     values = {side.role: results.values[side.role][row.name] for side in sides}
     line = start + [figure(statistics.median(values[side.role])) for side in sides]
     if len(sides) == 2:
         line += _ratio_cells(row, values[Role.CANDIDATE], values[Role.REFERENCE])
+    else:
+        line += [row.goal_text(), _met(row, values.get(Role.CANDIDATE, []), [])]
     return line
 
 
@@ -117,8 +121,14 @@ def _ratio_cells(row: Row, candidate: Sequence[float], reference: Sequence[float
     ratio = Ratio.of(row, candidate, reference)
     if ratio is None:
         return ["", "", "", row.goal_text(), ""]
-    met = "" if row.goal is None else "yes" if meets_goal(row, candidate, reference) else "**no**"
-    return [*(row.compared_text(each) for each in (ratio.median, ratio.best, ratio.worst)), row.goal_text(), met]
+    compared = (row.compared_text(each) for each in (ratio.median, ratio.best, ratio.worst))
+    return [*compared, row.goal_text(), _met(row, candidate, reference)]
+
+
+def _met(row: Row, candidate: Sequence[float], reference: Sequence[float]) -> str:
+    if row.goal is None or not candidate:
+        return ""
+    return "yes" if meets_goal(row, candidate, reference) else "**no**"
 
 
 def summary(cases: Sequence[WithRows], results: Results) -> str:
@@ -128,7 +138,9 @@ def summary(cases: Sequence[WithRows], results: Results) -> str:
         if row.name in results.failures:
             missed.append(row.name)
             continue
-        if meets_goal(row, results.values[Role.CANDIDATE][row.name], results.values[Role.REFERENCE][row.name]):
+        # A row of one side has a goal for its value.
+        reference = results.values[Role.REFERENCE].get(row.name, [])
+        if meets_goal(row, results.values[Role.CANDIDATE][row.name], reference):
             met += 1
         else:
             missed.append(row.name)

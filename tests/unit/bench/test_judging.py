@@ -13,6 +13,8 @@ from bench.cases.requests import HighestRate
 from bench.cluster.bench import ClusterCase
 from bench.cluster.catalog import all_cases as all_cluster_cases
 from bench.programs import LoadError, Programs
+from bench.registry.case import RegistryCase
+from bench.registry.cases import all_cases as all_registry_cases
 from bench.rows import Better, Comparison, Ratio, Row, figure, meets_goal
 from bench.runner import Results
 from bench.sides import Role, Side, kafka, kaspar
@@ -84,6 +86,20 @@ def test_table_marks_goals_and_names_failures() -> None:
     assert report.summary([case, broken], results) == "1 of 3 goals met. Not met: time, lost."
 
 
+def test_table_of_one_side_has_the_goals_for_its_values() -> None:
+    gap = Row("gap", "a gap", "section", "s", Better.LESS, 1.0, goal_is_value=True)
+    case = Case("case", (gap, PLAIN))
+    results = Results()
+    results.add(Role.CANDIDATE, {"gap": 2.0, "plain": 1.0})
+    broken = Case("broken", (Row("lost", "a lost one", "section", "s", Better.LESS),))
+    results.fail(broken, "kaspar: it ended")
+    lines = report.table([kaspar()], [case, broken], results, with_goals=True).splitlines()
+    assert "| a gap | s | 2 | at most 1 s | **no** |" in lines
+    assert "| no goal | s | 1 |  |  |" in lines
+    assert len({line.count("|") for line in lines}) == 1
+    assert report.summary([case], results) == "0 of 1 goals met. Not met: gap."
+
+
 def test_a_failed_case_leaves_no_value_of_an_earlier_round() -> None:
     results = Results()
     results.add(Role.CANDIDATE, {"rate": 20.0})
@@ -103,13 +119,17 @@ def test_results_replace_only_what_stands_between_their_marks(tmp_path: Path) ->
 def test_the_page_has_a_place_for_all_kinds_of_results(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     page.write_text((Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text())
-    for name in ("tmpfs", "disk", "cluster"):
+    for name in ("tmpfs", "disk", "cluster", "registry"):
         report.write_into(page, name, f"figures of {name}")
         assert f"figures of {name}" in page.read_text()
 
 
-@pytest.mark.parametrize("cases", [all_cases(), all_cluster_cases()], ids=["brokers", "clusters"])
-def test_names_of_cases_and_rows_are_unique(cases: Sequence[Case] | Sequence[ClusterCase]) -> None:
+@pytest.mark.parametrize(
+    "cases", [all_cases(), all_cluster_cases(), all_registry_cases()], ids=["brokers", "clusters", "registry"]
+)
+def test_names_of_cases_and_rows_are_unique(
+    cases: Sequence[Case] | Sequence[ClusterCase] | Sequence[RegistryCase],
+) -> None:
     names = [case.name for case in cases]
     rows = [row.name for case in cases for row in case.rows]
     assert len(set(names)) == len(names)
