@@ -119,16 +119,12 @@ def _is_special(message: "Descriptor") -> bool:
 
 def _file(text: str, references: Mapping[str, str]) -> "FileDescriptor":
     """The schema's file, in a pool of its own with everything that it imports. Raises InvalidSchema."""
-    from google.protobuf.descriptor_pb2 import FileDescriptorSet
-    from google.protobuf.descriptor_pool import DescriptorPool
-
+    from kaspar.schemas.protobuf.descriptors import FileDescriptorSet, private_pool
     from kaspar.schemas.protobuf.sources import compile_schema
 
     files = FileDescriptorSet.FromString(compile_schema(text, references)).file
-    pool = DescriptorPool()
     try:
-        for file in files:
-            pool.Add(file)
-        return pool.FindFileByName(files[-1].name)
+        file: FileDescriptor = private_pool(each.SerializeToString() for each in files).FindFileByName(files[-1].name)
+        return file
     except (TypeError, KeyError) as error:
         raise InvalidSchema(f"The Protobuf schema is invalid: {reason_of(error)}.") from error

@@ -1,6 +1,6 @@
 """Bodies of requests and responses. Fields of responses that are empty are left out, as Confluent's are."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -179,29 +179,14 @@ class ConfigResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     override_rule_set: RuleSet | None = None
 
     @classmethod
-    def of(cls, config: ConfigValue) -> "ConfigResponse":
+    def of(cls, config: ConfigValue) -> Self:
         return cls(**{name: getattr(config, name) for name in cls.__struct_fields__})
 
 
-class ConfigUpdateResponse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ConfigUpdateResponse(ConfigResponse, frozen=True, omit_defaults=True):
     """The config after the change. The level has another name than in ConfigResponse."""
 
-    alias: str | None = None
-    normalize: bool | None = None
-    validate_fields: bool | None = None
-    validate_names: bool | None = None
-    compatibility: str | None = None
-    compatibility_policy: str | None = None
-    compatibility_group: str | None = None
-    default_metadata: Metadata | None = None
-    override_metadata: Metadata | None = None
-    default_rule_set: RuleSet | None = None
-    override_rule_set: RuleSet | None = None
-
-    @classmethod
-    def of(cls, config: ConfigValue) -> "ConfigUpdateResponse":
-        fields = {name: getattr(config, name) for name in cls.__struct_fields__ if name != "compatibility"}
-        return cls(compatibility=config.compatibility_level, **fields)
+    compatibility_level: str | None = msgspec.field(default=None, name="compatibility")
 
 
 class ModeResponse(msgspec.Struct, frozen=True):
