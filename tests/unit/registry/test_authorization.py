@@ -161,3 +161,17 @@ def test_unusable_file_is_refused_and_leaves_the_last_one_in_force(tmp_path: Pat
 def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="cannot be read"):
         PermissionsFile(tmp_path / "nothing").load()
+
+
+def test_schema_may_only_refer_to_what_its_author_may_read(guarded: GuardedRegistry) -> None:
+    """The resolved form of a schema would show it."""
+    guarded.request(
+        "admin", "POST", "/subjects/secret/versions", {"schema": '{"type":"enum","name":"S","symbols":["A"]}'}
+    )
+    body = {
+        "schema": '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}',
+        "references": [{"name": "S", "subject": "secret", "version": 1}],
+    }
+    for target in ("/subjects/cave/versions", "/subjects/cave", "/compatibility/subjects/cave/versions"):
+        assert guarded.request("aladdin", "POST", target, body).status == 403
+    assert guarded.request("admin", "POST", "/subjects/cave/versions", body).status == 200

@@ -14,6 +14,7 @@ _INVALID_SCHEMA: Final = 42201
 
 async def _check(call: Call, earlier: list[StoredVersion]) -> CompatibilityResponse:
     new = call.decoded(RegisterRequest).for_subject(call.subject)
+    call.check_references(new)
     verbose = call.flag("verbose")
     try:
         messages = await call.service.incompatibilities(new, earlier, normalize=call.flag("normalize"))

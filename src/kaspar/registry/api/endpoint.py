@@ -10,9 +10,11 @@ import msgspec
 from starlette.datastructures import QueryParams
 
 from kaspar.registry.authorization import CONFIG_RESOURCE, Authorizer, Operation, subject_resource
+from kaspar.registry.decisions.registration import NewSchema
 from kaspar.registry.errors import http_error, invalid_version
-from kaspar.registry.names import normalized
+from kaspar.registry.names import normalized, within
 from kaspar.registry.queries import alias_target
+from kaspar.registry.references import version_in_contexts
 from kaspar.registry.service import LATEST, RegistryService
 from kaspar.web.openapi import Parameter, ParameterKind
 
@@ -107,6 +109,16 @@ class Call:
             raise http_error(HTTPStatus.BAD_REQUEST, f"Invalid request body: {problem}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             raise http_error(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {problem}") from None
+
+    def check_references(self, new: NewSchema) -> None:
+        """Only what the caller may read can be referred to: the resolved form of the schema shows it."""
+        if self.authorizer is None:
+            return
+        for each in new.references:
+            target = within(new.subject, each.subject)
+            stored = version_in_contexts(self.service.state, target, each.version, deleted=True)
+            if stored is not None and not self.may_read(stored.subject):
+                raise http_error(HTTPStatus.FORBIDDEN, "Forbidden")
 
     def may_read(self, subject: str) -> bool:
         return self.authorizer is None or self.authorizer.allows(self.user, Operation.READ, subject_resource(subject))

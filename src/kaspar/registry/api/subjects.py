@@ -61,6 +61,7 @@ async def _response(call: Call, stored: StoredVersion) -> SchemaResponse:
 async def _look_up(call: Call) -> SchemaResponse:
     subject, deleted = call.subject, call.flag("deleted")
     new = call.decoded(RegisterRequest).for_subject(subject)
+    call.check_references(new)
     stored = await call.service.find_version(new, normalize=call.flag("normalize"), deleted=deleted)
     if stored is None or not call.may_read(stored.subject):
         _check_exists(call, subject, deleted=deleted)
@@ -104,6 +105,7 @@ async def _register(call: Call) -> RegisterResponse:
     if request.schema_tags_to_add or request.schema_tags_to_remove:
         raise invalid_schema("Tags inside of schemas are not supported; use metadata.tags")
     new = request.for_subject(call.subject)
+    call.check_references(new)
     return RegisterResponse.of(await call.service.register(new, normalize=call.flag("normalize")), new)
 
 
