@@ -115,12 +115,11 @@ class SharedProducer:
         self._waiting += 1
         try:
             async with asyncio.timeout(self._max_block_s), self._turn:
-                while True:
+                while done < len(records):
                     self._room.clear()
-                    done = self._send(batch, topic, records, done, len(records))
-                    if done == len(records):
-                        return
-                    await self._room.wait()
+                    end = min(done + _AT_ONCE, len(records))
+                    done = self._send(batch, topic, records, done, end)
+                    await (self._room.wait() if done < end else asyncio.sleep(0))
         except TimeoutError:
             sentence = (
                 "Failed to allocate memory within the configured max blocking time "
