@@ -125,6 +125,15 @@ def test_reserved_fields_are_protected_where_fields_are_validated(registry: Memo
     assert "has reserved field c removed" in removed.json["message"]
 
 
+def test_reserved_fields_of_protobuf_are_those_of_every_top_level_message(registry: MemoryRegistry) -> None:
+    registry.request("PUT", "/config/orders", {"validateFields": True, "compatibility": "NONE"})
+    reserved = {"properties": {"confluent:reserved": "b"}}
+    text = 'syntax = "proto3"; message First {{ string a = 1; }} message Second {{ string {field} = 1; }}'
+    registry.register("orders", text.format(field="c"), schemaType="PROTOBUF", metadata=reserved)
+    refused = registry.try_register("orders", text.format(field="b"), schemaType="PROTOBUF", metadata=reserved)
+    assert "conflicts with the reserved field b." in refused.json["message"]
+
+
 @pytest.mark.parametrize(
     ("rule_set", "message"),
     [
