@@ -172,6 +172,6 @@ def test_schema_may_only_refer_to_what_its_author_may_read(guarded: GuardedRegis
         "schema": '{"type":"record","name":"R","fields":[{"name":"s","type":"S"}]}',
         "references": [{"name": "S", "subject": "secret", "version": 1}],
     }
-    for target in ("/subjects/cave/versions", "/subjects/cave", "/compatibility/subjects/cave/versions"):
+    for target in ("/subjects/cave-two/versions", "/subjects/cave-two", "/compatibility/subjects/cave-two/versions"):
         assert guarded.request("aladdin", "POST", target, body).status == 403
-    assert guarded.request("admin", "POST", "/subjects/cave/versions", body).status == 200
+    assert guarded.request("admin", "POST", "/subjects/cave-two/versions", body).status == 200

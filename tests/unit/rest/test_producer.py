@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from kaspar.rest.producing import OutgoingRecord
@@ -61,4 +62,4 @@ def test_request_that_waited_for_room_does_not_keep_others_waiting() -> None:
 
     seen = asyncio.run(scenario())
     assert seen[-1] == len(records)
-    assert max(later - earlier for earlier, later in zip(seen, seen[1:], strict=False)) <= _AT_ONCE
+    assert max(later - earlier for earlier, later in pairwise(seen)) <= _AT_ONCE
