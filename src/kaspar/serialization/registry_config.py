@@ -139,7 +139,9 @@ def _url(text: str) -> tuple[str, tuple[str, str] | None]:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise InvalidSetting(f"Invalid value {text} for configuration {URL}: it is no URL.") from None
+        raise InvalidSetting(
+            f"Invalid value {_without_credentials(text)} for configuration {URL}: it is no URL."
+        ) from None
     if parts.scheme not in _SCHEMES or not (parts.hostname or parts.scheme == MOCK):
         raise InvalidSetting(
             f"Invalid value {_without_credentials(text)} for configuration {URL}: http://HOST:PORT or https://HOST:PORT."

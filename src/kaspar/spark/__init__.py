@@ -14,9 +14,10 @@ from kaspar.spark.running.sessions import end, register, session
 
 if TYPE_CHECKING:
     from kaspar.spark.exactly_once.foreach_batch import batch, write_batch
+    from kaspar.spark.registry_functions import from_registry, to_registry
     from kaspar.spark.watching.progress import watch
 
-__all__ = ["batch", "end", "register", "session", "watch", "write_batch"]
+__all__ = ["batch", "end", "from_registry", "register", "session", "to_registry", "watch", "write_batch"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from kaspar.spark.exactly_once import foreach_batch
 
         return getattr(foreach_batch, name)
+    if name in ("from_registry", "to_registry"):
+        from kaspar.spark import registry_functions
+
+        return getattr(registry_functions, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,12 +10,17 @@ from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 from typing import Final
 
+from kaspar.spark.registry_options import REGISTRY_OPTIONS
 from kaspar.spark.security_options import PREFIX, REFUSED, SECURITY_OPTIONS, InvalidOption
 
 _CONNECTION: Final = ("kafka.bootstrap.servers", "kafka.client.id", "kafka.request.timeout.ms", *SECURITY_OPTIONS)
 
+_READ_FORMAT: Final = ("format", "schema", "readerSchema", "message", "subject", "schema.version")
+_WRITTEN_FORMAT: Final = ("format", "schema", "message", "subject", "schema.version", "subject.name.strategy")
+
 READ_OPTIONS: Final = (
     *_CONNECTION,
+    *REGISTRY_OPTIONS,
     "subscribe",
     "subscribePattern",
     "assign",
@@ -43,14 +48,7 @@ READ_OPTIONS: Final = (
     "fetchOffset.retryIntervalMs",
     "maxBatchRows",
     "maxBatchBytes",
-    "key.format",
-    "key.schema",
-    "key.readerSchema",
-    "key.message",
-    "value.format",
-    "value.schema",
-    "value.readerSchema",
-    "value.message",
+    *(f"{field}.{name}" for field in ("key", "value") for name in _READ_FORMAT),
     "deadLetterTopic",
     "kafka.isolation.level",
     "kafka.group.id",
@@ -63,6 +61,11 @@ READ_OPTIONS: Final = (
 
 WRITE_OPTIONS: Final = (
     *_CONNECTION,
+    *REGISTRY_OPTIONS,
+    *(f"{field}.{name}" for field in ("key", "value") for name in _WRITTEN_FORMAT),
+    "auto.register.schemas",
+    "use.latest.version",
+    "normalize.schemas",
     "topic",
     "guarantee",
     "txnAppId",

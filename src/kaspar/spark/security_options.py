@@ -73,7 +73,7 @@ REFUSED: Final = {
 }
 """Settings of Java's clients, and some of librdkafka, that have none, and why."""
 
-REDACTED: Final = r"(?i)url|jaas|keystore[.]key|password|certificate"
+REDACTED: Final = r"(?i)url|jaas|keystore[.]key|password|certificate|user[.]info|token|secret"
 """Of Spark's own default for options, `(?i)url`, and of ours."""
 
 _PREFIXES: Final = ("security.", "ssl.", "sasl.")

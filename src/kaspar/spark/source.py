@@ -1,7 +1,7 @@
 """The data source "kaspar": what Spark calls on it.
 
-Spark creates this object in one Python process, pickles it, and calls each method in another. So it holds the options
-as they were given, and nothing that is open. Each method imports what it needs: a process that only reads loads nothing
+Spark creates this object in one Python process, pickles it, and calls each method in another. So it holds the options,
+and nothing that is open. Each method imports what it needs: a process that only reads loads nothing
 of writing.
 """
 
@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 from kaspar.spark.errors import without_traceback
 
 if TYPE_CHECKING:
+    from kaspar.spark.reading.options import ReadOptions
     from kaspar.spark.writing.guarantee import Guarantee
     from kaspar.spark.writing.options import WriteOptions
 
@@ -29,9 +30,10 @@ class KasparDataSource(DataSource):
         from kaspar.spark.security_options import refuse_readable_key
 
         super().__init__(options)
+        self._read: ReadOptions | None = None
         # Here, before there is a plan that would show it. All other options are read later.
         for name, value in options.items():
-            if name.lower() == "kafka.ssl.keystore.key":
+            if name.lower().endswith("ssl.keystore.key"):  # of brokers, or of the schema registry
                 refuse_readable_key(value)
 
     @classmethod
@@ -40,24 +42,30 @@ class KasparDataSource(DataSource):
 
     @without_traceback()
     def schema(self) -> StructType:
-        from kaspar.spark.reading.options import ReadOptions
         from kaspar.spark.reading.schema import schema_of
 
-        return schema_of(ReadOptions.of(self.options))
+        return schema_of(self._read_options())
 
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         from kaspar.spark.reading.batch import KasparBatchReader
-        from kaspar.spark.reading.options import ReadOptions
 
-        return KasparBatchReader(ReadOptions.of(self.options), schema)
+        return KasparBatchReader(self._read_options(), schema)
 
     @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        from kaspar.spark.reading.options import ReadOptions
         from kaspar.spark.reading.stream import KasparStreamReader
 
-        return KasparStreamReader(ReadOptions.of(self.options), schema)
+        return KasparStreamReader(self._read_options(), schema)
+
+    def _read_options(self) -> "ReadOptions":
+        """Parsed once: Spark pickles this object after it has asked for the schema. So a schema that comes from the
+        registry is the same for the columns and for those who decode them."""
+        from kaspar.spark.reading.options import ReadOptions
+
+        if self._read is None:
+            self._read = ReadOptions.of(self.options).planned()
+        return self._read
 
     @without_traceback()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -34,7 +34,7 @@ from kaspar.spark.exactly_once.process import this_process
 from kaspar.spark.exactly_once.task import TaskWritten
 from kaspar.spark.writing.in_tasks import TaskProgram, write_in_tasks
 from kaspar.spark.writing.options import EXACTLY_ONCE, WriteOptions
-from kaspar.spark.writing.schema import check_schema
+from kaspar.spark.writing.schema import planned
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -118,9 +118,7 @@ class Batch:
 
     def write(self, rows: "DataFrame", *, topic: str | None = None) -> None:
         """Write the rows, as the data source would; without `topic` to the topics of their `topic` column."""
-        options = self._options_for(topic)
-        check_schema(rows.schema, options.topic)
-        self._write(rows, options)
+        self._write(rows, planned(self._options_for(topic), rows.schema))
 
     def run(self, rows: "DataFrame", program: TaskProgram, *, topic: str | None = None) -> list[bytes] | None:
         """Run the program in the tasks of `rows`, and write what it yields. Returns what it returned in each task, in

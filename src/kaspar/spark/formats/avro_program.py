@@ -50,11 +50,14 @@ class Program:
     step: StepPlan
 
 
-def plan(writer: AvroType, reader: AvroType) -> Program:
-    """Raises Mismatch. The reader's type is one that a column can hold (avro_types.py)."""
+def plan(writer: AvroType, reader: AvroType, *, has_bare_bytes: bool = False) -> Program:
+    """The reader's type is one that a column can hold (avro_types.py). `has_bare_bytes`: a record whose whole schema is
+    `bytes` is not encoded, as Confluent's KafkaAvroSerializer has it. Raises Mismatch."""
     if has_empty_items(writer):
         raise Mismatch("it may have arrays of items without bytes, of which a few bytes can be any number")
     column = _column(reader)
+    if has_bare_bytes and writer.kind == reader.kind == "bytes" and column.storage == steps.OCTETS:
+        return Program(column, StepPlan(steps.REST, column))
     return Program(column, _step(writer, reader, column))
 
 

@@ -1,6 +1,7 @@
 """The options that declare a format, and their decoders.
 
-Files that an option names are read on the driver, when the options are parsed: executors need not have them.
+Files that an option names are read on the driver, when the options are parsed: executors need not have them. What a
+registry has to say about the reader's schema is asked for on the driver, too, once for each query (registered.py).
 """
 
 import base64
@@ -8,11 +9,15 @@ import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from kaspar.spark.formats.decoder import Decoder
 from kaspar.spark.formats.plain import BytesDecoder, StringDecoder
-from kaspar.spark.kafka_settings import InvalidOption
+from kaspar.spark.kafka_settings import InvalidOption, whole_number
+from kaspar.spark.registry_options import URL, registry_of
+
+if TYPE_CHECKING:
+    from kaspar.serialization.registry_config import RegistryConfig
 
 Field = Literal["key", "value"]
 
@@ -24,7 +29,13 @@ _OPTIONS: dict[str, dict[str, bool]] = {
     "avro": {"schema": True, "readerSchema": False},
     "protobuf": {"message": True, "schema": False},
 }
-_ALL_OPTIONS = ("schema", "readerSchema", "message")
+# Those of a format whose schemas are in a registry: there is one, and the field has no schema of its own.
+_REGISTERED_OPTIONS: dict[str, dict[str, bool]] = {
+    "json": {"readerSchema": False, "subject": False, "schema.version": False},
+    "avro": {"readerSchema": False, "subject": False, "schema.version": False},
+    "protobuf": {"message": False, "subject": False, "schema.version": False},
+}
+_ALL_OPTIONS = ("schema", "readerSchema", "message", "subject", "schema.version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +44,12 @@ class FormatOptions:
 
     name: str = "bytes"
     schema: str | None = None  # of json, Spark's; of avro, its own
-    reader_schema: str | None = None  # of avro
+    reader_schema: str | None = None  # the same, for records whose own schemas are in a registry
     message: str | None = None  # of protobuf: a full name in the descriptor set, or a class to import
     descriptor_set: bytes | None = None
+    registry: "RegistryConfig | None" = None
+    subject: str | None = None  # whose schema is that of the reader
+    version: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str], field: Field) -> "FormatOptions":
@@ -45,19 +59,57 @@ class FormatOptions:
         if name not in _OPTIONS:
             raise InvalidOption(f"Option '{field}.format' must be one of {', '.join(_OPTIONS)}, and {name!r} is not.")
         texts = {option: given.get(f"{field}.{option}".lower()) or None for option in _ALL_OPTIONS}
-        for option, text in texts.items():
-            if text is None and _OPTIONS[name].get(option, False):
-                raise InvalidOption(f"Option '{field}.format' is {name}, so option '{field}.{option}' must be given.")
-            if text is not None and option not in _OPTIONS[name]:
-                raise InvalidOption(f"Option '{field}.{option}' has no meaning while '{field}.format' is {name}.")
-        schema, reader_schema, message = (texts[option] for option in _ALL_OPTIONS)
+        if name in _REGISTERED_OPTIONS and texts["schema"] is None and (registry := registry_of(given)) is not None:
+            _check(texts, name, field, _REGISTERED_OPTIONS[name])
+            return cls._registered(name, texts, field, registry)
+        _check(texts, name, field, _OPTIONS[name])
+        schema, reader_schema, message = (texts[option] for option in ("schema", "readerSchema", "message"))
         match name:
             case "avro":
-                schema = _avro_text(schema, f"{field}.schema")
-                reader_schema = _avro_text(reader_schema, f"{field}.readerSchema")
+                schema = avro_text(schema, f"{field}.schema")
+                reader_schema = avro_text(reader_schema, f"{field}.readerSchema")
             case "protobuf":
                 return cls(name, message=message, descriptor_set=_descriptor_set(schema, f"{field}.schema"))
         return cls(name, schema, reader_schema)
+
+    @classmethod
+    def _registered(
+        cls, name: str, texts: Mapping[str, str | None], field: Field, registry: "RegistryConfig"
+    ) -> "FormatOptions":
+        reader_schema = texts["readerSchema"]
+        if name == "avro":
+            reader_schema = avro_text(reader_schema, f"{field}.readerSchema")
+        if reader_schema is not None and (texts["subject"] or texts["schema.version"]):
+            raise InvalidOption(
+                f"Option '{field}.readerSchema' is the schema that '{field}.subject' and '{field}.schema.version' "
+                "would look up: give one or the other."
+            )
+        version = texts["schema.version"]
+        return cls(
+            name,
+            reader_schema=reader_schema,
+            message=texts["message"],
+            registry=registry,
+            subject=texts["subject"],
+            version=version_of(version, f"{field}.schema.version"),
+        )
+
+
+def version_of(text: str | None, option: str) -> int | None:
+    """None for the latest."""
+    if not text or text.lower() in ("latest", "-1"):
+        return None
+    return whole_number({option: text}, option, 0, at_least=1)
+
+
+def _check(texts: Mapping[str, str | None], name: str, field: Field, known: Mapping[str, bool]) -> None:
+    for option, text in texts.items():
+        if text is None and known.get(option, False):
+            more = f", or '{URL}' if the records have ids of registered schemas" if name in _REGISTERED_OPTIONS else ""
+            raise InvalidOption(f"Option '{field}.format' is {name}, so option '{field}.{option}' must be given{more}.")
+        if text is not None and option not in known:
+            where = " by the schema registry" if known is _REGISTERED_OPTIONS.get(name) else ""
+            raise InvalidOption(f"Option '{field}.{option}' has no meaning while '{field}.format' is {name}{where}.")
 
 
 class DeclaredFormats(Protocol):
@@ -73,6 +125,10 @@ def decoder_of(options: DeclaredFormats, field: Field) -> Decoder:
     """The decoder of a field. Raises InvalidOption if its schema cannot be used."""
     declared = options.key_format if field == "key" else options.value_format
     try:
+        if declared.registry is not None:
+            from kaspar.spark.formats.registered import registered_decoder
+
+            return registered_decoder(declared)
         return _decoder(declared)
     except InvalidOption as error:
         option = "message" if declared.name == "protobuf" and declared.descriptor_set is None else "schema"
@@ -101,11 +157,11 @@ def _decoder(declared: FormatOptions) -> Decoder:
     return BytesDecoder()
 
 
-def _avro_text(given: str | None, option: str) -> str | None:
+def avro_text(given: str | None, option: str) -> str | None:
     """The schema itself, or the content of the file that the option names."""
     if given is None or given.startswith(("{", "[", '"')):
         return given
-    return _content(given, option).decode("utf-8", "replace")
+    return file_content(given, option).decode("utf-8", "replace")
 
 
 def _descriptor_set(given: str | None, option: str) -> bytes | None:
@@ -117,10 +173,10 @@ def _descriptor_set(given: str | None, option: str) -> bytes | None:
             return base64.b64decode(given, validate=True)
         except (binascii.Error, ValueError):
             pass
-    return _content(given, option)
+    return file_content(given, option)
 
 
-def _content(path: str, option: str) -> bytes:
+def file_content(path: str, option: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:

@@ -7,7 +7,7 @@ refused here. Options of our own: `columns`, `maxBytesPerTrigger`, `splitPartiti
 
 import re
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TypeVar
 
@@ -186,6 +186,20 @@ class ReadOptions:
                 f"'maxOffsetsPerTrigger' ({read.max_offsets_per_trigger})."
             )
         return read
+
+    def planned(self) -> "ReadOptions":
+        """With the schemas of the registry that decide the columns, as they are now. Raises InvalidOption."""
+        if self.key_format.registry is None and self.value_format.registry is None:
+            return self
+        from kaspar.spark.formats.registered import planned  # most queries have no registry
+
+        named = self.subscription
+        topics = named.topics or tuple(sorted({where.topic for where in named.assigned}))
+        return replace(
+            self,
+            key_format=planned(self.key_format, "key", topics) if "key" in self.columns else self.key_format,
+            value_format=planned(self.value_format, "value", topics) if "value" in self.columns else self.value_format,
+        )
 
     def for_batch(self) -> tuple[OffsetLimit, OffsetLimit]:
         """Where a batch starts and ends. Raises InvalidOption if that is impossible."""

@@ -13,7 +13,7 @@ from kaspar.spark.garbage import freeze_loaded_objects
 from kaspar.spark.kafka_settings import InvalidOption
 from kaspar.spark.writing.guarantee import Guarantee
 from kaspar.spark.writing.options import WriteOptions
-from kaspar.spark.writing.schema import check_schema
+from kaspar.spark.writing.schema import planned
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -27,9 +27,8 @@ class KasparBatchWriter(DataSourceArrowWriter):
         """Raises InvalidOption before anything is written."""
         if overwrite:
             raise InvalidOption("Save mode overwrite is not allowed for topics, which only grow: use mode('append').")
-        self._options = options
         self._guarantee = guarantee
-        check_schema(schema, options.topic)
+        self._options = planned(options, schema)
         _check_destination(options)
         freeze_loaded_objects()
 

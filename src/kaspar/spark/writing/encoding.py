@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
@@ -39,6 +39,9 @@ from kaspar.spark.writing.arrow_columns import (
 from kaspar.spark.writing.guarantee import Guarantee, TaskWriter
 from kaspar.spark.writing.options import WriteOptions
 
+if TYPE_CHECKING:
+    from kaspar.spark.formats.registered_encoder import PlannedEncoding
+
 _MAX_REQUEST_BYTES = 1 << 20  # larger requests would leave the broker idle for too long
 
 Ready = tuple[TopicPartition, memoryview]
@@ -58,7 +61,8 @@ def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarant
     writer = _NamingWriter(guarantee, options.connection.bootstrap_servers)
     try:
         encoder = RowEncoder(options, writer)
-        for request in _requests(encoder.encode_all(batches), options.producer.max_request_size):
+        encoded = _encoded(batches, options.encodings)
+        for request in _requests(encoder.encode_all(encoded), options.producer.max_request_size):
             writer.send(request)
         stored = RowsStored(writer.finish(encoder.rows), writer.end_offsets)
     except BaseException:
@@ -66,6 +70,16 @@ def write_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions, guarant
         raise
     freeze_loaded_objects()
     return stored
+
+
+def _encoded(batches: Iterable[pa.RecordBatch], encodings: Sequence["PlannedEncoding"]) -> Iterable[pa.RecordBatch]:
+    """Keys and values by their registered schemas."""
+    if not encodings:
+        return batches
+    from kaspar.spark.formats.registered_encoder import encoded_columns, encoder_of  # most writes have no registry
+
+    encoders = {each.field: encoder_of(each) for each in encodings}
+    return (encoded_columns(batch, encoders) for batch in batches)
 
 
 class _NamingWriter:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
+from kaspar.spark.formats.encoding_options import EncodingOptions
 from kaspar.spark.kafka_settings import (
     PREFIX,
     ConnectionSettings,
@@ -24,6 +25,7 @@ from kaspar.spark.option_names import WRITE_OPTIONS, refuse_misspelled
 if TYPE_CHECKING:
     from kaspar.client.delivery_terms import DeliveryTerms
     from kaspar.records.codec import Codec
+    from kaspar.spark.formats.registered_encoder import PlannedEncoding
 
 T = TypeVar("T")
 
@@ -40,8 +42,8 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LEVELS = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (-131_072, 22)}
 
 _REFUSED = {
-    "key.serializer": "keys are written unchanged: binary, or a string in UTF-8",
-    "value.serializer": "values are written unchanged: binary, or a string in UTF-8",
+    "key.serializer": "keys are binary or strings, or in the format of the option 'key.format'",
+    "value.serializer": "values are binary or strings, or in the format of the option 'value.format'",
     "partitioner.class": "use a partition column to choose partitions yourself",
     "interceptor.classes": "Java interceptors cannot run here",
     "transactional.id": "use guarantee = exactly-once, which manages transactional ids",
@@ -105,6 +107,10 @@ class WriteOptions:
     """txnAppId: the name under which batches of this writer are counted."""
     version: int | None
     """txnVersion: the number of the batch."""
+    declared: tuple[EncodingOptions, ...] = ()
+    """The columns that are encoded, key or value."""
+    encodings: tuple["PlannedEncoding", ...] = ()
+    """The same, once their schemas are known (schema.py)."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "WriteOptions":
@@ -116,12 +122,6 @@ class WriteOptions:
         for name, reason in _REFUSED.items():
             if name in settings:
                 raise InvalidOption(f"Option '{PREFIX}{name}' is not supported: {reason}.")
-        for name in ("key.format", "value.format"):
-            if name in given:
-                raise InvalidOption(
-                    f"Option '{name}' is for reading: a sink takes strings and bytes, so encode them in the query, for "
-                    "example with to_json."
-                )
         topic = given["topic"].strip() if "topic" in given else None
         if topic == "":
             raise InvalidOption("The option 'topic' is empty: set the topic to write to, or add a topic column.")
@@ -145,6 +145,9 @@ class WriteOptions:
             producer=producer,
             query=query,
             version=version,
+            declared=tuple(
+                each for each in (EncodingOptions.of(given, "key"), EncodingOptions.of(given, "value")) if each
+            ),
         )
 
 

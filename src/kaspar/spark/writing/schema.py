@@ -1,8 +1,10 @@
 """The columns of a write, as in Spark's own sink, and `timestamp`: checked on the driver before anything is written.
 
 `value` is required, and `topic` unless the option names one; `key`, `headers`, `partition` and `timestamp` are
-optional. Any other column is ignored.
+optional. Any other column is ignored. Key and value have any type that their schema allows if they are encoded.
 """
+
+from dataclasses import replace
 
 from pyspark.sql.types import (
     ArrayType,
@@ -16,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from kaspar.spark.kafka_settings import InvalidOption
+from kaspar.spark.writing.options import WriteOptions
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 _TYPES: dict[str, tuple[DataType, ...]] = {
@@ -29,8 +32,22 @@ _TYPES: dict[str, tuple[DataType, ...]] = {
 _REMEDIES = {"timestamp": "; cast the column, or drop it to write records with the time of the write."}
 
 
-def check_schema(schema: StructType, topic: str | None) -> None:
-    """Raises InvalidOption if rows of that schema cannot be written."""
+def planned(options: WriteOptions, schema: StructType) -> WriteOptions:
+    """Check that rows of that schema can be written, and find the schemas of the columns that are encoded by the
+    registry. Raises InvalidOption."""
+    check_schema(schema, options.topic, encoded=frozenset(each.field for each in options.declared))
+    columns = {field.name: field.dataType for field in reversed(schema.fields)}
+    declared = [each for each in options.declared if each.field in columns]
+    if not declared:
+        return options
+    from kaspar.spark.formats.registered_encoder import planned_encoding  # most writes have no registry
+
+    encodings = tuple(planned_encoding(each, columns[each.field], options.topic) for each in declared)
+    return replace(options, encodings=encodings)
+
+
+def check_schema(schema: StructType, topic: str | None, *, encoded: frozenset[str] = frozenset()) -> None:
+    """`encoded` are columns that may have any type. Raises InvalidOption if rows of that schema cannot be written."""
     columns = {field.name: field.dataType for field in reversed(schema.fields)}
     if topic is None and "topic" not in columns:
         raise InvalidOption(
@@ -39,7 +56,7 @@ def check_schema(schema: StructType, topic: str | None) -> None:
     if "value" not in columns:
         raise InvalidOption(f"Required attribute 'value' not found among the columns {', '.join(columns) or '(none)'}")
     for name, allowed in _TYPES.items():
-        if name not in columns or (name == "topic" and topic is not None):
+        if name not in columns or name in encoded or (name == "topic" and topic is not None):
             continue
         if not any(_same_type(columns[name], one) for one in allowed):
             names = " or ".join(one.simpleString() for one in allowed)

@@ -14,7 +14,7 @@ from kaspar.spark.errors import naming_brokers, without_traceback
 from kaspar.spark.garbage import freeze_loaded_objects
 from kaspar.spark.writing.guarantee import Guarantee
 from kaspar.spark.writing.options import WriteOptions
-from kaspar.spark.writing.schema import check_schema
+from kaspar.spark.writing.schema import planned
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -24,9 +24,8 @@ class KasparStreamWriter(DataSourceStreamArrowWriter):
     @without_traceback()
     def __init__(self, options: WriteOptions, guarantee: Guarantee, schema: StructType) -> None:
         """Raises InvalidOption before anything is written."""
-        self._options = options
         self._guarantee = guarantee
-        check_schema(schema, options.topic)
+        self._options = planned(options, schema)
         freeze_loaded_objects()
 
     @without_traceback()

@@ -101,7 +101,7 @@ def test_names_are_in_any_case_and_files_are_read_where_options_are(tmp_path: Pa
         assert FormatOptions.of(options, "value").descriptor_set == b"some"
 
 
-def test_a_sink_refuses_formats_instead_of_ignoring_them() -> None:
+def test_a_sink_refuses_a_format_without_a_registry() -> None:
     for option in ("key.format", "Value.Format"):
-        with pytest.raises(InvalidOption, match="is for reading: a sink takes strings and bytes"):
+        with pytest.raises(InvalidOption, match=r"so option 'schema\.registry\.url' must be given"):
             WriteOptions.of({"kafka.bootstrap.servers": "nowhere:1", "topic": "t", option: "json"})

@@ -1,6 +1,6 @@
-"""Fills columns in Arrow's layout with Avro records. Part of the compiled core, by the rules of records/core/checking.py:
-no Python object is created for a value, no length is trusted, and a record that is not Avro of its schema is null and
-leaves nothing behind in any column.
+"""Fills columns in Arrow's layout with Avro records. Part of the compiled core, by the rules of
+records/core/checking.py: no Python object is created for a value, no length is trusted, and a record that is not Avro
+of its schema is null and leaves nothing behind in any column.
 
 What is done for a record is a tree of steps, each for one type of the writer's schema, in the order of its bytes. A
 step reads a value and appends it to its column, or skips it if it has none. avro_program.py plans the steps.
@@ -46,6 +46,7 @@ _ARRAY = cython.declare(cython.int, avro_steps.ARRAY)
 _MAP = cython.declare(cython.int, avro_steps.MAP)
 _UNION = cython.declare(cython.int, avro_steps.UNION)
 _DEFAULT = cython.declare(cython.int, avro_steps.DEFAULT)
+_REST = cython.declare(cython.int, avro_steps.REST)
 
 _FINE = cython.declare(cython.int, avro_steps.FINE)
 _ENDS_TOO_EARLY = cython.declare(cython.int, avro_steps.ENDS_TOO_EARLY)
@@ -290,6 +291,8 @@ class Filler:
             return self._list(step, op == _MAP)
         if op == _DEFAULT:
             return self._by_default(step)
+        if op == _REST:
+            return self._rest(step)
         return _NOT_IN_READER
 
     # --- Numbers ------------------------------------------------------------------------------------------------------
@@ -413,6 +416,13 @@ class Filler:
         if op == _STRING and not self._is_utf8(start, self._position):
             return _NOT_UTF8
         return self._append_octets(column, start, size)
+
+    @cython.cfunc
+    def _rest(self, step: Step) -> cython.int:
+        start: cython.Py_ssize_t = self._position
+        column: Column | None = step._column
+        self._position = self._end
+        return _FINE if column is None else self._append_octets(column, start, self._end - start)
 
     @cython.cfunc
     @cython.inline

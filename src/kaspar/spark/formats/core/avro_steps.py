@@ -34,7 +34,8 @@ ARRAY: Final = 14
 MAP: Final = 15
 UNION: Final = 16
 DEFAULT: Final = 17  # the bytes of the default are read instead of the record's, by the inner step
-REFUSED: Final = 18  # the reader's schema has nothing for it
+REST: Final = 18  # all bytes that are left
+REFUSED: Final = 19  # the reader's schema has nothing for it
 
 # --- What is wrong with a record --------------------------------------------------------------------------------------
 
