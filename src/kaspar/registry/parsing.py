@@ -1,4 +1,4 @@
-"""Parses schemas and compares them, where it disturbs nobody, and remembers what came of it.
+"""Parses schemas and compares them without stalling the event loop, and remembers the outcomes.
 
 A small schema of Avro takes less time than handing it to a thread. Other small schemas are dealt with in threads, of
 which there are few, and larger ones in processes: a thread that is busy with Python's objects slows the event loop
@@ -8,11 +8,11 @@ other.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from kaspar.base.bounded_cache import BoundedCache
 from kaspar.registry.errors import RegistryError, invalid_schema
 from kaspar.registry.schema_processes import SchemaProcesses, TooComplex
 from kaspar.registry.schema_work import Question, SchemaWork, Source, Task, Unparseable
@@ -103,7 +103,9 @@ class Parser(SchemaAnswers):
         self._work = SchemaWork()
         self._processes = SchemaProcesses()
         self._threads: ThreadPoolExecutor | None = None
-        self._outcomes = _Outcomes()
+        self._outcomes: BoundedCache[Task, _Outcome] = BoundedCache(
+            _MAX_REMEMBERED, max_weight=_MAX_REMEMBERED_CHARACTERS, weight_of=_characters
+        )
         self._under_way: dict[Task, asyncio.Task[_Outcome]] = {}
 
     def known(self, task: Task) -> _Outcome | None:
@@ -186,27 +188,6 @@ def _is_small(task: Task) -> bool:
 def _fits_thread(task: Task) -> bool:
     compares_json = task.question is Question.INCOMPATIBILITIES and SchemaType.JSON in task.types
     return task.characters <= (_COMPARED_IN_THREAD_CHARACTERS if compares_json else _THREAD_CHARACTERS)
-
-
-class _Outcomes:
-    """What was used least recently goes first."""
-
-    def __init__(self) -> None:
-        self._outcomes: OrderedDict[Task, _Outcome] = OrderedDict()
-        self._characters = 0
-
-    def get(self, task: Task) -> _Outcome | None:
-        outcome = self._outcomes.get(task)
-        if outcome is not None:
-            self._outcomes.move_to_end(task)
-        return outcome
-
-    def put(self, task: Task, outcome: _Outcome) -> None:
-        if task not in self._outcomes:
-            self._characters += _characters(task, outcome)
-        self._outcomes[task] = outcome
-        while len(self._outcomes) > _MAX_REMEMBERED or self._characters > _MAX_REMEMBERED_CHARACTERS:
-            self._characters -= _characters(*self._outcomes.popitem(last=False))
 
 
 def _characters(task: Task, outcome: _Outcome) -> int:

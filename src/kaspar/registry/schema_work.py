@@ -1,16 +1,15 @@
 """What is asked about the texts of schemas: a task and its outcome are plain values, so that a task can be done on the
-event loop, in a thread, or in another process (schema_process.py), wherever it disturbs nobody.
+event loop, in a thread, or in another process (schema_process.py).
 """
 
 import base64
 import json
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from threading import Lock
 from typing import Final
 
+from kaspar.base.bounded_cache import BoundedCache
 from kaspar.schemas import InvalidSchema, ParsedSchema, SchemaType, format_of
 from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
 
@@ -80,7 +79,9 @@ class SchemaWork:
     """Remembers what was parsed lately. Used by several threads."""
 
     def __init__(self) -> None:
-        self._cache = _Cache()
+        self._cache: BoundedCache[Source, ParsedSchema] = BoundedCache(
+            _MAX_CACHED, max_weight=_MAX_CACHED_CHARACTERS, weight_of=lambda source, schema: source.characters
+        )
 
     def do(self, task: Task) -> tuple[str, ...]:
         """Raises Unparseable."""
@@ -116,31 +117,6 @@ class SchemaWork:
             raise Unparseable(Refusal(source.type, str(problem))) from None
         self._cache.put(source, schema)
         return schema
-
-
-class _Cache:
-    """What was used least recently goes first."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._schemas: OrderedDict[Source, ParsedSchema] = OrderedDict()
-        self._characters = 0
-
-    def get(self, source: Source) -> ParsedSchema | None:
-        with self._lock:
-            schema = self._schemas.get(source)
-            if schema is not None:
-                self._schemas.move_to_end(source)
-            return schema
-
-    def put(self, source: Source, schema: ParsedSchema) -> None:
-        with self._lock:
-            if source not in self._schemas:
-                self._characters += source.characters
-            self._schemas[source] = schema
-            while len(self._schemas) > _MAX_CACHED or self._characters > _MAX_CACHED_CHARACTERS:
-                oldest, _ = self._schemas.popitem(last=False)
-                self._characters -= oldest.characters
 
 
 def _top_level_fields(schema: ParsedSchema) -> Iterator[str]:

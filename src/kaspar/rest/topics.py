@@ -4,10 +4,10 @@ As with Java's producers, asking for a topic creates it where brokers allow that
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from kaspar.base.bounded_cache import BoundedCache
 from kaspar.base.clock import Clock
 from kaspar.base.errors import ErrorCode
 from kaspar.client.admin.session import Admin, refusal
@@ -30,14 +30,16 @@ class KnownTopics:
     def __init__(self, administration: Administration, clock: Clock) -> None:
         self._administration = administration
         self._clock = clock
-        self._known: OrderedDict[tuple[Identity, str], tuple[int, float]] = OrderedDict()
+        self._known: BoundedCache[tuple[Identity, str], int] = BoundedCache(
+            _KNOWN, lifetime_s=KNOWN_FOR_S, monotonic=clock.monotonic
+        )
         self._lookups: dict[tuple[Identity, str], asyncio.Task[int]] = {}
 
     async def partition_count(self, identity: Identity, topic: str) -> int:
         """Raises RestError."""
         key = identity, topic
-        if (known := self._known.get(key)) is not None and self._clock.monotonic() < known[1]:
-            return known[0]
+        if (known := self._known.get(key)) is not None:
+            return known
         if (lookup := self._lookups.get(key)) is None:
             lookup = asyncio.create_task(self._look_up(identity, topic))
             self._lookups[key] = lookup
@@ -56,8 +58,9 @@ class KnownTopics:
 
     def forget(self, topic: str) -> None:
         """It was deleted, or has other partitions."""
-        for key in [each for each in self._known if each[1] == topic]:
-            del self._known[key]
+        for key in self._known:
+            if key[1] == topic:
+                self._known.discard(key)
 
     async def _look_up(self, identity: Identity, topic: str) -> int:
         deadline = self._clock.monotonic() + CREATION_S
@@ -68,9 +71,7 @@ class KnownTopics:
             if self._clock.monotonic() > deadline:
                 raise RestError(TOPIC_NOT_FOUND)
             await asyncio.sleep(_POLL_S)
-        self._known[identity, topic] = count, self._clock.monotonic() + KNOWN_FOR_S
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
+        self._known.put((identity, topic), count)
         return count
 
 

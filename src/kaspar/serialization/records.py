@@ -1,14 +1,12 @@
 """Keys and values of records by the schemas of a registry: with the schema's id in front, or its GUID in a header."""
 
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from kaspar.base.bounded_cache import BoundedCache
 from kaspar.schemas.schema import InvalidSchema, SchemaType
-from kaspar.serialization.bounded_cache import BoundedCache
 from kaspar.serialization.errors import SerializationError, UnreadableBytes
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient
 from kaspar.serialization.values import Values, values_of
@@ -55,9 +53,9 @@ def record_writer(schema: RegisteredSchema, message: str | None = None) -> Recor
 class RecordReader:
     """Reads keys and values by the schemas that they name. May be used by several threads."""
 
-    def __init__(self, registry: RegistryClient, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, registry: RegistryClient) -> None:
         self._registry = registry
-        self._prepared = BoundedCache[tuple[RegisteredSchema, Values]](_MAX_PREPARED, float("inf"), monotonic)
+        self._prepared = BoundedCache[int | UUID, tuple[RegisteredSchema, Values]](_MAX_PREPARED)
         self._preparing = threading.Lock()
 
     def decode(self, data: bytes, headers: Headers = None, *, is_key: bool = False) -> Decoded:

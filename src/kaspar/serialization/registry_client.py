@@ -11,17 +11,16 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 from uuid import UUID
 
+from kaspar.base.bounded_cache import FOREVER, BoundedCache
 from kaspar.schemas.schema import Reference, SchemaType
-from kaspar.serialization.bounded_cache import BoundedCache
 from kaspar.serialization.errors import RegistryError
 from kaspar.serialization.registry_config import RegistryConfig
 from kaspar.serialization.registry_http import HttpRequests, Requests
 
-T = TypeVar("T")
 _MAX_REFERENCED: Final = 1000
 _MAX_DEPTH: Final = 100
 _NOT_FOUND: Final = 404
@@ -53,6 +52,9 @@ class RegisteredSchema:
     comes first."""
 
 
+_Schemas: TypeAlias = BoundedCache[Hashable, RegisteredSchema]
+
+
 class RegistryClient:
     """May be used by several threads. Every method raises RegistryError."""
 
@@ -67,12 +69,18 @@ class RegistryClient:
         self.config = config
         self._requests = requests or _requests(config)
         # A registry in this process is as quick as a cache, and may be emptied between two tests.
-        longest = float("inf") if config.mock_scope is None else 0
-        self._by_key = BoundedCache[RegisteredSchema](config.max_schemas, longest, monotonic)
-        self._by_version = BoundedCache[RegisteredSchema](config.max_schemas, longest, monotonic)
-        self._by_text = BoundedCache[RegisteredSchema](config.max_schemas, longest, monotonic)
-        self._latest = BoundedCache[RegisteredSchema](config.max_latest, min(longest, config.latest_ttl_s), monotonic)
-        self._missing = BoundedCache[RegistryError](config.max_schemas, min(longest, config.missing_ttl_s), monotonic)
+        longest = FOREVER if config.mock_scope is None else 0
+
+        def schemas(max_entries: int, lifetime_s: float) -> _Schemas:
+            return BoundedCache(max_entries, lifetime_s=min(longest, lifetime_s), monotonic=monotonic)
+
+        self._by_key = schemas(config.max_schemas, FOREVER)
+        self._by_version = schemas(config.max_schemas, FOREVER)
+        self._by_text = schemas(config.max_schemas, FOREVER)
+        self._latest = schemas(config.max_latest, config.latest_ttl_s)
+        self._missing: BoundedCache[Hashable, RegistryError] = BoundedCache(
+            config.max_schemas, lifetime_s=min(longest, config.missing_ttl_s), monotonic=monotonic
+        )
 
     def close(self) -> None:
         self._requests.close()
@@ -136,20 +144,20 @@ class RegistryClient:
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 
-    def _known(self, cache: BoundedCache[RegisteredSchema], key: Hashable, fetch: Callable[[], T]) -> T:
-        found: Any = cache.get(key)
+    def _known(self, cache: _Schemas, key: Hashable, fetch: Callable[[], RegisteredSchema]) -> RegisteredSchema:
+        found = cache.get(key)
         if found is not None:
-            return found  # type: ignore[no-any-return]
+            return found
         if (missing := self._missing.get(key)) is not None:
             raise RegistryError(str(missing), status=missing.status, error_code=missing.error_code)
         try:
-            fetched: Any = fetch()
+            fetched = fetch()
         except RegistryError as error:
             if error.status == _NOT_FOUND and cache is self._by_key:
                 self._missing.put(key, error)
             raise
         cache.put(key, fetched)
-        return fetched  # type: ignore[no-any-return]
+        return fetched
 
     def _fetched(self, path: str, parameters: Mapping[str, str], schema_id: int | None) -> RegisteredSchema:
         found = self._requests.request("GET", path, parameters)

@@ -78,7 +78,7 @@ def test_cache_is_bounded_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
     assert work.parsed(avro('"int"')) is first
     work.parsed(avro('"float"'))
     assert work.parsed(avro('"int"')) is first, "what was used last is kept"
-    assert len(work._cache._schemas) == 2
+    assert len(work._cache) == 2
 
 
 def test_cache_is_bounded_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_cache_is_bounded_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
     work = SchemaWork()
     for number in range(50):
         work.parsed(avro(f'{{"type":"enum","name":"E{number}","symbols":["A"]}}'))
-    assert sum(source.characters for source in work._cache._schemas) <= 100
+    assert sum(source.characters for source in work._cache) <= 100
 
 
 def test_invalid_schema_is_not_cached() -> None:
@@ -94,7 +94,7 @@ def test_invalid_schema_is_not_cached() -> None:
     for _ in range(2):
         with pytest.raises(Unparseable):
             work.parsed(avro('"nothing"'))
-    assert not work._cache._schemas
+    assert len(work._cache) == 0
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,9 @@ def test_only_what_is_quick_is_done_on_the_loop(
         assert (threads[0] is threading.main_thread()) is (place == "loop")
 
 
-def test_outcomes_are_remembered_within_a_bound(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcomes_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parsing, "_MAX_REMEMBERED_CHARACTERS", 100)
+    parser = Parser()
     schemas = [Source(SchemaType.JSON, json.dumps({"title": str(number)})) for number in range(20)]
 
     async def all_of_them() -> None:

@@ -5,13 +5,13 @@ prepared.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import msgspec
 
+from kaspar.base.bounded_cache import BoundedCache
 from kaspar.base.errors import KasparError
 from kaspar.rest.errors import (
     INVALID_SCHEMA,
@@ -24,7 +24,6 @@ from kaspar.rest.errors import (
 from kaspar.rest.formats import EmbeddedFormat, Encoder, Headers, UndecodableRecord
 from kaspar.rest.formats.plain import NULL
 from kaspar.schemas.schema import InvalidSchema, SchemaType, format_of
-from kaspar.serialization.bounded_cache import BoundedCache
 from kaspar.serialization.errors import RegistryError, SerializationError
 from kaspar.serialization.records import RecordReader, RecordWriter, record_writer
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient, SchemaText
@@ -48,7 +47,7 @@ class SchemaFormats:
         self._registry = registry
         self._strategies = {True: key_strategy, False: value_strategy}
         self._reader = RecordReader(registry)
-        self._writers = BoundedCache[RecordWriter](_WRITERS, float("inf"), time.monotonic)
+        self._writers = BoundedCache[Hashable, RecordWriter](_WRITERS)
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rest-registry")
 
     async def writer_by_id(

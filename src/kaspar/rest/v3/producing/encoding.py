@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kaspar.base.bounded_cache import BoundedCache
 from kaspar.rest.errors import (
     BAD_REQUEST,
     INVALID_SCHEMA,
@@ -21,7 +22,6 @@ from kaspar.rest.producing import OutgoingRecord
 from kaspar.rest.v3.errors import refused_record
 from kaspar.rest.v3.producing.bodies import Record, RecordData, WrittenData
 from kaspar.schemas.schema import SchemaType
-from kaspar.serialization.bounded_cache import BoundedCache
 from kaspar.serialization.errors import RegistryError, SerializationError
 from kaspar.serialization.records import RecordWriter
 from kaspar.serialization.registry_client import RegisteredSchema, RegistryClient, SchemaText
@@ -88,7 +88,7 @@ class RecordEncoder:
     def __init__(self, schemas: SchemaFormats, topic: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._schemas = schemas
         self._topic = topic
-        self._latest = BoundedCache[RecordWriter](_LATEST, _LATEST_S, monotonic)
+        self._latest = BoundedCache[str, RecordWriter](_LATEST, lifetime_s=_LATEST_S, monotonic=monotonic)
 
     async def encode(self, record: Record) -> EncodedRecord:
         """Raises RestError."""
