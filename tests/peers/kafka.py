@@ -13,8 +13,10 @@ import os
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
+from tests.peers.class_archives import archive_flags
 from tests.peers.downloads import cached, require_tool, run_step
 from tests.peers.process import BrokerProcess, write_properties
 from tests.peers.wire import free_port
@@ -74,8 +76,23 @@ def classpath() -> str:
     return str(kafka_jars() / "*")
 
 
+@cache
+def kafka_archive_flags() -> tuple[str, ...]:
+    """For JVMs whose class path starts with `classpath()`."""
+
+    def train(folder: Path, flags: Sequence[str]) -> None:
+        with ApacheKafka(folder / "broker", jvm_flags=(*flags, *LIGHT_JVM)) as broker:
+            broker.stop(TOOL_TIMEOUT_SECONDS)
+
+    return archive_flags(f"kafka-{KAFKA_VERSION}", [POM], train)
+
+
 def run_tool(
-    tool_class: str, *arguments: str | Path, check: bool = True, timeout: float = TOOL_TIMEOUT_SECONDS
+    tool_class: str,
+    *arguments: str | Path,
+    check: bool = True,
+    timeout: float = TOOL_TIMEOUT_SECONDS,
+    archive: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's tools by its class; the result holds its standard output and error. It logs only warnings."""
     return subprocess.run(
@@ -83,6 +100,7 @@ def run_tool(
             require_tool("java"),
             "-Xmx256m",
             *LIGHT_JVM,
+            *(kafka_archive_flags() if archive else ()),
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-cp",
             classpath(),
@@ -122,7 +140,8 @@ class ApacheKafka(BrokerProcess):
     def command(self) -> list[str]:
         heap = [f"-Xmx{self.heap}", f"-Xms{self.heap}"]
         jars = classpath() if self.plugins is None else f"{self.plugins}:{classpath()}"
-        java = [require_tool("java"), *heap, *self.jvm_flags, *_LOG_FLAGS, "-cp", jars]
+        archive = kafka_archive_flags() if self._has_archive else ()
+        java = [require_tool("java"), *heap, *self.jvm_flags, *archive, *_LOG_FLAGS, "-cp", jars]
         return [*java, "kafka.Kafka", str(self.properties_file)]
 
     def prepare(self) -> None:
@@ -132,7 +151,12 @@ class ApacheKafka(BrokerProcess):
         if not (self.data_dir / "meta.properties").exists():
             arguments = ("format", f"--cluster-id={self.cluster_id}", "--config", self.properties_file)
             features = [word for name, level in self.features.items() for word in ("--feature", f"{name}={level}")]
-            run_tool("kafka.tools.StorageTool", *arguments, *features)
+            run_tool("kafka.tools.StorageTool", *arguments, *features, archive=self._has_archive)
+
+    @property
+    def _has_archive(self) -> bool:
+        """Not when it is being made, nor where a JVM with Kafka's own flags is measured."""
+        return self.jvm_flags[: len(LIGHT_JVM)] == LIGHT_JVM
 
     def _settings(self) -> dict[str, str]:
         return {

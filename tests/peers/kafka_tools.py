@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from tests.peers.downloads import BuildError, cached, require_tool, run_step
-from tests.peers.kafka import LIGHT_JVM, POM, classpath
+from tests.peers.kafka import LIGHT_JVM, POM, classpath, kafka_archive_flags
 
 SOURCE = Path(__file__).with_name("KafkaTools.java")
 CALL_SECONDS = 90.0
@@ -32,9 +32,9 @@ class Done(NamedTuple):
 class KafkaTools:
     def __init__(self, *jvm_options: str) -> None:
         quiet = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-Djava.security.manager=allow")
-        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, *quiet, *jvm_options]
+        java = [require_tool("java"), "-Xmx256m", *LIGHT_JVM, *kafka_archive_flags(), *quiet, *jvm_options]
         self._process = subprocess.Popen(
-            [*java, "-cp", f"{_classes()}:{classpath()}", "KafkaTools"],
+            [*java, "-cp", f"{classpath()}:{_classes()}", "KafkaTools"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

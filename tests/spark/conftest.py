@@ -6,7 +6,8 @@
         spark.read.format("kaspar").option("kafka.bootstrap.servers", broker.bootstrap)...
 
 The session also knows Spark's own connector, format("kafka"). An ERROR that the broker logs during a test fails it.
-All JVMs, also those of programs that tests start, compile with C1 only: short runs do not pay for more.
+All JVMs, also those of programs that tests start, compile with C1 only: short runs do not pay for more. Their classes
+come from an archive.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from tests.peers.downloads import ToolMissingError
 from tests.peers.kafka import LIGHT_JVM
 from tests.peers.kaspar import KasparProcess
 from tests.peers.missing import unless_missing
-from tests.peers.spark_connector import connector_settings
+from tests.peers.spark_classes import spark_archive_flags
+from tests.peers.spark_connector import connector_jars
 from tests.spark.topics import Topics
 
 SETTINGS = {
@@ -34,7 +36,6 @@ SETTINGS = {
 }
 SESSION = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": " ".join(LIGHT_JVM),
     "spark.sql.session.timeZone": "UTC",
 }
 
@@ -62,10 +63,10 @@ def _java() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _light_jvms() -> Iterator[None]:
-    """For the JVMs of programs that tests start: the java launcher reads this variable."""
+def _light_jvms(_java: None) -> Iterator[None]:
+    """For the session's JVM and those of programs that tests start: the java launcher reads this variable."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", " ".join(LIGHT_JVM))
+        patch.setenv("JDK_JAVA_OPTIONS", " ".join((*LIGHT_JVM, *spark_archive_flags())))
         yield
 
 
@@ -100,7 +101,9 @@ def topics(broker: KasparProcess) -> Topics:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    settings = {**SESSION, **unless_missing(connector_settings)}
+    jars = unless_missing(connector_jars)
+    # Not on the class path of the JVM, which is then that of the archive of classes.
+    settings = {**SESSION, "spark.jars": ",".join(map(str, jars))}
     settings["spark.sql.warehouse.dir"] = str(tmp_path_factory.mktemp("warehouse"))
     session = kaspar.spark.session("tests", "local[2]", settings)
     yield session
