@@ -84,16 +84,25 @@ COMPAT_ON_A_CLUSTER = (
     "tests/compat/transactions/test_transactions.py::test_read_committed_consumers_see_only_committed_records",
     "tests/compat/transactions/test_consume_transform_produce.py::test_each_record_is_transformed_once",
 )
+# The schema registry and the REST proxy, and what they are built on.
+SERVICES = (
+    "tests/integration/registry",
+    "tests/integration/rest",
+    "tests/integration/web",
+    "tests/integration/serialization",
+    "tests/compat/registry",
+)
 JOBS = (
     Job("checks", 1.0),
     *QUICK_JOBS,
     Job("interpreted core", 2.0, INTERPRETED_TESTS, INTERPRETED),
-    Job("spark", 16.0, ("tests/spark",)),
-    Job("compat", 11.0, ("tests/compat",)),
-    Job("streams on Spark", 5.0, ("tests/spark/programs", "tests/spark/pipelines")),
+    Job("spark", 14.0, ("tests/spark",)),
+    Job("compat", 10.0, ("tests/compat",)),
+    Job("streams on Spark", 4.0, ("tests/spark/programs", "tests/spark/pipelines")),
     Job("integration", 14.0, ("tests/integration",)),
-    Job("commands", 4.5, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
+    Job("commands", 4.0, ("tests/compat/commands", "tests/integration/cli", "tests/integration/tools")),
     Job("chaos", 8.0, ("tests/chaos",)),
+    Job("services", 4.0, SERVICES),
     Job("compat/responses", 6.0, ("tests/compat/responses",)),
     Job("compat on a cluster", 1.5, COMPAT_ON_A_CLUSTER, options=("--against", "cluster")),
     Job("sim", 1.5, ("tests/sim",)),
