@@ -126,6 +126,7 @@ LONG_JOBS = (
     Job("spark, long", 12.0, ("tests/spark",), options=("--long",)),
     Job("integration, long", 6.5, ("tests/integration",), options=("--long",)),
     Job("sim, long", 10.0, ("tests/sim",), options=("--long",)),
+    Job("property, long", 5.0, ("tests/property",), options=("--long",)),
 )
 
 

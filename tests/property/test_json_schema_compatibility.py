@@ -28,6 +28,18 @@ def _fits(schema: Any, value: Any) -> bool:
 @settings(max_examples=150, deadline=None, database=None)
 @given(st.data())
 def test_compatible_schema_accepts_what_the_old_one_accepted(data: st.DataObject) -> None:
+    _check_acceptance(data)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@settings(max_examples=5000, deadline=None, database=None)
+@given(st.data())
+def test_compatible_schema_accepts_what_the_old_one_accepted_in_many_examples(data: st.DataObject) -> None:
+    _check_acceptance(data)
+
+
+def _check_acceptance(data: st.DataObject) -> None:
     writer = data.draw(SCHEMAS, "writer")
     reader = data.draw(changed(writer), "reader")
     compatible = not _refusals(writer, reader)

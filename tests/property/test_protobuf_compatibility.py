@@ -17,12 +17,25 @@ from tests.property.protobuf_schemas import FIXED, SCALARS, TEXTS, Schema, evolu
 from tests.unit.schemas.protobuf import files as handmade
 from tests.unit.schemas.protobuf.descriptors import registered_by_python, without_order_of_fields
 
-EXAMPLES = settings(max_examples=60, deadline=None, database=None)
+EXAMPLES = settings(max_examples=40, deadline=None, database=None)
+LONG = settings(max_examples=1000, deadline=None, database=None)
 
 
 @EXAMPLES
 @given(pair=evolutions())
 def test_what_is_compatible_can_be_read(pair: tuple[Schema, Schema]) -> None:
+    _check_reading(pair)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@LONG
+@given(pair=evolutions())
+def test_what_is_compatible_can_be_read_in_many_examples(pair: tuple[Schema, Schema]) -> None:
+    _check_reading(pair)
+
+
+def _check_reading(pair: tuple[Schema, Schema]) -> None:
     """A field that both have keeps its value. All values are ones that every type of their kind has: that a large
     number is cut to 32 bits, or that bytes are no text, is protobuf's and Confluent's idea of compatible."""
     parsed = [(schema, parse(schema.text, {})) for schema in pair]
@@ -41,8 +54,8 @@ def test_what_is_compatible_can_be_read(pair: tuple[Schema, Schema]) -> None:
 def test_scalars_are_compatible_exactly_if_the_value_can_be_read(kind: str) -> None:
     for other in SCALARS:
         writer, reader = _scalar_schema(kind), _scalar_schema(other)
-        written = _message_class(writer)(f=_scalar(kind))
-        read = _message_class(reader)()
+        written = _scalar_class(kind)(f=_scalar(kind))
+        read = _scalar_class(other)()
         try:
             read.ParseFromString(written.SerializeToString())
             is_readable = _comparable(read.f) == _comparable(written.f)
@@ -54,6 +67,18 @@ def test_scalars_are_compatible_exactly_if_the_value_can_be_read(kind: str) -> N
 @EXAMPLES
 @given(text=files())
 def test_printed_text_compiles_to_the_same_descriptor(text: str) -> None:
+    _check_printed_text(text)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@LONG
+@given(text=files())
+def test_printed_text_compiles_to_the_same_descriptor_in_many_examples(text: str) -> None:
+    _check_printed_text(text)
+
+
+def _check_printed_text(text: str) -> None:
     schema = parse(text, {})
     printed = parse(schema.canonical, {})
     assert without_order_of_fields(printed) == without_order_of_fields(schema)
@@ -64,6 +89,18 @@ def test_printed_text_compiles_to_the_same_descriptor(text: str) -> None:
 @EXAMPLES
 @given(text=files())
 def test_descriptor_has_the_canonical_text_of_its_source(text: str) -> None:
+    _check_descriptor(text)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@LONG
+@given(text=files())
+def test_descriptor_has_the_canonical_text_of_its_source_in_many_examples(text: str) -> None:
+    _check_descriptor(text)
+
+
+def _check_descriptor(text: str) -> None:
     schema = parse(text, {})
     described = parse(registered_by_python(schema), {})
     assert described.canonical == schema.canonical
@@ -80,6 +117,11 @@ def test_normalized_text_is_compatible_with_the_text_itself(text: str) -> None:
 @cache
 def _scalar_schema(kind: str) -> ProtobufSchema:
     return parse(f'syntax = "proto3"; enum E {{ Z = 0; ONE = 1; }} message T {{ {kind} f = 1; }}', {})
+
+
+@cache
+def _scalar_class(kind: str) -> Any:
+    return _message_class(_scalar_schema(kind))
 
 
 def _message_class(schema: ProtobufSchema) -> Any:

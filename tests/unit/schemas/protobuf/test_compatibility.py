@@ -1,11 +1,12 @@
 """Confluent's rules of compatibility, one by one: what is found for a pair of schemas, and what is said about it."""
 
+from functools import cache
 from typing import NamedTuple
 
 import pytest
 
 from kaspar.schemas.levels import CompatibilityLevel, EarlierVersion, check
-from kaspar.schemas.protobuf import incompatibilities, parse
+from kaspar.schemas.protobuf import ProtobufSchema, incompatibilities, parse
 from kaspar.schemas.protobuf.compatibility import differences
 from kaspar.schemas.protobuf.differences import Change
 
@@ -267,19 +268,31 @@ CASES = [
 ]
 
 
+@cache
+def parsed(text: str) -> ProtobufSchema:
+    """Once for all cases with this text."""
+    return parse(text, {})
+
+
 def found(old: str, new: str, old_references: dict[str, str], new_references: dict[str, str]) -> list[str]:
-    changes = differences(parse(new, new_references), parse(old, old_references))
-    return [f"{'' if each.change.is_compatible else '!'}{each.change.name} {each.location[2:]}" for each in changes]
+    return changes(parse(new, new_references), parse(old, old_references))
+
+
+def changes(new: ProtobufSchema, old: ProtobufSchema) -> list[str]:
+    return [
+        f"{'' if each.change.is_compatible else '!'}{each.change.name} {each.location[2:]}"
+        for each in differences(new, old)
+    ]
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), CASES)
 def test_change_is_found(old: str, new: str, expected: list[str]) -> None:
-    assert found(old, new, {}, {}) == expected
+    assert changes(parsed(new), parsed(old)) == expected
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), CASES)
 def test_only_incompatible_changes_are_reported(old: str, new: str, expected: list[str]) -> None:
-    messages = incompatibilities(parse(new, {}), parse(old, {}))
+    messages = incompatibilities(parsed(new), parsed(old))
     assert len(messages) == sum(change.startswith("!") for change in expected)
 
 
